@@ -15,8 +15,10 @@ from migrate.cli.terminal import emit, say, show
 from migrate.cli.typer_parameters import option
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
-from migrate.moves.options import MoveArguments
-from migrate.moves.plan import plan
+from migrate.model.positions import target_of
+from migrate.moves.load_inputs import read_input
+from migrate.moves.options import MoveArguments, move_request
+from migrate.moves.plan import check_before_writing_plan, check_job_of_plan, plan_move
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import local_path
@@ -91,7 +93,7 @@ def save_plan(
 
     Raises:
         UsageError: ``plan_to_apply`` is given, ``chk`` is None, or ``path`` cannot be written.
-        Refused: ``path`` exists.
+        Refused: ``path`` exists; or as for ``check_before_writing_plan``.
         DecodeError, MigrateError: as for ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
@@ -100,8 +102,11 @@ def save_plan(
         raise UsageError("name a checkpoint (CHK) to plan for")
     file = local_path(path)  # refuses a URL before the plan is made
     check_new_file("--plan-out", file)
-    move = plan(chk, group=group, **arguments)
+    request = move_request(target_of(group), arguments)
+    move = plan_move(read_input(chk, request), request)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
+    move.check()
+    check_before_writing_plan(request, move, check_job_of_plan(request, move))
     move.save(file)
     apply = next_step.command(*move.target.command, "--plan", path, kafka=arguments)
     log.info(f"wrote {path}; next, once it is reviewed: {apply}")

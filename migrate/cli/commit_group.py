@@ -16,7 +16,7 @@ from migrate.cli.changes import (
     save_plan,
     show_plan,
 )
-from migrate.cli.kafka_environment import with_environment
+from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit
 from migrate.cli.typer_parameters import (
     PLAN_TO_APPLY,
@@ -30,7 +30,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import commit_group as api
-from migrate.moves.options import ALLOWED, MoveArguments
+from migrate.moves.options import ALLOWED, CHECKED, MoveArguments
 from migrate.moves.sink import check_sink_of_a_job
 
 
@@ -50,16 +50,11 @@ def commit_group(
         metavar="F",
     ),
     arguments: MoveArguments,
-    flink_rest: str | None = option(
-        "Flink's JobManager: refuses the commit while any job runs there.",
-        metavar="URL",
-        panel="What is checked",
-    ),
     sink: str | None = option(
         "The table that a new Flink job writes, if it starts from this group without state. Warns "
         "if the table has recorded another job's checkpoints, and would skip new ones.",
         metavar="DIR",
-        panel="What is checked",
+        panel=CHECKED,
     ),
     allow_moved_on: bool = option(
         "Commit although the group is beyond these offsets, or its consumers have "
@@ -82,14 +77,13 @@ def commit_group(
     if execute and plan_out is not None:
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
-    arguments = with_environment(arguments)
+    arguments = with_move_environment(arguments)
     if plan_out is not None:
         if group is None:
             raise UsageError("name the consumer group with --group G")
         check_plan_alone(
             {
                 "--rollback-file": rollback_file is not None,
-                "--flink-rest": flink_rest is not None,
                 "--allow-moved-on": allow_moved_on,
             }
         )
@@ -101,7 +95,6 @@ def commit_group(
         group=group,
         plan=plan,
         rollback_file=rollback_file,
-        flink_rest=flink_rest,
         sink=sink,
         allow_moved_on=allow_moved_on,
         **arguments,

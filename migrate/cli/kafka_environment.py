@@ -1,4 +1,4 @@
-"""Environment variables that name the brokers and the file of Kafka properties."""
+"""Environment variables that name the brokers, the file of Kafka properties, and Flink."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from migrate.storage.uris import local_path
 # Command-line options take precedence over these variables, and a file of Kafka properties that
 # names brokers over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
+_FLINK_VARIABLE = "MIGRATE_FLINK_REST"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
@@ -38,6 +39,22 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")
         arguments["kafka_config"] = local_path(file)
     return arguments
+
+
+def with_move_environment(arguments: MoveArguments) -> MoveArguments:
+    """Add the values of environment variables, also that of Flink's JobManager.
+
+    Raises:
+        UsageError: as for ``with_environment``; or the variable holds no address.
+    """
+    address = os.environ.get(_FLINK_VARIABLE)
+    if address and arguments.get("flink_rest") is None:
+        from migrate.inputs.flink.rest_client import check_address
+
+        check_address(address, _FLINK_VARIABLE)
+        log.info(f"{_FLINK_VARIABLE} names Flink's JobManager")
+        arguments["flink_rest"] = address
+    return with_environment(arguments)
 
 
 def _names_brokers(file: str | None) -> bool:

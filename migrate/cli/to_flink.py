@@ -7,7 +7,7 @@ import shlex
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.kafka_environment import with_environment
+from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import SIDE, option, with_options
 from migrate.model.log import log
@@ -45,7 +45,7 @@ def to_flink(
     Refuses (exit 4, nothing written) positions that would lose or repeat records, and positions
     that do not fit the job's state.
     """
-    arguments = with_environment(arguments)
+    arguments = with_move_environment(arguments)
     written = to_flink_module.to_flink(
         savepoint,
         from_side=from_side,

@@ -8,7 +8,7 @@ from enum import Enum
 
 from migrate.cli import next_step
 from migrate.cli.changes import check_plan_alone, save_plan
-from migrate.cli.kafka_environment import with_environment
+from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import (
     PLAN_TO_APPLY,
@@ -159,7 +159,7 @@ def to_spark(
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--query-file goes with --format python or scala")
         check_new_file("--query-file", new_file)
-    arguments = with_environment(arguments)
+    arguments = with_move_environment(arguments)
     if plan_out is not None:
         check_sink_of_a_query(sink, sink_writer)
         save_plan(plan_out, chk, plan, None, arguments, wide=wide)

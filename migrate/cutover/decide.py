@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from decoder import StopKind
-from migrate.cutover.facts import Facts, JobToStop, is_same_savepoint, require
+from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.target_state import (
     Content,
     Started,
@@ -26,6 +26,7 @@ from migrate.cutover.target_state import (
 )
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused
+from migrate.moves.job_state import is_same_savepoint
 
 
 class Action(Enum):
@@ -251,8 +252,7 @@ def decide_verify(facts: Facts) -> Decision:
 
 
 def decide_verify_again(facts: Facts) -> Decision:
-    if facts.record.state != "done":
-        _check_not_started_again(facts)
+    _check_not_started_again(facts)
     return Action.VERIFY
 
 

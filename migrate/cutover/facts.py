@@ -5,11 +5,9 @@ A fact that cannot be read is a value too (``Unavailable``), so a test can const
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
-from urllib.parse import urlsplit
 
 from decoder import StopKind
 from migrate.cutover.command import CommandStatus
@@ -64,18 +62,6 @@ class Savepoint:
     sha256: str
     written_at: int | None = None
     written_in: str | None = None
-
-
-def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
-
-    If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
-    """
-    if first is None or second is None:
-        return False
-    paths = [urlsplit(path).path.rstrip("/").removesuffix("/_metadata") for path in (first, second)]
-    names = [posixpath.basename(path) for path in paths]
-    return paths[0] == paths[1] or (names[0] == names[1] and names[0].startswith("savepoint-"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from decoder.checkpoint import read_metadata
 from decoder.metadata.original_location import original_directory
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.facts import JobToStop, Savepoint, is_same_savepoint
-from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
-from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
+from migrate.cutover.facts import JobToStop, Savepoint
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
+from migrate.inputs.flink.rest_client import FlinkRestError, printable_text
 from migrate.model.errors import CutOverStopped, Refused
+from migrate.moves.job_state import is_any_savepoint, is_same_savepoint, job_started_again
 from migrate.storage.uris import path_of
 
 # The wait for Flink to report a change, beyond its web.refresh-interval.
@@ -222,9 +223,6 @@ def reported_savepoint(
 
 # -- a job that was started again ------------------------------------------------------------------
 
-# A job, and the checkpoint that it was restored from, if any.
-RestoredJob = tuple[FlinkJob, str | None]
-
 
 def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
@@ -238,7 +236,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
         return None
-    jobs = [(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
+    jobs = read_restored_jobs(spec.flink.rest)
     stopped_job, job_name = record.flink.job_id, record.flink.job_name
     ended_ms, written_in = record.flink.ended_ms, None
     if spec.stopped_by_others:
@@ -253,7 +251,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         jobs = [
             (job, restored_from)
             for job, restored_from in jobs
-            if job.began_ms < started_ms or _is_any_savepoint(restored_from, savepoint, written_in)
+            if job.began_ms < started_ms or is_any_savepoint(restored_from, savepoint, written_in)
         ]
     return job_started_again(
         jobs,
@@ -263,52 +261,3 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         stopped_job=stopped_job,
         job_name=job_name,
     )
-
-
-def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
-    try:
-        return flink.restored_from(job.job_id)
-    except UnknownToFlink:
-        return None  # Flink has dropped the job since it was listed
-
-
-def _is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
-    return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
-
-
-def job_started_again(
-    jobs: Sequence[RestoredJob],
-    savepoint: str,
-    ended_ms: int | None,
-    *,
-    written_in: str | None = None,
-    stopped_job: str | None,
-    job_name: str | None = None,
-) -> FlinkJob | None:
-    """Return the newest job that has continued the work of the stopped job, or None.
-
-    A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
-    others count. So can a job that has ended: its output is newer than the savepoint.
-
-    Args:
-        jobs: the jobs that the JobManager lists.
-        savepoint: the savepoint that the job was stopped with.
-        ended_ms: when the stopped job ended, in epoch milliseconds, if known.
-        written_in: where Flink wrote the savepoint, if known; a restore from there counts, too.
-        stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
-            ``ended_ms``.
-        job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
-            or if this time is not known.
-    """
-
-    def is_newer(job: FlinkJob) -> bool:
-        if stopped_job in (job.job_id, job.name):
-            return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
-        return job.name == job_name and job.began_ms >= (ended_ms or 0)
-
-    newer = (
-        job
-        for job, restored_from in jobs
-        if _is_any_savepoint(restored_from, savepoint, written_in) or is_newer(job)
-    )
-    return max(newer, key=_began, default=None)

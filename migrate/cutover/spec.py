@@ -149,8 +149,8 @@ def _move_keys() -> dict[str, Any]:
     return {
         name: (kinds.get(kind, kind) | None, None)
         for name, (kind, _) in options_of(MoveArguments).items()
-        # The part ``kafka`` has the Kafka options. The cut-over sets ``allow_ran_on`` itself.
-        if name not in (*_CONNECTIONS, "allow_ran_on")
+        # The connections are in other parts. The cut-over sets ``allow_ran_on`` itself.
+        if name not in (*_CONNECTIONS, "flink_rest", "allow_ran_on")
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from dataclasses import replace
+from typing import cast
 
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import Facts, LocationFacts, planned_streams, require
@@ -12,9 +13,12 @@ from migrate.cutover.observe import NO_BATCH, observe
 from migrate.cutover.record import now
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.model.log import log, timed
+from migrate.model.positions import SPARK
 from migrate.model.wording import parse_duration
 from migrate.moves.commit_group import commit_group
-from migrate.moves.to_spark import to_spark
+from migrate.moves.options import MoveArguments, move_request
+from migrate.moves.plan import check_plan
+from migrate.moves.sink import check_sink_of_a_query
 from migrate.planning.plan_file import read_plan
 from migrate.targets.group.commit import Applied
 from migrate.targets.group.rollback_file import default_path
@@ -36,7 +40,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
         Refused: the target must not be written.
         PrimingFailed, CutOverStopped: the target was not written completely.
         MigrateError, DecodeError, OSError: as for ``migrate.commit_group`` and
-            ``migrate.to_spark``; or the location cannot be read or written.
+            ``check_plan``; or the location cannot be read or written.
     """
     record, location = context.record, context.location()
     before = record.model
@@ -75,12 +79,9 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     if is_unfinished(location):
         remove_seed(location)
     # The plan must still be valid, and the sink must skip no batches.
-    to_spark(
-        plan=plan_path,
-        sink=context.spec.sink,
-        sink_writer=context.spec.sink_writer,
-        **context.file.connections(),
-    )
+    check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
+    connections = cast(MoveArguments, context.file.connections())  # no key is required
+    check_plan(None, move_request(SPARK, connections), plan_path)
     if context.spec.states:
         context.record.change(primed=None, query_id=None)  # forget an earlier priming
         return _prime(context, location)

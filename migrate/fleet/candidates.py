@@ -7,8 +7,6 @@ error is returned as a ``Failure``, so that the other candidates are still read.
 from __future__ import annotations
 
 import heapq
-import posixpath
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,9 +16,9 @@ from functools import partial
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import checkpoint_number
 from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.job_id import job_id_of
 from migrate.storage.files import Files, MissingExtra
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
 # The highest averages for a chunk: its number of candidates, and its bytes of metadata. A chunk is
@@ -84,20 +82,6 @@ class Candidate:
         """``n`` of ``chk-<n>``, if it fits into Flink's long."""
         number = checkpoint_number(self.pointer)
         return number if number is not None and number <= _LONG_MAX else None
-
-
-# The id that every application cluster with high availability gives its job: it identifies no
-# single job (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
-FIXED_JOB_ID = "0" * 32
-# The name that Flink gives a savepoint begins with the first digits of the job's id
-# (AbstractFsCheckpointStorageAccess.initializeLocationForSavepoint @ Flink 1.15.4 to 2.2.0).
-SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
-
-
-def job_id_of(job_directory: str | None) -> str | None:
-    """Return the name of a job's directory if that name is a job id, else None."""
-    name = posixpath.basename(job_directory) if job_directory is not None else ""
-    return name if _JOB_ID.fullmatch(name) else None
 
 
 def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:

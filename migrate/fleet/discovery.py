@@ -25,13 +25,8 @@ from decoder.storage import (
     normalise_path,
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
-from migrate.fleet.candidates import (
-    SAVEPOINT_NAME,
-    Candidate,
-    Failure,
-    job_id_of,
-    mark_newest,
-)
+from migrate.fleet.candidates import Candidate, Failure, mark_newest
+from migrate.inputs.flink.job_id import SAVEPOINT_NAME, job_id_of
 from migrate.storage.files import DirectoryEntry, Files
 from migrate.storage.uris import is_uri
 

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta, timezone
 
 from decoder import ErrorKind
 from decoder.checkpoint_order import MIN_GAP_MS
-from migrate.fleet.candidates import FIXED_JOB_ID, SAVEPOINT_NAME
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import VIEWS, CheckpointView
+from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME
 from migrate.model.finding import Code
 from migrate.model.wording import counted, join_some
 

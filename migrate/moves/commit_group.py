@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.findings.checkpoint import SINK_MEMORY_TEXT
-from migrate.inputs.flink.rest_client import check_address
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
@@ -17,7 +16,15 @@ from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import warn
 from migrate.model.wording import counted
-from migrate.moves.job_stopped import interval_of, running_job_refusals, wait_for_checkpoint
+from migrate.moves.job_state import (
+    NO_WATCH,
+    Watch,
+    find_watch,
+    job_refusals,
+    judge,
+    report_for_group,
+    wait_for_checkpoint,
+)
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.plan import check_plan, load_plan, other_command_error, plan_move, recheck_plan
@@ -56,7 +63,7 @@ class GroupChange:
     outcome: ChangeOutcome | None = None
     cut_over: str = ""
     _request: Request = field(repr=False, kw_only=True)
-    _interval: float | None = field(repr=False, kw_only=True)
+    _watch: Watch = field(repr=False, kw_only=True)
 
     @property
     def new_offsets(self) -> dict[TopicPartition, Committed]:
@@ -105,7 +112,13 @@ class GroupChange:
         ):
             return ChangeOutcome(self.group.name, (), None)
         check_new_file("--rollback-file", self.rollback_path)
-        wait_for_checkpoint(self._request, self.plan, self._interval)
+        source_group = self.plan.source_group
+        wait_for_checkpoint(
+            self._watch,
+            self.plan.made_at,
+            lambda: recheck_plan(self._request, self.plan)[1],
+            f"group {source_group} has not moved, and " if source_group is not None else "",
+        )
         if confirm is not None:
             confirm()
         recheck_plan(self._request, self.plan)  # confirm may have waited for the user's answer
@@ -127,7 +140,6 @@ def commit_group(
     plan: AnyPath | Plan | None = None,
     execute: bool = False,
     rollback_file: AnyPath | None = None,
-    flink_rest: str | None = None,
     sink: AnyPath | None = None,
     allow_moved_on: bool = False,
     **arguments: Unpack[MoveArguments],
@@ -146,7 +158,6 @@ def commit_group(
         execute: make the change.
         rollback_file: the file to which the group's current offsets are saved before the change; by
             default ``rollback-<group>-<time>.json`` in the current folder.
-        flink_rest: the address of Flink's JobManager, which is asked whether a job still runs.
         sink: the directory of the table that a Flink job will write to when it continues from this
             group without state. The table is checked: if it remembers checkpoints of earlier jobs,
             it might drop the new job's records.
@@ -172,8 +183,6 @@ def commit_group(
             raise other_command_error(name, plan)
     request = move_request(target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
-    if flink_rest is not None:
-        check_address(flink_rest)
     check_sink_of_a_job(sink)
     if plan is None:
         move = plan_move(read_input(chk, request), request)
@@ -181,32 +190,31 @@ def commit_group(
         move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
         warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
-    change = _prepare(request, move, path, flink_rest, allow_moved_on)
+    change = _prepare(request, move, path, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 
 
-def _prepare(
-    request: Request, move: Plan, path: Path | None, flink_rest: str | None, allow_moved_on: bool
-) -> GroupChange:
+def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bool) -> GroupChange:
     from migrate.targets.group.commit import commit_refusals
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
         raise UsageError("this plan was made without a broker: make a new one for the group")
     path = path or rollback_files.default_path(before.name, Path())
-    newest_change, interval = None, None
+    newest_change, watch = None, NO_WATCH
     refusals = tuple(map(str, move.refusals))
     if not refusals:
         folders = path.parent, Path()
         newest_change = rollback_files.newest_change(folders, move.target_cluster_id, before)
         _report_group(before, newest_change)
-        interval = interval_of(move)
-        refusals = (*commit_refusals(before), *running_job_refusals(move, interval, flink_rest))
+        watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)
+        running = job_refusals(judgment, allow_ran_on=move.allow_ran_on, is_group=True)
+        if not running:
+            report_for_group(judgment, move.origin, watch, move.source_group)
+        refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
             refusals = (*refusals, *_going_back_refusals(before, move, newest_change))
-    return GroupChange(
-        before, move, newest_change, refusals, path, _request=request, _interval=interval
-    )
+    return GroupChange(before, move, newest_change, refusals, path, _request=request, _watch=watch)
 
 
 def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:

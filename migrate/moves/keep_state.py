@@ -10,12 +10,13 @@ from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import SAVEPOINT, SPARK_PREFIX
+from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
 from migrate.moves.pipeline import make_move
+from migrate.moves.plan import check_origin
 from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, is_within
@@ -79,6 +80,7 @@ def copy_query(
         refusals.append(left_out)
     if refusals:
         raise Refused(list(map(str, refusals)))
+    check_origin(positions.origin, replace(request, target=SPARK), writes=True)
     changed = {(key.topic, key.partition): at for key, at in change.new_offsets.items()}
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)

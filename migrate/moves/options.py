@@ -39,6 +39,7 @@ _KAFKA = "Kafka"
 _MOVES = "What moves"
 ALLOWED = "Instead of refusing"
 OTHER_CLUSTER = "Another cluster"
+CHECKED = "What is checked"
 
 
 def _read_properties(texts: Iterable[str]) -> dict[str, str]:
@@ -138,6 +139,15 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "'committed', and show whether the job ran on after the checkpoint.",
             metavar="G",
             panel=_MOVES,
+        ),
+    ]
+    flink_rest: Annotated[
+        str | None,
+        Option(
+            "Flink's JobManager: refuses the move while a job runs there, or if a job was restored "
+            "from this savepoint. [env: MIGRATE_FLINK_REST]",
+            metavar="URL",
+            panel=CHECKED,
         ),
     ]
     topic_map: Annotated[
@@ -342,12 +352,14 @@ class Request(Choice):
     """The options of a move, and its target.
 
     Attributes:
+        flink_rest: the address of Flink's JobManager, which is asked whether the job still runs.
         kafka: the cluster that the job reads.
         to_kafka: the target's cluster; not given if it is the job's.
         wait: seconds to wait for a mirror.
     """
 
     source_group: str | None = None
+    flink_rest: str | None = None
     target: Target = SPARK
     kafka: Kafka = Kafka()
     to_kafka: Kafka = Kafka()
@@ -385,6 +397,10 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
         raise UsageError(f"--group {name}: give a group's name without the prefix {prefix}:")
     if target.group is not None and not brokers.is_given:
         raise broker_needed("commit-group")
+    if (flink_rest := arguments.get("flink_rest")) is not None:
+        from migrate.inputs.flink.rest_client import check_address
+
+        check_address(flink_rest)
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
     _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"))
     return Request(
@@ -392,6 +408,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
         chosen.source,
         chosen.cluster,
         source_group=arguments.get("source_group"),
+        flink_rest=flink_rest,
         target=target,
         kafka=brokers,
         to_kafka=to_kafka,

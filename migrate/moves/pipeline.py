@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,15 +10,11 @@ from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
-from migrate.model.positions import SAVEPOINT, Origin
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
+from migrate.model.positions import SAVEPOINT
 from migrate.moves.load_inputs import ChosenInput, ask_about
 from migrate.moves.options import Request
 from migrate.moves.translate import translate_plan
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
-
-STOPPED_WITH_SAVEPOINT = "ok: the job was stopped with this savepoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +45,15 @@ class Move:
             names: for each plan, a name to print before its lines, or an empty text.
             more_warnings: warnings after those of the plans.
         """
-        _report_origin(self.chosen_input.positions.origin, self.request)
+        origin = self.chosen_input.positions.origin
+        log.info(f"{origin.title}: {origin.pointer}")
         warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
         policies = self.request.policies
         if (
             self.request.target != SAVEPOINT
             and (policies.topic_pattern, policies.partitions) == (None, None)
             and self.snapshot is not None
-            and self.chosen_input.positions.origin.kind == "checkpoint"
+            and origin.kind == "checkpoint"
             and may_have_a_pattern(self.chosen_input.chosen)
         ):
             log.info(
@@ -123,23 +119,3 @@ def report_plans(
     for warning in once:
         log.warning(warning)
     return once
-
-
-def _report_origin(origin: Origin, request: Request) -> None:
-    """Log the origin of the move; warn of a job that stopped with it more than a day ago.
-
-    Do not warn if the target is a savepoint, or the user names a source group.
-    """
-    log.info(f"{origin.title}: {origin.pointer}")
-    if not origin.stopped or request.target == SAVEPOINT:
-        return
-    if request.target.group is None:  # for a group, ``running_job_refusals`` logs the stop
-        log.info(STOPPED_WITH_SAVEPOINT)
-    written_at = origin.written_at
-    days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
-    if days > 1 and request.source_group is None:
-        warn(
-            WarningCode.OLD_SAVEPOINT,
-            f"this savepoint was written {counted(int(days), 'day')} ago: if the job was started "
-            "from it again, its output since will be emitted again; --source-group GROUP shows it",
-        )

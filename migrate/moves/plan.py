@@ -7,26 +7,30 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from decoder import DecodeError
-from decoder.storage import METADATA_FILE, join
 from migrate.inputs.ask_broker import ask_broker
-from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log
 from migrate.model.policies import Policies
-from migrate.model.positions import Origin, target_of
+from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
+from migrate.moves.job_state import (
+    RAN_ON_SINCE,
+    RAN_ON_WAY_OUT,
+    Judgment,
+    check_before_write,
+    check_job,
+    checkpoint_signs,
+)
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import MoveArguments, Request, move_request
-from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
+from migrate.moves.pipeline import make_move
 from migrate.moves.plan_origin import describe_batches_since
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, signs_of_progress
-from migrate.storage.files import Files, MissingExtra
 from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
@@ -47,9 +51,54 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint cannot be read.
         BrokerError: the broker did not answer, or denied the request.
+        Refused, FlinkRestError: as for ``check_job``, with ``flink_rest``.
     """
     request = move_request(target_of(group), arguments)
-    return plan_move(read_input(chk, request), request)
+    move = plan_move(read_input(chk, request), request)
+    if not move.refusals:
+        check_job_of_plan(request, move)
+    return move
+
+
+def check_job_of_plan(request: Request, plan: Plan) -> Judgment:
+    """Judge the job of a plan's checkpoint; arguments and errors as for ``check_job``."""
+    return check_job(
+        plan.origin,
+        request.flink_rest,
+        allow_ran_on=plan.allow_ran_on,
+        source_group=plan.source_group,
+    )
+
+
+def check_origin(origin: Origin, request: Request, *, writes: bool) -> None:
+    """Judge the job of an origin and, if ``writes``, check as ``check_before_write``."""
+    group, allow_ran_on = request.source_group, request.policies.allow_ran_on
+    judgment = check_job(origin, request.flink_rest, allow_ran_on=allow_ran_on, source_group=group)
+    if writes:
+        check_before_write(
+            origin,
+            judgment,
+            allow_ran_on=allow_ran_on,
+            source_group=group,
+            refuses_old=request.target == SPARK,
+        )
+
+
+def check_before_writing_plan(request: Request, plan: Plan, judgment: Judgment) -> None:
+    """Check just before a plan, or its start offsets, are written, as ``check_before_write``.
+
+    Raises:
+        Refused: as for ``check_before_write`` and ``recheck_plan``.
+        BrokerError: the broker did not answer, or denied the request.
+    """
+    check_before_write(
+        plan.origin,
+        judgment,
+        allow_ran_on=plan.allow_ran_on,
+        source_group=plan.source_group,
+        refuses_old=plan.target.group is None,
+        signs=lambda: recheck_plan(request, plan)[1],
+    )
 
 
 def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
@@ -81,8 +130,6 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
-    if plan.origin.stopped and plan.target.group is None:
-        log.info(STOPPED_WITH_SAVEPOINT)
     snapshot, _ = recheck_plan(request, plan, "; make a new plan with --plan-out")
     for warning in plan.warnings:
         log.warning(warning)
@@ -144,7 +191,7 @@ def recheck_plan(
         )
         snapshot = ask_broker(request.kafka.config(), question)
         moved += find_cluster_changes(own, snapshot)
-    ran_on = list(signs_of_progress(own, snapshot, _newer_checkpoints(plan.origin)))
+    ran_on = [*checkpoint_signs(plan.origin), *signs_of_progress(own, snapshot)]
     if plan.is_translated:
         question = Question(frozenset(plan.topics), target_group=request.target.group)
         snapshot = ask_broker(request.to_kafka.config(), question)
@@ -156,12 +203,13 @@ def recheck_plan(
                 moved += lines
     if plan.origin.kind == "batch" and (since := describe_batches_since(plan)):
         ran_on.append(since)
-    lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]
+    since = RAN_ON_SINCE.replace("job", _READERS[plan.origin.kind])
+    lines = [f"{since}{line}" for line in ran_on]
     refusals = [line + way_out for line in moved]
     if not plan.allow_ran_on:
         # A new plan from a checkpoint would be refused as soon as the job has written the next one.
         is_job = plan.origin.kind == "checkpoint"
-        end = "; stop it with a savepoint, and move from that" if is_job else way_out
+        end = f"; {RAN_ON_WAY_OUT}" if is_job else way_out
         refusals += [line + end for line in lines]
     if refusals:
         raise Refused(refusals)
@@ -172,18 +220,3 @@ def recheck_plan(
 
 # The reader that may have run on, by the kind of the plan's origin.
 _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
-
-
-def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the numbers of checkpoints after ``origin``; log what is missing or unreadable."""
-    if origin.kind != "checkpoint":
-        return ()
-    files = Files()
-    try:
-        if not files.is_file(join(origin.pointer, METADATA_FILE)):
-            log.info(f"note: {origin.pointer} is not there any more")
-        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
-    except (DecodeError, MissingExtra, OSError) as error:
-        log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")
-        return ()
-    return checkpoints.newer if checkpoints is not None else ()

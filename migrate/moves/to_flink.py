@@ -30,6 +30,7 @@ from migrate.moves.match_sources import (
 )
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import Move, make_move, report_plans
+from migrate.moves.plan import check_origin
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
@@ -160,6 +161,9 @@ def to_flink(
     all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
+    if request.flink_rest is not None and side.origin.pointer != old.origin.pointer:
+        check_origin(old.origin, request, writes=False)
+    check_origin(side.origin, request, writes=True)
     return _write(directory, old, changes, all_warnings, request)
 
 

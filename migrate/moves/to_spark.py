@@ -12,7 +12,13 @@ from migrate.model.positions import SPARK
 from migrate.moves.keep_state import copy_query
 from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import MoveArguments, move_request
-from migrate.moves.plan import check_plan, plan_move
+from migrate.moves.plan import (
+    check_before_writing_plan,
+    check_job_of_plan,
+    check_origin,
+    check_plan,
+    plan_move,
+)
 from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.planning import Plan
@@ -64,11 +70,13 @@ def to_spark(
         arguments: see ``MoveArguments``.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it, or
+        Refused: the move would lose or repeat records and no option allows it, or the job runs (see
+            ``check_job`` and, with ``checkpoint_dir``, ``check_before_write``), or
             ``checkpoint_dir`` is not free, or the sink would skip batches; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
+        FlinkRestError: Flink did not answer, or denied the request.
         OSError: the checkpoint location cannot be written.
     """
     level = None
@@ -87,6 +95,7 @@ def to_spark(
         raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
     if spark_source and (chk is None or plan is not None):
         raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+    writes = target is not None and not state
     move, states = None, None
     if plan is not None:
         move = check_plan(chk, request, plan)
@@ -96,10 +105,14 @@ def to_spark(
             chosen_input, states = take_states_along(chosen_input, state, request)
         if spark_source:
             sources, warnings = plan_streams(chosen_input, request, spark_source)
+            check_origin(chosen_input.positions.origin, request, writes=writes)
         else:
             move = plan_move(chosen_input, request)
     if move is not None:
         move.check()
+        judgment = check_job_of_plan(request, move)
+        if writes:
+            check_before_writing_plan(request, move, judgment)
         sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
         warnings = move.warnings
     streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)

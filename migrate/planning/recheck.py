@@ -98,20 +98,14 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
         )
 
 
-def signs_of_progress(
-    plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
-) -> Iterator[str]:
-    """Yield signs, each in one line, that the job or group has gone on since the plan was made.
+def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:
+    """Yield signs, each in one line, that the job's group or the group has new commits.
 
     Args:
         plan: the saved plan.
         snapshot: the cluster now; None without a broker. Its ``source_group`` is the group of the
             plan's positions or, for a checkpoint, Flink's own.
-        newer_checkpoints: the numbers of the job's newer complete checkpoints, the oldest first.
     """
-    completed = _completed_since(plan.origin, newer_checkpoints)
-    if completed:
-        yield f"it has completed chk-{completed[-1]}"
     group = snapshot.source_group if snapshot is not None else None
     if group is None:
         return
@@ -134,7 +128,7 @@ def signs_of_progress(
         )
 
 
-def _completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
+def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
     """Return the newer checkpoints that were completed after the plan was made."""
     if not origin.newer:
         return newer

@@ -478,6 +478,17 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     stack.flink.submit(_source(stack) + recover + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())
     thrice = stack.flink.running()["thrice"]
+    # Every other command judges the same: the savepoint alone does not show the restart.
+    alone = migrate("to-spark", savepoint, "-b", stack.broker.bootstrap_servers)
+    assert alone.code == 0, alone.stderr
+    assert "--flink-rest URL shows whether it was restarted since" in alone.stderr
+    assert "ok: the job was stopped" not in alone.stderr
+    restarted = migrate(
+        *("to-spark", savepoint, "-b", stack.broker.bootstrap_servers),
+        *("--flink-rest", stack.flink.rest_url),
+    )
+    assert (restarted.code, restarted.stdout) == (4, ""), restarted.stderr
+    assert f"job {thrice} (thrice), RUNNING, continued the job" in restarted.stderr
     _await(lambda: flink.restored_from(thrice))
     stack.flink.cancel(thrice)
     named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})

@@ -84,6 +84,44 @@ def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
     assert broker.committed(f"new-{topic}") == {(topic, 0): 10}
 
 
+@pytest.mark.parametrize("retained", [3, 1])
+def test_no_location_and_no_plan_is_written_while_a_real_job_runs(
+    tmp_path: Path, broker: Broker, topic: str, retained: int
+) -> None:
+    """Regression: ``to-spark --checkpoint-dir`` wrote a location for a job that was running.
+
+    Flink itself retains one checkpoint by default, which does not show the interval.
+    """
+    flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
+    job, out = kept / job_id, tmp_path / "out"
+    ways = (("--checkpoint-dir", out), ("--plan-out", out))
+    with running_job(broker.bootstrap_servers, flink, topic, kept, job_id, retained) as (rest, _):
+        deadline = time.monotonic() + _SOON
+        while broker.committed(flink) != {(topic, 0): 10} or not job.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        for way in ways:
+            for attempt in range(5):  # Flink may delete the checkpoint while it is read
+                refused = migrate("to-spark", job, *way)
+                if refused.code != 3 or attempt == 4:
+                    break
+            assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+            assert "the job ran on" in refused.stderr or "the job has run on" in refused.stderr
+            assert not out.exists()
+        # A copy shows nothing; Flink is asked by the address.
+        copy = write_source(tmp_path / job_id / "chk-1", {0: splits(topic, [7])})
+        for way in ((), *ways):
+            asked = migrate("to-spark", copy, *way, "--flink-rest", rest)
+            assert (asked.code, asked.stdout) == (4, ""), asked.stderr
+            assert f"Flink still has job {job_id} (the job that moves), RUNNING" in asked.stderr
+        allowed = migrate("to-spark", copy, "--flink-rest", rest, "--allow-ran-on")
+        assert allowed.code == 0, allowed.stderr
+    done = migrate("to-spark", job, "--checkpoint-dir", out)
+    assert done.code == 0, done.stderr
+    says = "the job seems stopped" if retained > 1 else "cannot tell whether the job still runs"
+    assert says in done.stderr
+
+
 def _has_come(job: Path, number: int) -> bool:
     """Whether it has completed that checkpoint, and one that knows its partition."""
     if not job.exists() or not (complete := list_checkpoints(job)) or complete[-1][0] < number:

@@ -21,7 +21,6 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Savepoint
 from migrate.cutover.observe_stopped_job import (
     choose_job,
-    job_started_again,
     read_savepoint,
     reported_savepoint,
 )
@@ -31,6 +30,7 @@ from migrate.cutover.run import cut_over
 from migrate.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused
+from migrate.moves.job_state import job_started_again
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log

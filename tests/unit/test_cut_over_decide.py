@@ -586,6 +586,17 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     assert isinstance(_no_way_back(facts), Refused)
 
 
+@pytest.mark.parametrize("target", [_location(last_planned_batch=0), _group(*_BOTH, members=1)])
+def test_finished_cut_over_asks_again_whether_the_job_was_restarted(target: Any) -> None:
+    """Regression: a finished cut-over that was run again said "3 ok" while the job ran."""
+    facts = _facts(_record(**_SEEDED, state="done"), target=target)
+    assert _decide("verify-again", facts) is Action.VERIFY
+    again = FlinkJob("b", "orders", "RUNNING", 9)
+    stopped = _decide("verify-again", replace(facts, started_again=again))
+    assert isinstance(stopped, CutOverStopped)
+    assert "job orders runs again, as b" in _reasons(stopped)
+
+
 # -- start and first batch -------------------------------------------------------------------------
 
 

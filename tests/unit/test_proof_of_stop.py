@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,16 @@ from decoder import read_checkpoint
 from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.positions import target_of
-from migrate.moves.job_stopped import running_job_refusals
-from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT
+from migrate.model.positions import Origin, target_of
+from migrate.moves.job_state import (
+    JobState,
+    Watch,
+    find_watch,
+    job_refusals,
+    judge,
+    judge_jobs,
+    report_for_group,
+)
 from migrate.planning import Plan, make_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -37,6 +45,17 @@ def said(
     """What is told; ``monkeypatch`` has the JobManager's answers."""
     with caplog.at_level("INFO", logger="migrate"):
         yield caplog
+
+
+def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The refusals of ``commit-group``, or none after a report."""
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(job, None) for job in jobs])
+    monkeypatch.setattr(flink_rest.JobManager, "newest_checkpoint", lambda flink, job_id: None)
+    judgment = judge(planned.origin, _URL)
+    refusals = job_refusals(judgment, allow_ran_on=False, is_group=True)
+    if not refusals:
+        report_for_group(judgment, planned.origin, Watch(10.0, 0.0, 20.0), None)
+    return refusals
 
 
 @pytest.mark.parametrize(
@@ -61,8 +80,7 @@ def test_a_jobmanager_that_may_be_anothers_proves_nothing(
     known: list[FlinkJob],
     why: str,
 ) -> None:
-    monkeypatch.setattr(flink_rest, "known_jobs", lambda url: tuple(known))
-    assert running_job_refusals(_planned(tmp_path / job_id), 10.0, _URL) == ()
+    assert _refusals(_planned(tmp_path / job_id), known, monkeypatch) == []
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
@@ -72,21 +90,209 @@ def test_a_jobmanager_that_may_be_anothers_proves_nothing(
 def test_the_jobs_own_jobmanager_is_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
-    jobs = (FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING"))
+    jobs = [FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING")]
     planned = _planned(tmp_path / _JOB)
-    monkeypatch.setattr(flink_rest, "known_jobs", lambda url: jobs[:1])
-    assert running_job_refusals(planned, 10.0, _URL) == ()
-    assert f"Flink has job {_JOB} as CANCELED, and none that has not ended" in said.text
+    assert _refusals(planned, jobs[:1], monkeypatch) == []
+    assert f"Flink has job {_JOB} as CANCELED, and no other job is running" in said.text
     assert "cannot tell whether" not in said.text
-    monkeypatch.setattr(flink_rest, "known_jobs", lambda url: jobs)
-    (running,) = running_job_refusals(planned, 10.0, _URL)
+    (running,) = _refusals(planned, jobs, monkeypatch)
     assert f"Flink still has job {'ff' * 16} (another), RUNNING" in running
+
+
+# -- the judgment ----------------------------------------------------------------------------------
+
+_OTHER = "ff" * 16
+_STOP = Origin("checkpoint", "/flink/savepoints/savepoint-0a97a9-48e0426595ec", 9, stopped=True)
+_STOP_PATH = f"file:{_STOP.pointer}"
+_RETAINED = Origin("checkpoint", f"/flink/checkpoints/{_JOB}/chk-7", 7)
+_FINISHED = FlinkJob(_JOB, "orders", "FINISHED", 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("origin", "jobs", "state", "is_beyond"),
+    [
+        (_STOP, None, JobState.STOPPED, False),
+        (_STOP, [], JobState.STOPPED, False),
+        (_STOP, [(_FINISHED, None)], JobState.STOPPED, False),
+        (_STOP, [(FlinkJob(_OTHER, "x", "RUNNING", 30), _STOP_PATH)], JobState.RESTARTED, True),
+        # It ran, and has ended: its output is beyond the savepoint all the same.
+        (_STOP, [(FlinkJob(_OTHER, "x", "FAILED", 30, 40), _STOP_PATH)], JobState.RESTARTED, True),
+        # The same job id runs again, as in application mode.
+        (_STOP, [(FlinkJob(_JOB, "orders", "RUNNING", 30), None)], JobState.RESTARTED, True),
+        # The same name began after the stop: restored from a newer checkpoint, or without state.
+        (
+            _STOP,
+            [(_FINISHED, None), (FlinkJob(_OTHER, "orders", "CANCELED", 30, 40), None)],
+            JobState.RESTARTED,
+            True,
+        ),
+        (
+            _STOP,
+            [(_FINISHED, None), (FlinkJob(_OTHER, "orders", "CANCELED", 1, 5), None)],
+            JobState.STOPPED,
+            False,
+        ),
+        (_STOP, [(FlinkJob(_OTHER, "x", "RUNNING", 30), None)], JobState.RUNNING, True),
+        (_RETAINED, None, JobState.UNKNOWN, False),
+        (_RETAINED, [], JobState.UNKNOWN, False),
+        (_RETAINED, [(FlinkJob(_JOB, "orders", "RESTARTING"), None)], JobState.RUNNING, True),
+        # A job that recovers from its own checkpoint was not restarted by anybody.
+        (
+            _RETAINED,
+            [(FlinkJob(_JOB, "orders", "RUNNING"), _RETAINED.pointer)],
+            JobState.RUNNING,
+            True,
+        ),
+        (_RETAINED, [(FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None)], JobState.ENDED, False),
+        (
+            _RETAINED,
+            [
+                (FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None),
+                (FlinkJob(_OTHER, "y", "RUNNING", 5), f"hdfs://n:1{_RETAINED.pointer}"),
+            ],
+            JobState.RESTARTED,
+            True,
+        ),
+    ],
+)
+def test_judgment_for_each_kind_of_evidence(
+    origin: Origin,
+    jobs: list[tuple[FlinkJob, str | None]] | None,
+    state: JobState,
+    is_beyond: bool,
+) -> None:
+    judgment = judge_jobs(origin, jobs)
+    assert (judgment.state, judgment.is_beyond) == (state, is_beyond), judgment
+    assert bool(job_refusals(judgment, allow_ran_on=False)) == is_beyond
+    assert job_refusals(judgment, allow_ran_on=True) == []
+    # A running job overwrites the offsets of a group whatever is allowed.
+    assert bool(job_refusals(judgment, allow_ran_on=True, is_group=True)) == judgment.runs
+
+
+def test_ended_job_with_a_newer_checkpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = [(FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None)]
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: ended)
+    monkeypatch.setattr(flink_rest.JobManager, "newest_checkpoint", lambda flink, job_id: 9)
+    judgment = judge(_RETAINED, _URL)
+    assert (judgment.state, judgment.is_beyond) == (JobState.ENDED, True)
+    (refusal,) = job_refusals(judgment, allow_ran_on=False)
+    assert "has completed checkpoint 9 after checkpoint 7" in refusal
+
+
+# -- the wait before a location or a plan is written -----------------------------------------------
+
+
+def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
+    """The newest of three checkpoints, each ``apart`` seconds after the one before."""
+    for number in (5, 6, 7):
+        chk = write_source(folder / f"chk-{number}", {0: splits("t", [number])})
+        at = time.time() - age - (7 - number) * apart
+        os.utime(chk / "_metadata", (at, at))
+    return folder / "chk-7"
+
+
+@pytest.mark.parametrize(
+    ("apart", "age", "wait", "is_quiet"),
+    [
+        (1, 0, 3, False),
+        (10, 0, 20, False),
+        (10, 79, 20, False),
+        (10, 200, 20, True),  # longer than two intervals, and than clocks may differ
+        (300, 0, None, False),  # too long to wait for
+        (300, 900, None, True),
+    ],
+)
+def test_wait_follows_from_the_interval_and_the_age(
+    tmp_path: Path, apart: float, age: float, wait: float | None, is_quiet: bool
+) -> None:
+    chk = _retained(tmp_path / _JOB, apart=apart, age=age)
+    watch = find_watch(extract(read_checkpoint(chk)).origin)
+    assert watch.wait == (pytest.approx(wait, abs=0.1) if wait is not None else None)
+    assert watch.is_quiet == is_quiet
+
+
+@pytest.mark.parametrize(("age", "wait"), [(0, 6), (100, None)])
+def test_a_single_fresh_checkpoint_of_a_job_is_watched_shortly(
+    tmp_path: Path, age: float, wait: float | None
+) -> None:
+    """Flink retains one checkpoint by default, which shows no interval."""
+    chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3])})
+    os.utime(chk / "_metadata", (time.time() - age,) * 2)
+    assert find_watch(extract(read_checkpoint(chk)).origin).wait == wait
+
+
+@pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
+def test_a_newer_checkpoint_during_the_wait_refuses_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    chk, out, waits = _retained(tmp_path / _JOB, apart=2), tmp_path / "out", list[float]()
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        write_source(chk.with_name("chk-8"), {0: splits("t", [9])})
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    refused = migrate("to-spark", chk, flag, out)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "the job has run on since: it has completed chk-8" in refused.stderr
+    assert not out.exists()
+    assert waits == [pytest.approx(4, abs=0.1)]
+
+
+@pytest.mark.parametrize(("flag", "waits"), [((), 0), (("--allow-ran-on",), 0), (None, 1)])
+def test_only_a_write_waits_and_allow_ran_on_skips_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...] | None, waits: int
+) -> None:
+    chk, slept = _retained(tmp_path / _JOB, apart=2), list[float]()
+    monkeypatch.setattr(time, "sleep", slept.append)
+    out = ("--checkpoint-dir", tmp_path / "out") if flag != () else ()
+    moved = migrate("to-spark", chk, *out, *(flag or ()))
+    assert moved.code == 0, moved.stderr
+    assert len(slept) == waits
+    assert ("the job seems stopped" in moved.stderr) == bool(waits)
+
+
+def test_a_write_without_evidence_says_that_the_job_may_run(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "orders" / "chk-7", {0: splits("t", [3])})
+    moved = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "out")
+    assert moved.code == 0
+    assert "[job-may-run]" in moved.stderr
+    assert "[job-may-run]" not in migrate("to-spark", chk).stderr
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_plan_whose_checkpoint_was_deleted_is_refused(tmp_path: Path, stop: bool) -> None:
+    """Flink deletes a subsumed checkpoint, and a savepoint that a job was restored from (CLAIM)."""
+    kept: tuple[str, ...] = ()
+    if stop:
+        (original,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+        chk = shutil.copytree(original, tmp_path / "savepoints" / original.name)
+        kept = ("--partitions", "orders:0-1", "--partitions", "payments:0-1")
+    else:
+        chk = write_source(tmp_path / "orders" / "chk-7", {0: splits("t", [3])})
+    (chk / "_metadata").touch()
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", plan, *kept).code == 0
+    assert migrate("to-spark", "--plan", plan).code == 0
+    shutil.rmtree(chk)
+    refused = migrate("to-spark", "--plan", plan)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "was deleted; " in refused.stderr
+    # From a machine that does not see the directory at all, nothing can be said.
+    chk.parent.rename(tmp_path / "elsewhere")
+    unseen = migrate("to-spark", "--plan", plan)
+    assert unseen.code == 0, unseen.stderr
+    assert "whether the job ran on is not shown by its checkpoints" in unseen.stderr
 
 
 # -- a savepoint that the job was stopped with -----------------------------------------------------
 
 
-def _moved(folder: Path, days: float, *flags: str | Path) -> Result:
+_STOPPED_WITH = "the job was stopped with this savepoint; --flink-rest URL shows whether"
+
+
+def _savepoint(folder: Path, days: float) -> tuple[Path | str, ...]:
+    """The arguments that name a savepoint of this age, and the partitions that it has read."""
     (original,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     savepoint = folder / original.name
     savepoint.mkdir()
@@ -94,8 +300,11 @@ def _moved(folder: Path, days: float, *flags: str | Path) -> Result:
         (savepoint / file.name).write_bytes(file.read_bytes())
     at = time.time() - days * 86_400
     os.utime(savepoint / "_metadata", (at, at))
-    kept = ("--partitions", "orders:0-1", "--partitions", "payments:0-1")
-    moved = migrate("to-spark", savepoint, *kept, *flags)
+    return savepoint, "--partitions", "orders:0-1", "--partitions", "payments:0-1"
+
+
+def _moved(folder: Path, days: float, *flags: str | Path) -> Result:
+    moved = migrate("to-spark", *_savepoint(folder, days), *flags)
     assert moved.code == 0, moved.stderr
     return moved
 
@@ -107,7 +316,7 @@ def test_that_a_savepoint_may_have_been_started_from_again_is_said_once(
     tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     moved = _moved(tmp_path, 0, *flags)
-    assert moved.stderr.count(STOPPED_WITH_SAVEPOINT) == 1
+    assert moved.stderr.count(_STOPPED_WITH) == 1
     assert "ago" not in moved.stderr
 
 
@@ -116,13 +325,50 @@ def test_it_is_said_of_a_saved_plan_too(tmp_path: Path) -> None:
     _moved(tmp_path, 0, "--plan-out", plan)
     applied = migrate("to-spark", "--plan", plan)
     assert applied.code == 0, applied.stderr
-    assert applied.stderr.count(STOPPED_WITH_SAVEPOINT) == 1
+    assert applied.stderr.count(_STOPPED_WITH) == 1
 
 
 def test_an_old_one_is_warned_of(tmp_path: Path) -> None:
     moved = _moved(tmp_path, 12.5)
-    assert "warning: this savepoint was written 12 days ago: if the job was started" in moved.stderr
-    assert "--source-group GROUP" in moved.stderr
+    assert "warning: this savepoint was written 12 days ago: if the job was rest" in moved.stderr
+    assert "[old-savepoint]" in moved.stderr
+
+
+@pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
+def test_an_old_savepoint_needs_evidence_before_a_write(tmp_path: Path, flag: str) -> None:
+    asked, out = _savepoint(tmp_path, 1.5), tmp_path / "out"
+    refused = migrate("to-spark", *asked, flag, out)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "written 1 day ago" in refused.stderr
+    assert all(option in refused.stderr for option in ("--flink-rest", "--source-group"))
+    assert not out.exists()
+    allowed = migrate("to-spark", *asked, flag, out, "--allow-ran-on")
+    assert allowed.code == 0, allowed.stderr
+
+
+def test_flink_is_asked_for_every_command_that_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable names the JobManager, too; it lists a job restored from the savepoint."""
+    asked, out = _savepoint(tmp_path, 0), tmp_path / "out"
+    again = FlinkJob(_OTHER, "x", "RUNNING")
+    restored = [(again, str(asked[0]))]
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: restored)
+    monkeypatch.setenv("MIGRATE_FLINK_REST", _URL)
+    for command in (
+        ("to-spark", *asked),
+        ("to-spark", *asked, "--checkpoint-dir", out),
+        ("to-spark", *asked, "--plan-out", out),
+        ("to-flink", asked[0], "--from", asked[0], "--out", out, *asked[1:]),
+    ):
+        refused = migrate(*command)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
+        assert not out.exists()
+    restored.clear()
+    moved = migrate("to-spark", *asked)
+    assert moved.code == 0, moved.stderr
+    assert "ok: the job was stopped with this savepoint, and Flink lists no job" in moved.stderr
 
 
 def test_nothing_of_it_is_said_of_a_checkpoint(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from migrate.fleet.rows import obstacles
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_checkpoints
 from migrate.model.finding import Severity
+from migrate.moves.job_state import checkpoint_signs
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.planning.recheck import signs_of_progress
 from migrate.storage.files import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
@@ -230,9 +230,7 @@ def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
     assert (last.origin.number, allowed.origin.newer) == (5, (5,))
 
     def since(plan: Plan) -> list[str]:
-        beside = find_newer_checkpoints(plan.origin.pointer, plan.origin.number)
-        assert beside is not None
-        return list(signs_of_progress(plan, None, beside.newer))
+        return list(checkpoint_signs(plan.origin))
 
     assert since(last) == since(allowed) == []
     _complete(job, 6, 0)

@@ -106,6 +106,15 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     )
 
 
+def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
+    """Return each job of ``known_jobs``, and the path that it was restored from, or None.
+
+    Args and errors: as for ``known_jobs``.
+    """
+    flink = JobManager(url)
+    return [(job, flink.restored_from(job.job_id)) for job in flink.jobs()]
+
+
 class JobManager:
     """A JobManager; every method sends a new request.
 
@@ -134,10 +143,22 @@ class JobManager:
     def restored_from(self, job_id: str) -> str | None:
         """Return the path of the checkpoint or savepoint that a job was restored from, or None.
 
-        After a recovery, this is what the job recovered from, not what it was started from.
+        After a recovery, this is what the job recovered from, not what it was started from. None
+        also for a job that Flink has dropped.
         """
-        restored = self._latest(job_id).restored
+        try:
+            restored = self._latest(job_id).restored
+        except UnknownToFlink:
+            return None
         return restored.external_path if restored is not None else None
+
+    def newest_checkpoint(self, job_id: str) -> int | None:
+        """Return the number of a job's newest completed checkpoint, or None if it is unknown."""
+        try:
+            completed = self._latest(job_id).completed
+        except UnknownToFlink:
+            return None
+        return completed.id if completed is not None else None
 
     def details(self, job_id: str) -> JobDetails:
         """Return the tasks and checkpoints of a job that the JobManager knows."""

@@ -40,8 +40,11 @@ class UnknownToFlink(FlinkRestError):
     """The JobManager answered that it does not know the path (404)."""
 
 
-def check_address(url: str) -> None:
-    """Raise UsageError unless the url is an http or https address of a host, without a user."""
+def check_address(url: str, option: str = "--flink-rest") -> None:
+    """Raise UsageError unless the url is an http or https address of a host, without a user.
+
+    ``option`` names the url in the message.
+    """
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
@@ -50,7 +53,7 @@ def check_address(url: str) -> None:
         usable = False
     if not usable:
         # The message does not show the address, because it may contain a password.
-        raise UsageError("--flink-rest: not an address of the form http://host:port")
+        raise UsageError(f"{option}: not an address of the form http://host:port")
 
 
 def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:

@@ -1,0 +1,556 @@
+"""Judge whether the job of a checkpoint still runs; every command that moves positions asks here.
+
+The judgment has five outcomes (``JobState``). Its evidence:
+
+====================  ==============================================================================
+Evidence              Judgment
+====================  ==============================================================================
+Flink lists the job,  RUNNING: what it writes from now on is beyond the checkpoint. The same holds
+and it has not ended  for a job that may be this one: any job that has not ended.
+Flink lists a job     RESTARTED: it continues from the checkpoint or savepoint, or has the stopped
+that continued it     job's id or name and began later. It counts even if it has ended.
+the savepoint itself  STOPPED: the job ended with this savepoint. Only Flink knows whether it was
+                      restarted since.
+Flink lists the job,  ENDED: canceled, failed, or finished otherwise. If it has completed a newer
+and it has ended      checkpoint, its output is beyond this one.
+anything else         UNKNOWN. For a retained checkpoint, a wait of two checkpoint intervals shows
+                      a running job (``wait_for_checkpoint``); no newer checkpoint is no proof.
+====================  ==============================================================================
+
+A consumer group shows nothing, because KafkaSource does not join its group.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from decoder import DecodeError
+from decoder.storage import METADATA_FILE, checkpoint_number, join
+from decoder.urls import redact_url
+from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME, job_id_of
+from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
+from migrate.model.errors import Refused
+from migrate.model.finding import Code
+from migrate.model.log import log, timed
+from migrate.model.positions import Origin
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import counted
+from migrate.planning.recheck import completed_since
+from migrate.storage.files import Files, MissingExtra
+
+if TYPE_CHECKING:
+    from migrate.inputs.flink.rest_api import FlinkJob
+
+    # A job, and the path of the checkpoint or savepoint that it was restored from, if any.
+    RestoredJob = tuple[FlinkJob, str | None]
+
+# The wait for a newer checkpoint, in checkpoint intervals: checkpoints are not exactly on time.
+_INTERVALS = 2.0
+# Seconds. A shorter wait proves nothing: a checkpoint of a busy job takes a while.
+_SHORTEST = 3.0
+# Seconds. There is no wait if it would be longer.
+_TOO_LONG = 60.0
+# Seconds. The wait for a single fresh checkpoint of a job, whose interval is unknown.
+_WAIT_WITHOUT_INTERVAL = 6.0
+# Seconds. The age of a checkpoint counts as a wait only if it is longer by this: the clock of the
+# storage may differ from the clock of this machine.
+_CLOCKS = 60.0
+_DAY = 86_400
+
+
+class JobState(Enum):
+    """Whether the job of a checkpoint still runs; see the module."""
+
+    RUNNING = auto()
+    RESTARTED = auto()
+    STOPPED = auto()
+    ENDED = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The judgment, and its evidence.
+
+    Attributes:
+        text: the evidence in one line.
+        is_beyond: whether the job has written output beyond the checkpoint, or may do so.
+        runs: whether the job, or the job that continued it, has not ended.
+        asked_flink: whether a JobManager was asked.
+    """
+
+    state: JobState
+    text: str
+    is_beyond: bool = False
+    runs: bool = False
+    asked_flink: bool = False
+
+
+# -- the judgment ----------------------------------------------------------------------------------
+
+
+def judge(origin: Origin, flink_rest: str | None) -> Judgment:
+    """Judge whether the job of a checkpoint still runs.
+
+    Args:
+        origin: the origin of the positions.
+        flink_rest: the address of the JobManager; None asks no JobManager.
+
+    Raises:
+        FlinkRestError: the JobManager did not answer, or denied the request.
+        UsageError: ``flink_rest`` is no address.
+    """
+    if flink_rest is None:
+        return judge_jobs(origin, None)
+    from migrate.inputs.flink.rest_api import read_restored_jobs
+
+    with timed(f"asking Flink at {redact_url(flink_rest)}"):
+        jobs = read_restored_jobs(flink_rest)
+        judgment = judge_jobs(origin, jobs)
+        if judgment.state is JobState.ENDED and origin.kind == "checkpoint":
+            judgment = _with_newest_checkpoint(judgment, origin, flink_rest)
+    return judgment
+
+
+def _with_newest_checkpoint(judgment: Judgment, origin: Origin, flink_rest: str) -> Judgment:
+    """Compare the checkpoint with the newest one that Flink lists for the ended job."""
+    from migrate.inputs.flink.rest_api import JobManager
+
+    job_id = job_id_of(posixpath.dirname(origin.pointer))
+    newest = JobManager(flink_rest).newest_checkpoint(job_id) if job_id is not None else None
+    if newest is None or newest <= origin.number:
+        return judgment
+    text = f"job {job_id} has completed checkpoint {newest} after checkpoint {origin.number}"
+    return Judgment(JobState.ENDED, text, is_beyond=True, asked_flink=True)
+
+
+def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
+    """Judge by the jobs that a JobManager lists; None if no JobManager was asked."""
+    if jobs is None:
+        if origin.stopped:
+            return Judgment(JobState.STOPPED, _STOPPED)
+        return Judgment(JobState.UNKNOWN, _UNKNOWN)
+    is_own = _own_job_test(origin)
+    own = [job for job, _ in jobs if is_own(job.job_id)]
+    continued = _job_that_continued(origin, jobs, own)
+    if continued is not None:
+        text = f"job {continued.job_id} ({continued.name}), {continued.state}, continued the job"
+        text += f" of this {origin.title}"
+        return Judgment(JobState.RESTARTED, text, True, not continued.ended, asked_flink=True)
+    running = [job for job, _ in jobs if not job.ended]
+    if running:
+        job = min(running, key=lambda job: not is_own(job.job_id))
+        text = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
+        return Judgment(JobState.RUNNING, text, True, True, asked_flink=True)
+    if origin.stopped:
+        text = f"{_STOPPED}, and Flink lists no job that was restored from it"
+        return Judgment(JobState.STOPPED, text, asked_flink=True)
+    if own:
+        text = f"Flink has job {own[0].job_id} as {own[0].state}, and no other job is running"
+        return Judgment(JobState.ENDED, text, asked_flink=True)
+    job_id = job_id_of(posixpath.dirname(origin.pointer))
+    text = "that JobManager runs no job, and the checkpoint's path does not show its job"
+    if job_id not in (None, FIXED_JOB_ID):
+        text = f"that JobManager does not know job {job_id}, which wrote this checkpoint"
+    return Judgment(JobState.UNKNOWN, f"{_UNKNOWN}: {text}", asked_flink=True)
+
+
+_STOPPED = "the job was stopped with this savepoint"
+_UNKNOWN = "cannot tell whether the job still runs"
+
+
+def _own_job_test(origin: Origin) -> Callable[[str], bool]:
+    """Return a test whether a job id is that of the job that wrote the checkpoint.
+
+    The id is in the path of a ``chk-<n>``, and its first digits in the name of a savepoint.
+    """
+    if origin.kind != "checkpoint":
+        return lambda job_id: False
+    name = posixpath.basename(origin.pointer)
+    savepoint = SAVEPOINT_NAME.fullmatch(name)
+    digits = savepoint[1] if savepoint is not None else job_id_of(posixpath.dirname(origin.pointer))
+    if digits is None or FIXED_JOB_ID.startswith(digits):
+        return lambda job_id: False
+    return lambda job_id: job_id.startswith(digits)
+
+
+def _job_that_continued(
+    origin: Origin, jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]
+) -> FlinkJob | None:
+    """Return a job that has continued the work of the checkpoint's job, or None."""
+    if origin.kind != "checkpoint":
+        return None
+    newest = max(own, key=_began, default=None)
+    if not origin.stopped:
+        # The job itself may have recovered from this checkpoint.
+        others = [(job, path) for job, path in jobs if job not in own]
+        if newest is None or not newest.ended:
+            return job_started_again(
+                others, origin.pointer, None, written_in=origin.copied_from, stopped_job=None
+            )
+        jobs = others
+    ended_ms = newest.ended_ms if newest is not None and newest.ended else origin.written_at
+    return job_started_again(
+        jobs,
+        origin.pointer,
+        ended_ms,
+        written_in=origin.copied_from,
+        stopped_job=newest.job_id if newest is not None else None,
+        job_name=newest.name if newest is not None else None,
+    )
+
+
+def is_same_savepoint(first: str | None, second: str | None) -> bool:
+    """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
+
+    If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
+    """
+    if first is None or second is None:
+        return False
+    paths = [urlsplit(path).path.rstrip("/").removesuffix("/_metadata") for path in (first, second)]
+    names = [posixpath.basename(path) for path in paths]
+    return paths[0] == paths[1] or (names[0] == names[1] and names[0].startswith("savepoint-"))
+
+
+def is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
+    """Return whether a path names one of the savepoints, as ``is_same_savepoint`` compares."""
+    return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
+
+
+def job_started_again(
+    jobs: Iterable[RestoredJob],
+    savepoint: str,
+    ended_ms: int | None,
+    *,
+    written_in: str | None = None,
+    stopped_job: str | None,
+    job_name: str | None = None,
+) -> FlinkJob | None:
+    """Return the newest job that has continued the work of the stopped job, or None.
+
+    A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
+    others count. So can a job that has ended: its output is newer than the savepoint.
+
+    Args:
+        jobs: the jobs that the JobManager lists.
+        savepoint: the savepoint that the job was stopped with.
+        ended_ms: when the stopped job ended, in epoch milliseconds, if known.
+        written_in: where Flink wrote the savepoint, if known; a restore from there counts, too.
+        stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
+            ``ended_ms``.
+        job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
+            or if this time is not known.
+    """
+
+    def is_newer(job: FlinkJob) -> bool:
+        if stopped_job in (job.job_id, job.name):
+            return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
+        return job.name == job_name and job.began_ms >= (ended_ms or 0)
+
+    newer = (
+        job
+        for job, restored_from in jobs
+        if is_any_savepoint(restored_from, savepoint, written_in) or is_newer(job)
+    )
+    return max(newer, key=_began, default=None)
+
+
+def _began(job: FlinkJob) -> int:
+    return job.began_ms
+
+
+# -- before a move ---------------------------------------------------------------------------------
+
+
+def job_refusals(judgment: Judgment, *, allow_ran_on: bool, is_group: bool = False) -> list[str]:
+    """Return a refusal if the job runs, or has output beyond the checkpoint; else log the judgment.
+
+    ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
+    offsets of a group (``is_group``).
+    """
+    if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
+        if judgment.state is JobState.RUNNING:
+            way_out = "if it is the one that moves, stop it with a savepoint first"
+            allow = ", or leave --flink-rest out"
+        else:
+            way_out = "stop it with a savepoint, and move from that"
+            allow = "" if is_group else ", or add --allow-ran-on to repeat its output"
+        return [f"{judgment.text}; {way_out}{allow}"]
+    if judgment.is_beyond:
+        warn(Code.RAN_ON, f"{judgment.text}: its output since the checkpoint will be emitted again")
+    return []
+
+
+def check_job(
+    origin: Origin, flink_rest: str | None, *, allow_ran_on: bool, source_group: str | None
+) -> Judgment:
+    """Judge the job before a move to Spark or to a savepoint, and log the judgment.
+
+    ``source_group`` is the consumer group that the job commits to, if its commits were compared.
+
+    Raises:
+        Refused: Flink lists the job as running, or as restarted, and ``allow_ran_on`` is false.
+        FlinkRestError, UsageError: as for ``judge``.
+    """
+    judgment = judge(origin, flink_rest)
+    if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on):
+        raise Refused(refusals)
+    if judgment.state is JobState.STOPPED:
+        report_stop(judgment, origin, source_group)
+    elif judgment.state is JobState.ENDED and not judgment.is_beyond:
+        log.info(judgment.text)
+    return judgment
+
+
+def report_stop(judgment: Judgment, origin: Origin, source_group: str | None) -> None:
+    """Log that the job was stopped with the savepoint, and what was checked about a restart."""
+    if text := old_savepoint_text(origin, judgment, source_group):
+        warn(WarningCode.OLD_SAVEPOINT, f"{text}; --flink-rest or --source-group shows it")
+    if judgment.asked_flink:
+        log.info(f"ok: {judgment.text}")
+    elif source_group is not None:
+        log.info(f"ok: {judgment.text}, and group {source_group} has no newer commits")
+    else:
+        log.info(f"{judgment.text}; --flink-rest URL shows whether it was restarted since")
+
+
+def report_for_group(
+    judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
+) -> None:
+    """Log why no job overwrites a group's offsets, or warn that the job may run."""
+    if origin.kind == "batch":
+        log.info("Spark commits to no group: these offsets stay until you run this again")
+    elif judgment.state is JobState.STOPPED:
+        report_stop(judgment, origin, source_group)
+    elif judgment.state is JobState.ENDED:
+        log.info(judgment.text)
+    elif judgment.state is JobState.UNKNOWN:
+        proof, rest = "a stop with a savepoint is proof in itself", ""
+        if not judgment.asked_flink:
+            rest = "; if it does, it overwrites these offsets at its next checkpoint"
+            proof = f"--flink-rest URL asks Flink, and {proof}"
+        warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}{rest}")
+        wait = watch.text
+        if watch.wait is not None and watch.interval is not None:
+            wait = f"--execute looks twice, {watch.wait:.0f} s apart"
+        log.info(f"{wait}; {proof}")
+
+
+def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | None) -> str:
+    """Return a text if a stop is more than a day old, and nothing shows whether the job restarted.
+
+    Otherwise return an empty text.
+    """
+    if judgment.state is not JobState.STOPPED or judgment.asked_flink or source_group is not None:
+        return ""
+    age = _age_of(origin)
+    if age is None or age <= _DAY:
+        return ""
+    return (
+        f"this savepoint was written {counted(int(age / _DAY), 'day')} ago: if the job was "
+        "restarted from it, its later output will be duplicated"
+    )
+
+
+def check_before_write(
+    origin: Origin,
+    judgment: Judgment,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None,
+    refuses_old: bool = True,
+    signs: Callable[[], Sequence[str]] | None = None,
+) -> None:
+    """Check just before a checkpoint location, a savepoint or a plan is written.
+
+    - For a retained checkpoint of which nothing shows that the job has stopped, wait for a newer
+      checkpoint, as for a group.
+    - For a savepoint that is more than a day old, ask for evidence that the job was not restarted.
+
+    Args:
+        origin: the origin of the positions.
+        judgment: the judgment of ``judge``.
+        allow_ran_on: whether to skip both.
+        source_group: the consumer group that the job commits to, if its commits were compared.
+        refuses_old: whether an old savepoint is refused; else ``report_stop`` has warned of it.
+        signs: as for ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
+
+    Raises:
+        Refused: the job has completed a newer checkpoint; or the savepoint is old, and nothing
+            shows whether the job was restarted.
+    """
+    if allow_ran_on or origin.kind != "checkpoint":
+        return
+    text = old_savepoint_text(origin, judgment, source_group)
+    if text and refuses_old:
+        raise Refused(
+            f"{text}; add --flink-rest URL (Flink's JobManager) or --source-group G (the job's "
+            "group), or --allow-ran-on if it was not restarted"
+        )
+    if judgment.state is not JobState.UNKNOWN:
+        return
+    watch = find_watch(origin)
+
+    def refuse_newer() -> Sequence[str]:
+        if lines := list(checkpoint_signs(origin)):
+            raise Refused([f"{RAN_ON_SINCE}{line}; {RAN_ON_WAY_OUT}" for line in lines])
+        return ()
+
+    now = datetime.now(timezone.utc)
+    if not wait_for_checkpoint(watch, now, signs or refuse_newer):
+        warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}: {watch.text}")
+
+
+# -- the wait for a newer checkpoint ---------------------------------------------------------------
+
+RAN_ON_SINCE = "the job has run on since: "
+RAN_ON_WAY_OUT = "stop it with a savepoint, and move from that"
+
+
+def checkpoint_signs(origin: Origin) -> Iterator[str]:
+    """Yield signs in the job's checkpoint directory, each in one line, that the job has continued.
+
+    Log a note if the directory cannot be read. ``origin.newer`` has the newer checkpoints that were
+    known before; these are no sign.
+    """
+    if origin.kind != "checkpoint":
+        return
+    files, directory = Files(), posixpath.dirname(origin.pointer)
+    is_savepoint = checkpoint_number(origin.pointer) is None
+    try:
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
+        newer = completed_since(origin, checkpoints.newer if checkpoints is not None else ())
+        is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
+        has_directory = is_deleted and files.list_directory(directory) is not None
+    except (DecodeError, MissingExtra, OSError) as error:
+        log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")
+        return
+    if newer:
+        yield f"it has completed chk-{newer[-1]}"
+    elif has_directory and is_savepoint:
+        yield (
+            f"{origin.pointer} was deleted; a job that is restored from a savepoint in CLAIM mode "
+            "deletes it once it has newer checkpoints"
+        )
+    elif has_directory:
+        yield (
+            f"{origin.pointer} was deleted; Flink deletes a checkpoint once newer ones are complete"
+        )
+    elif is_deleted:
+        log.info(
+            f"note: whether the job ran on is not shown by its checkpoints: {directory} cannot be "
+            "seen from here"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How long to wait for a newer checkpoint of a retained checkpoint's job.
+
+    Attributes:
+        interval: the job's checkpoint interval in seconds; None if it is unknown.
+        age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
+        wait: seconds to wait; None if a wait would show nothing.
+    """
+
+    interval: float | None
+    age: float | None
+    wait: float | None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the checkpoint is so old that a running job would have completed a newer one."""
+        if self.interval is None or self.age is None:
+            return False
+        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + _CLOCKS
+
+    @property
+    def text(self) -> str:
+        if self.interval is None:
+            return "how often the job takes a checkpoint is not known from its files"
+        if self.wait is None:
+            return (
+                f"it takes a checkpoint about every {self.interval:.0f} s, too long to wait for "
+                "here"
+            )
+        return f"no newer checkpoint was completed in {self.wait:.0f} s"
+
+
+NO_WATCH = Watch(None, None, None)
+
+
+def find_watch(origin: Origin) -> Watch:
+    """Return how long to wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
+    if origin.kind != "checkpoint" or origin.stopped or checkpoint_number(origin.pointer) is None:
+        return NO_WATCH
+    try:
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, Files())
+    except (DecodeError, MissingExtra):
+        return NO_WATCH
+    interval = checkpoints.interval_s if checkpoints is not None else None
+    age = _age_of(origin)
+    if interval is not None:
+        wait = max(_INTERVALS * interval, _SHORTEST)
+        return Watch(interval, age, wait if wait <= _TOO_LONG else None)
+    is_fresh = age is not None and age <= _TOO_LONG
+    in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
+    return Watch(None, age, _WAIT_WITHOUT_INTERVAL if is_fresh and in_a_jobs_directory else None)
+
+
+def _age_of(origin: Origin) -> float | None:
+    if origin.written_at is None:
+        return None
+    return max(0.0, time.time() - origin.written_at / 1000)
+
+
+def wait_for_checkpoint(
+    watch: Watch, since: datetime, signs: Callable[[], Sequence[str]], watched: str = ""
+) -> bool:
+    """Wait until a running job would have completed a checkpoint, and check that it has not.
+
+    A job that has another JobManager than the one that was asked shows itself here, too.
+
+    Args:
+        watch: the result of ``find_watch``.
+        since: the time from which the wait counts.
+        signs: returns signs that the job has continued; raises ``Refused`` unless that is allowed.
+        watched: what else ``signs`` watches, for the log.
+
+    Returns:
+        Whether the absence of a newer checkpoint suggests that the job has stopped. False if there
+        was no wait.
+
+    Raises:
+        Refused: as for ``signs``.
+    """
+    if watch.is_quiet:
+        log.info(
+            f"{watched}no checkpoint was completed in {watch.age:.0f} s; they came about every "
+            f"{watch.interval:.1f} s: the job seems stopped, where this is its own checkpoint "
+            "directory"
+        )
+        return True
+    if watch.wait is None:
+        return False
+    # The plan may come from a machine whose clock is ahead of this one's.
+    passed = max(0.0, (datetime.now(timezone.utc) - since).total_seconds())
+    wait = watch.wait - passed
+    if wait > 0:
+        log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
+        with timed("waiting for a checkpoint"):
+            time.sleep(wait)
+    if signs() or watch.interval is None:
+        return False
+    seconds = (datetime.now(timezone.utc) - since).total_seconds()
+    log.info(
+        f"{watched}no checkpoint was completed in {seconds:.0f} s; they came about every "
+        f"{watch.interval:.1f} s: the job seems stopped, where this is its own checkpoint directory"
+    )
+    return True
