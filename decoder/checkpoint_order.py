@@ -63,10 +63,13 @@ def find_siblings(
             numbers are compared.
         files: where the files are.
     """
-    if checkpoint_number(checkpoint) is None:
+    name = checkpoint_number(checkpoint)
+    if name is None:
         return Siblings()
     parent = posixpath.dirname(checkpoint)
     paths = dict(numbered_checkpoints(parent, files.list_directory(parent) or []))
+    if name != number:  # a copy under another name is no sibling of itself
+        paths.pop(name, None)
     if paths.keys() <= {number}:
         return Siblings()
     newer: list[int] = []

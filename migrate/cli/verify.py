@@ -70,8 +70,8 @@ def verify(
     *,
     arguments: SideArguments,
     allow_moved_on: bool = option(
-        "Accept a group with offsets above the positions, and a query whose log no longer "
-        "shows where it started: you know that both started there."
+        "Accept a group with offsets above the positions, a query whose log no longer shows where "
+        "it started, and log starts above the positions: you know that no record was lost."
     ),
     one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
     wide: bool = WIDE,
@@ -123,7 +123,8 @@ def verify(
 
     Exits with 5 unless every partition is ok: no records were lost or repeated and, with -b, the
     log has the next offset to read. Also exits with 5 if no partition was checked, if the query's
-    log has lost its first batches, if a plan differs from its checkpoint (where that can still be
+    log has lost its first batches, if retention may have deleted records before the query's first
+    batch, if a plan differs from its checkpoint (where that can still be
     read), with --state if a key is wrong, missing, or not in Flink's state, and with --run if the
     first batch fails.
 

@@ -124,8 +124,13 @@ def verify_start(
         partitions.append(final)
         if row is not None:
             by_partition[observed.topic_partition] = _updated(row, final, reason, evidence)
-    # ``_unknown_reason`` has already handled the lost first batches.
-    whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
+    # ``_unknown_reason`` has already handled the lost evidence.
+    whole = replace(
+        verification,
+        partitions=tuple(partitions),
+        first_batches_gone=False,
+        passed_by_log_start=(),
+    )
     report = VerificationReport(
         when="after" if evidence.has_begun else "before",
         verified=whole.verified,

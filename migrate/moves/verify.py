@@ -81,11 +81,12 @@ def verify(
 
         - there are partitions, and the outcome of each is ``ok``,
         - a plan does not differ from its origin, if the origin can be read,
-        - the states, if compared, are equal, and
-        - the query's log has not lost its first batches.
+        - the states, if compared, are equal,
+        - the query's log has not lost its first batches, and
+        - no log start lies above the start of a query that has run.
 
-        ``verified_or_moved_on`` also accepts partitions that have moved on, and a log that has lost
-        its first batches.
+        ``verified_or_moved_on`` also accepts partitions that have moved on, a log that has lost its
+        first batches, and records that retention may have taken before the first batch.
 
     Raises:
         QueryFailed: Spark's first batch failed, or did not end in time.

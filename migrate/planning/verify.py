@@ -144,16 +144,17 @@ class Verification:
     def verified(self) -> bool:
         """Whether every partition is ``ok``, with no difference found in the state or the plan.
 
-        False without partitions, and if the query's log has lost its first batches. For a query
-        that has run, see also ``passed_by_log_start``.
+        False without partitions, if the query's log has lost its first batches, and if retention
+        may have deleted records before the query read them (``passed_by_log_start``).
         """
-        return self._outcomes_are(StartOutcome.OK) and not self.first_batches_gone
+        lost_evidence = self.first_batches_gone or self.passed_by_log_start
+        return self._outcomes_are(StartOutcome.OK) and not lost_evidence
 
     @property
     def verified_or_moved_on(self) -> bool:
         """Whether every partition is ``ok`` or ``moved on``; state and plan as for ``verified``.
 
-        False without partitions.
+        False without partitions. Evidence that was lost does not count.
         """
         return self._outcomes_are(StartOutcome.OK, StartOutcome.MOVED_ON)
 

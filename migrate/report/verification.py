@@ -194,7 +194,8 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
         yield (
             f"the log start of {counted(len(passed), 'partition')} lies above the seed now (the "
             f"first is {printable(topic)}-{partition}): whether the query read those records "
-            "before retention took them cannot be told, unless it runs with failOnDataLoss=true"
+            "before retention took them cannot be told; if it has always run with "
+            "failOnDataLoss=true, which fails then, add --allow-moved-on"
         )
     if verification.first_batches_gone:
         yield (

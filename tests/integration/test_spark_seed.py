@@ -105,8 +105,9 @@ def test_a_seeded_query_goes_on_from_its_own_progress(
         )
         return [offset for _, _, offset, _ in records]
 
-    def verified() -> Result:
-        return migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
+    def verified(*flags: str) -> Result:
+        target = f"spark:{checkpoint_dir}"
+        return migrate("verify", chk, target, "-b", broker.bootstrap_servers, *flags)
 
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
     before = verified()
@@ -119,8 +120,9 @@ def test_a_seeded_query_goes_on_from_its_own_progress(
     assert "verified: the one partition started where the checkpoint ended" in after.stderr
     broker.delete_records(topic, 0, before=25)  # what it has read is no longer needed
     later = verified()
-    assert later.code == 0 and "STARTED-AT" in later.stdout
+    assert later.code == 5 and "STARTED-AT" in later.stdout
     assert _UNTOLD in later.stderr
+    assert verified("--allow-moved-on").code == 0
 
 
 _UNTOLD = (
@@ -143,6 +145,7 @@ def test_what_retention_took_before_the_first_batch_is_not_said_to_be_there(
     assert [offset for *_, offset, _ in read] == list(range(25, 40))
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
     found = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
+    assert found.code == 5
     assert "verified" not in found.stderr
     assert found.stderr.endswith(_UNTOLD)
 

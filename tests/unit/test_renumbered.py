@@ -26,6 +26,7 @@ from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
+from tests.support.golden import GOLDEN
 
 _DAY = 86_400.0
 _NOW = 1_790_000_000.0
@@ -183,6 +184,21 @@ class _Counting(LocalFiles):
     def modified_at(self, path: str) -> int | None:
         self.asked.append(path)
         return super().modified_at(path)
+
+
+def test_a_copy_under_another_name_is_no_sibling_of_itself(tmp_path: Path) -> None:
+    """Regression: Flink's chk-9, copied as chk-99, was refused: "chk-99 is complete beside it"."""
+    (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
+    copy = shutil.copytree(written, tmp_path / written.parent.name / "chk-99")
+    checkpoint = read_checkpoint(copy)
+    assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (9, ())
+    assert "ran-on" not in _findings(copy)
+    beside = find_newer_checkpoints(str(copy), 9)
+    assert beside == NewerCheckpoints((), None)
+    # Checkpoints that the job completed later still count, whatever the copy is called.
+    shutil.copytree(written, copy.with_name("chk-10"))
+    assert read_checkpoint(copy).newer_siblings == (10,)
+    assert "chk-10 is complete beside it" in _findings(copy)["ran-on"][1]
 
 
 def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def find_newer_checkpoints(
         DecodeError: the job's checkpoint directory is missing, or cannot be read.
     """
     directory = pointer.rstrip("/")
-    if checkpoint_number(directory) is None:
+    name = checkpoint_number(directory)
+    if name is None:
         return None
     files = source if source is not None else LocalFiles()
     complete = list_checkpoints(posixpath.dirname(directory), files)
@@ -60,6 +61,8 @@ def find_newer_checkpoints(
             *siblings.earlier_run,
             *(number for number in siblings.newer if number < checkpoint_id),
         }
+        if name != checkpoint_id:
+            another_run.add(name)  # a copy under another name
         own = [(number, path) for number, path in complete if number not in another_run]
         written = [(number, completed_at(path, files)) for number, path in own[-_LAST_CHECKPOINTS:]]
     return NewerCheckpoints(
