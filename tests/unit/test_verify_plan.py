@@ -106,8 +106,9 @@ def test_a_plan_that_its_checkpoint_does_not_hold(chk: Path, edit: Edit, told: s
 
 def test_a_checkpoint_that_cannot_be_read_is_told(chk: Path) -> None:
     _plan(chk)
+    assert _verify_seed().code == 0
     shutil.rmtree(chk)
-    result = _verify_seed()
+    result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
     assert "was not compared with what it was made from, which cannot be read: " in result.stderr
     assert str(chk) in result.stderr
