@@ -13,7 +13,7 @@ from migrate.cli import next_step
 from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
 from migrate.cli.typer_parameters import option
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import Refused, UsageError, add_notes
 from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.moves.load_inputs import read_input
@@ -136,7 +136,11 @@ def carry_out(
         KeyboardInterrupt: the user interrupted; a message says whether the group may have changed.
     """
     try:
-        outcome = change()
+        try:
+            outcome = change()
+        except (OSError, UsageError) as error:  # of the rollback file, before the change
+            add_notes(error, "nothing was committed")
+            raise
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
         # The rollback file is written before the change.

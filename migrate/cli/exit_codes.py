@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 from migrate.model.errors import InputError, MigrateError, Refused, ServiceError, UsageError
@@ -20,6 +21,8 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # Ctrl-C
 
 
+# The errors of a full or read-only disk, of a quota or limit, and of a broken disk.
+_OF_THE_SYSTEM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
     (UsageError, Exit.USAGE),
     (InputError, Exit.UNREADABLE),
@@ -36,7 +39,7 @@ def exit_of(error: Exception) -> Exit:
     # Imported here, because a command without an error does not need the decoder.
     from decoder import DecodeError, ErrorKind
 
-    if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
+    if isinstance(error, UsageError) and _is_of_the_system(error.__cause__):
         from migrate.kafka.config import ConfigError
 
         # A ConfigError is about a file of Kafka properties, which is an input; any other error is
@@ -52,6 +55,13 @@ def exit_of(error: Exception) -> Exit:
         case OSError():
             return Exit.SERVICE
     return next((code for kind, code in _EXITS if isinstance(error, kind)), Exit.BUG)
+
+
+def _is_of_the_system(cause: BaseException | None) -> bool:
+    """Return whether a file could not be used for another reason than its name."""
+    return isinstance(cause, PermissionError) or (
+        isinstance(cause, OSError) and cause.errno in _OF_THE_SYSTEM
+    )
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -38,7 +38,7 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
-from migrate.storage.json_models import as_json, read_file
+from migrate.storage.json_models import EditedFile, as_json, read_file
 from migrate.storage.new_file import replace_file
 
 
@@ -68,6 +68,11 @@ class Record:
         if self.path.exists():
             name = f"record of version {VERSION}"
             saved = read_file(CutOverRecord, self.path, name, creation_hint="a cut-over writes it")
+            if saved.sha256 is None:
+                raise EditedFile(
+                    f"{self.path}: the record has no checksum, so it may have been edited; take "
+                    "the file as it was written, or the release that wrote it"
+                )
         if saved is not None and saved.state == "went back" and replace_rolled_back:
             saved = None
             if write:

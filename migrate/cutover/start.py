@@ -9,7 +9,7 @@ from migrate.cutover.decide import START_EXIT_CODE_MISSING
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
-from migrate.cutover.target_state import how_to_end, start_evidence
+from migrate.cutover.target_state import how_to_end, last_primed_batch, start_evidence
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
@@ -68,6 +68,13 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     waited, target = f"in {limit} (timeouts.first-batch)", facts.target
     if not isinstance(target, LocationFacts):
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
+    elif (batch := target.last_planned_batch) is not None and batch > last_primed_batch(
+        facts, target
+    ):
+        missing = (
+            f"batch {batch} has started, and was not committed {waited}: it may have written "
+            "records already, and a restarted query runs it again"
+        )
     elif target.has_logs:
         missing = f"no batch was committed {waited}, as is usual without new records"
     else:  # Spark creates the directories of its logs even without new records

@@ -85,7 +85,7 @@ STEPS: Sequence[Step] = (
         "wait for the first batch",
         ("target",),
         decide.decide_first_batch,
-        "the query was started, and has not committed a batch yet",
+        "the target is written, and no first batch or commit was seen yet",
         "wait for members or commits of the group",
     ),
     Step(

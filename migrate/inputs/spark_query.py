@@ -73,10 +73,19 @@ def query_positions(pointer: str) -> ListedPositions:
     batch = newest_committed_batch(directory, files)
     if batch is None:
         starting_positions(pointer, directory, files)  # raises, for a directory without a query
+        instead = (
+            "instead, name the checkpoint or savepoint (CHK) from which `migrate to-spark` wrote "
+            "this location"
+        )
+        if has_begun_batch(directory, files):
+            raise Refused(
+                f"{directory}: the query has started its first batch and not committed it, and may "
+                "have written records of it: start it once with trigger(availableNow=True), which "
+                f"commits the batch; or, to write those records again, {instead}"
+            )
         raise Refused(
-            f"{directory}: the query has not committed a batch yet; instead, name the "
-            "checkpoint or savepoint (CHK) from which `migrate to-spark` wrote this location (a "
-            "query in Real-Time Mode then writes its output again)"
+            f"{directory}: the query has not committed a batch yet; {instead} (a query in "
+            "Real-Time Mode then writes its output again)"
         )
     operator_id = query_operator_id(directory, files)
     committed = positions_after(pointer, directory, batch, files)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.spark_log import query_id, why_no_start
 from migrate.inputs.spark_log_entries import list_directory
+from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import InputError, ServiceError, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import WarningCode, warn
@@ -76,8 +78,8 @@ def follow(
     except ValueError as error:
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
+    files = Files()
     with suppress(OSError):  # a store that does not answer is asked again
-        files = Files()
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
         # Before the query's first start, the directory is missing, empty, or has only Spark's
         # temporary files, whose names begin with a dot.
@@ -91,6 +93,10 @@ def follow(
         problem = ""
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
+            if followed.batch is not None and before is None:
+                output = output_warning(follower.directory, files)
+                if output is not None:
+                    warn(Code.OUTPUT_BEYOND, output)
             if followed.batch is None and before is not None:
                 # An unmounted directory is empty too, so this is reported. A query that begins anew
                 # soon has batch 0.

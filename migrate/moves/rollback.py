@@ -125,7 +125,7 @@ def rollback(
     from migrate.targets.group.rollback import read_preview
 
     file = local_path(os.fspath(file))
-    change = rollback_files.read(file)
+    change = rollback_files.read_to_apply(file)
     brokers = kafka(arguments)
     if not brokers.names_brokers:
         brokers = replace(brokers, bootstrap_servers=change.bootstrap_servers)

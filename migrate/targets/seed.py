@@ -28,6 +28,7 @@ from decoder.metadata.layout import MAGIC
 from decoder.storage import METADATA_FILE, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
+from migrate.model.warning import WarningCode, warn
 from migrate.storage.new_file import new_directory, write_pieces
 from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SourceStart
@@ -62,6 +63,11 @@ def check_free(location: Location) -> None:
     if not names:
         _check_outside_flink(location)
         return
+    if is_unfinished(location):
+        raise Refused(
+            f"{location.name} holds an unfinished seed, which another run writes or an interrupted "
+            "run left; if no run is active, remove it"
+        )
     if names & FILES_OF_A_QUERY:
         raise Refused(
             f"{location.name} is the checkpoint location of a query already; name a new directory"
@@ -167,14 +173,24 @@ def _holds_only_seed(location: Location) -> bool:
 
 
 def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location) -> None:
-    location.write(_METADATA, UNFINISHED)
     try:
+        location.write(_METADATA, UNFINISHED)
         for path, content in files.items():
             location.write(path, content)
         location.write(_METADATA, metadata)
-    except BaseException:
-        with contextlib.suppress(Exception):
+    except BaseException as error:
+        may_remain = not isinstance(error, Exception)
+        try:
             _remove_files(files, location)
+        except BaseException:
+            may_remain = True
+            raise error from None
+        finally:
+            if may_remain:  # a store's client may still write what an interrupted call has sent
+                warn(
+                    WarningCode.REMAINING_FILES,
+                    f"{location.name} may hold an unfinished seed, on which Spark fails; remove it",
+                )
         raise
 
 

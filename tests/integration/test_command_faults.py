@@ -309,5 +309,8 @@ def test_where_no_rollback_file_can_be_written_is_told_before_it_asks(
     result = migrate(*arguments[:-1], tmp_path / place)
     assert (result.code, result.stdout) == (code, ""), result.stderr
     assert says in result.stderr
+    assert result.stderr.endswith(
+        "nothing was committed\n" if code == 2 else "nothing was written\n"
+    )
     assert "saving current offsets to" not in result.stderr
     assert (case.committed(), case.files()) == (before, files)

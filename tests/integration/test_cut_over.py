@@ -260,7 +260,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
                 interrupted.send_signal(signal.SIGINT)
         assert interrupted.wait() == 130, told
     go_on.touch()
-    assert "stopped at first-batch: the query was started, and has not committed a batch" in told
+    assert "stopped at first-batch: the target is written, and no first batch or commit" in told
     assert "the same command goes on from here" in told
     spec.killed(_done("first-batch"))
     spec.killed(_begins("verify-again"), 0.02)

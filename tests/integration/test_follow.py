@@ -164,6 +164,7 @@ def test_a_batch_that_is_not_committed_is_not_followed(case: Case, spark: Spark)
             assert (case.query / "offsets" / str((case.batch or 0) + 1)).exists()
             done = case.follow()
             assert done.code == 0 and "no change" in done.stderr
+            assert "[output-beyond]" in done.stderr
             assert case.held == first == case.broker.committed(inside.group)
 
             case.gate.open()

@@ -285,5 +285,5 @@ def test_a_stop_with_savepoint_is_proof(
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     dry = commit_group(savepoint, *topic_map(create_golden_topics(broker, "orders", "payments")))
     assert dry.code == 0, dry.stderr
-    assert "ok: the job was stopped with this savepoint" in dry.stderr
+    assert "the job was stopped with this savepoint; --flink-rest URL shows" in dry.stderr
     assert "cannot tell whether the job still runs" not in dry.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from migrate.cli.changes import carry_out
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.errors import UsageError, take_notes
 from migrate.report.plan import outcome_lines
 from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, commit_refusals
 
@@ -36,6 +37,18 @@ def test_another_system_error_is_not(tmp_path: Path) -> None:
 
     with pytest.raises(SystemError):
         carry_out(change, "orders", tmp_path / "rollback.json")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("no file")])
+def test_a_rollback_file_that_cannot_be_written_leaves_the_group_unchanged(
+    tmp_path: Path, error: Exception
+) -> None:
+    def change() -> ChangeOutcome:
+        raise error
+
+    with pytest.raises(type(error)) as failed:
+        carry_out(change, "orders", tmp_path / "rollback.json")
+    assert take_notes(failed.value) == ["nothing was committed"]
 
 
 @pytest.mark.parametrize(

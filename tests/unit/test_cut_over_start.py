@@ -171,6 +171,11 @@ def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | N
     [
         ("true", "no query has started from {} in 50ms (timeouts.first-batch): is it the query's "),
         ("mkdir query/offsets", "no batch was committed in 50ms (timeouts.first-batch), as is "),
+        (
+            "mkdir query/offsets; printf 'v1\\n{}\\n{}' >query/offsets/0",
+            "batch 0 has started, and was not committed in 50ms (timeouts.first-batch): it may "
+            "have written records already",
+        ),
     ],
 )
 def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> None:

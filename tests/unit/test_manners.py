@@ -122,7 +122,7 @@ def test_quiet_leaves_refusals_and_errors(refused: Path) -> None:
     result = migrate("to-spark", refused, "-q")
     assert result.code == 4
     lines = result.stderr.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["warning", "refused", "migrate"]
+    assert [line.partition(":")[0] for line in lines] == [*["warning"] * 2, "refused", "migrate"]
     missing = migrate("to-spark", refused / "nothing", "-q")
     assert (missing.code, missing.stderr.count("\n")) == (3, 1)
 

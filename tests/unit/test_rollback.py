@@ -19,6 +19,7 @@ from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
 from migrate.targets.group.commit_marks import commit_metadata
 from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
+from tests.support.command import migrate
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -239,6 +240,20 @@ def test_an_edited_file_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "newer.json").write_text(text.replace('"next_offset": 6', '"next_offset": 7'))
     with pytest.raises(EditedFile, match="the rollback file was edited"):
         rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
+
+
+def test_a_file_without_its_checksum_is_not_applied(tmp_path: Path) -> None:
+    """Regression: a file without its checksum, with edited offsets, was rolled back to."""
+    path = tmp_path / "r.json"
+    write_file(_file(_at(a0=5), _at(a0=6)), path)
+    assert rollback_file.read_to_apply(path).before.committed == _at(a0=5)
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    content["before"]["offsets"][0]["next_offset"] = 3
+    path.write_text(json.dumps(content))
+    refused = migrate("rollback", path, "-b", "127.0.0.1:1")
+    assert (refused.code, refused.stdout) == (3, "")
+    assert "has no checksum, so it may have been edited" in refused.stderr
 
 
 def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:

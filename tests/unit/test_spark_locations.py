@@ -162,6 +162,40 @@ def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
         assert state == {} or state["metadata"] == UNFINISHED or is_whole(dict(state))
 
 
+class _Interrupted(Watched):
+    """A place whose nth write is interrupted, and whose client completes that write later."""
+
+    def write(self, path: str, content_: bytes) -> None:
+        try:
+            super().write(path, content_)
+        except OSError:
+            self.late = path, content_
+            raise KeyboardInterrupt from None
+
+    def complete(self) -> None:
+        self._place.write(*self.late)
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_an_interrupted_seed_is_mentioned_and_named_by_the_next_run(
+    in_place: Location, caplog: pytest.LogCaptureFixture, writes: int
+) -> None:
+    """Regression: an unfinished ``metadata`` was not mentioned, and was called a query's location.
+
+    fsspec's event loop completes a request whose caller was interrupted.
+    """
+    interrupted = _Interrupted(in_place, writes, late=False)
+    with pytest.raises(KeyboardInterrupt):
+        write_seed(SOURCES, cast(Location, interrupted))
+    (warning,) = caplog.messages
+    assert f"{in_place.name} may hold an unfinished seed" in warning
+    interrupted.complete()
+    if writes == 1:
+        assert content(in_place) == {"metadata": UNFINISHED}
+        with pytest.raises(Refused, match="holds an unfinished seed, which another run writes or"):
+            write_seed(SOURCES, in_place)
+
+
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
 def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")

@@ -71,6 +71,11 @@ def test_the_positions_are_those_of_the_batch_that_is_named(
     [
         ({}, 3, "no committed batch, and no start"),
         (QUERY, 4, "has not committed a batch yet"),
+        (
+            {name: RUN[name] for name in RUN if name != "commits/0"},
+            4,
+            "has started its first batch and not committed it, and may have written records",
+        ),
         ({name: RUN[name] for name in RUN if name != "metadata"}, 3, "there is no metadata"),
         ({**RUN, "metadata": "{}"}, 3, "does not hold the id"),
         ({**RUN, "metadata": '{"id":'}, 3, "not JSON"),

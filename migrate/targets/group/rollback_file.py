@@ -86,7 +86,7 @@ class RollbackFile(Model):
     change: Literal["commit", "rollback"]
     before: SavedGroup
     after: SavedGroup
-    # Rollback files of earlier releases lack this field.
+    # Rollback files of earlier releases lack this field; they are shown, and not applied.
     sha256: Sha256 | None = None
 
     @cached_property
@@ -178,6 +178,21 @@ def read(path: Path) -> RollbackFile:
         "rollback file of version 1",
         creation_hint="name a file that commit-group --execute wrote, or a copy of it",
     )
+
+
+def read_to_apply(path: Path) -> RollbackFile:
+    """Read a rollback file whose checksum shows that it was not edited.
+
+    Raises:
+        InputError: as for ``read``, or the file has no checksum.
+    """
+    file = read(path)
+    if file.sha256 is None:
+        raise EditedFile(
+            f"{path}: the rollback file has no checksum, so it may have been edited; take the file "
+            "as it was written, or the release that wrote it"
+        )
+    return file
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
