@@ -94,7 +94,7 @@ def test_no_location_and_no_plan_is_written_while_a_real_job_runs(
     """
     flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
     job, out = kept / job_id, tmp_path / "out"
-    ways = (("--checkpoint-dir", out), ("--plan-out", out))
+    ways: tuple[tuple[str | Path, ...], ...] = (("--checkpoint-dir", out), ("--plan-out", out))
     with running_job(broker.bootstrap_servers, flink, topic, kept, job_id, retained) as (rest, _):
         deadline = time.monotonic() + _SOON
         while broker.committed(flink) != {(topic, 0): 10} or not job.exists():
