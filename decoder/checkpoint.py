@@ -153,9 +153,6 @@ def _resolve_pointer(pointer: str, files: ByteSource) -> str:
     path = files.from_uri(pointer)
     if path is None:
         problem = "checkpoints are not read from a URI of this kind"
-        scheme, _, rest = pointer.partition(":")
-        if re.match("/[^/]", rest):
-            problem += f"; did you mean {scheme}:/{rest}?"
         raise DecodeError(ErrorKind.UNSUPPORTED, problem, file=pointer)
     return path
 

@@ -28,7 +28,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.fleet.candidates import Candidate, Failure, mark_newest
 from migrate.inputs.flink.job_id import SAVEPOINT_NAME, job_id_of
 from migrate.storage.files import DirectoryEntry, Files
-from migrate.storage.uris import is_uri
+from migrate.storage.uris import is_uri, why_not_read
 
 # Many threads, because a remote store takes tens of milliseconds for each answer.
 _THREADS = 16
@@ -122,7 +122,9 @@ class _Walk:
         # Absolute, because Spark's executors have another working directory.
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         if path is None:
+            advice = why_not_read(root)
             message = f"{root}: checkpoints are not read from a URI of this kind"
+            message += advice and f"; {advice}"
             return _failed(root, ErrorKind.UNSUPPORTED, message)
         path = normalise_path(path)
         if not is_glob(path):

@@ -29,6 +29,7 @@ from decoder.storage import (
 from decoder.urls import redact_url
 from migrate.model.errors import UsageError
 from migrate.model.wording import install_command
+from migrate.storage.uris import dbfs_path, mount_of, scheme_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -64,8 +65,6 @@ _STORES = {
     # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
-# The schemes that messages name; the others are synonyms.
-SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
 # Advice about errors of the libraries, by a part of the error's text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
@@ -231,6 +230,10 @@ class Files:
             system.rm_file(name)
 
     def from_uri(self, uri: str) -> str | None:
+        if scheme_of(uri) == "dbfs":
+            path = dbfs_path(uri)
+            mount = mount_of(path)
+            return str(path) if mount is not None and mount.is_dir() else None
         url = _URL.match(uri)
         store = _STORES.get(url[1].lower()) if url else None
         if url is None or store is None:

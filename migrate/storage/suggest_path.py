@@ -13,9 +13,9 @@ from decoder.state_files import MISSING_STATE_FILE
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
 from migrate.model.wording import join_some, similar_names
-from migrate.storage.files import SCHEMES, Files
+from migrate.storage.files import Files
 from migrate.storage.recognize_file import HEAD_BYTES, LOCATION_NAMES, recognize
-from migrate.storage.uris import NO_TILDE, has_tilde
+from migrate.storage.uris import NO_TILDE, has_tilde, is_uri, why_not_read
 
 # The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
@@ -28,7 +28,6 @@ _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
-_OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 _WHOLE_DIRECTORY = (
@@ -62,8 +61,9 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return the error's text; a suggestion, if there is one, is added or replaces the text."""
-    if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
-        return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
+    path = files.from_uri(pointer) if is_uri(pointer) else pointer
+    if path is None and (advice := why_not_read(pointer)):
+        return f"{error.problem}; {advice}"
     if relative := _RELATIVE_URI.fullmatch(pointer):
         return f"{error.problem}; a file: URI has an absolute path, as file:///{relative[1]}"
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
@@ -78,7 +78,9 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"{error.problem}; {_WHOLE_DIRECTORY}"
     # A store that did not answer is not searched: it would not answer again.
     is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
-    suggestion = _suggestion(pointer, error.kind, files) if is_readable else ""
+    # The path of a file: or dbfs: URI; in a store, the user's URI is shown.
+    where = pointer if path is None or "://" in path else path
+    suggestion = _suggestion(where, error.kind, files) if is_readable else ""
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
         return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
     if not suggestion:

@@ -14,11 +14,27 @@ from migrate.model.errors import InputError, MigrateError, UsageError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
+# The schemes that messages name; `migrate.storage.files` reads these and their synonyms.
+SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
+# The directories at which Databricks mounts its own file system and Unity Catalog's volumes.
+DBFS = Path("/dbfs")
+VOLUMES = Path("/Volumes")
+
+# Schemes of stores that Flink writes to and that are not read here, with a command that copies a
+# directory to this machine.
+_COPY_COMMANDS = {
+    "cos": "coscli cp -r",
+    "cosn": "hadoop fs -get",
+    "obs": "obsutil cp -r",
+    "oss": "ossutil cp -r",
+}
 _TILDE = re.compile(r"~[^/]*/|~$")
 NO_TILDE = "~ is not expanded here; write the whole path"
 
 # One slash is enough, because ``file:/data`` is a URI without a host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+# A URI with a path and without a host, such as ``hdfs:/flink``.
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/([^/].*)")
 
 
 def is_uri(name: str) -> bool:
@@ -26,8 +42,55 @@ def is_uri(name: str) -> bool:
     return _URI.match(name) is not None
 
 
+def scheme_of(uri: str) -> str:
+    """Return the scheme of a URI in lower case; an empty text for a local path."""
+    match = _URI.match(uri)
+    return match[1].lower() if match else ""
+
+
+def dbfs_path(uri: str) -> Path:
+    """Return the path of a ``dbfs:`` URI in the mounts of Databricks, which may be missing."""
+    below = "/" + uri.partition(":")[2].lstrip("/")
+    return Path(below) if Path(below).is_relative_to(VOLUMES) else Path(f"{DBFS}{below}")
+
+
+def mount_of(path: Path) -> Path | None:
+    """Return the mount of Databricks that a path is in, or None."""
+    return next((mount for mount in (DBFS, VOLUMES) if path.is_relative_to(mount)), None)
+
+
+def why_not_read(uri: str) -> str:
+    """Return what to do about a URI that ``Files.from_uri`` does not support, or an empty text."""
+    scheme = scheme_of(uri)
+    if scheme == "dbfs":
+        return (
+            f"there is no {mount_of(dbfs_path(uri))} on this machine: run this on Databricks, or "
+            "copy the whole directory with `databricks fs cp -r` and name the copy"
+        )
+    if scheme == "viewfs":
+        return "name the hdfs:// URI that the mount table of viewfs has for it"
+    if scheme in _COPY_COMMANDS:
+        return (
+            f"copy the whole directory with `{_COPY_COMMANDS[scheme]}` to this machine, and name "
+            "the copy"
+        )
+    if match := _ONE_SLASH.fullmatch(uri):
+        known = [prefix for prefix in SCHEMES if prefix.startswith(scheme)]
+        if scheme == "webhdfs":
+            return f"name its host: webhdfs://HOST:9870/{match[2]}"
+        if scheme == "hdfs":  # without a host, Hadoop's configuration names it
+            return f"did you mean hdfs:///{match[2]}?"
+        if known:
+            return f"did you mean {scheme}://{match[2]}?"
+    if scheme in ("", "file"):
+        return ""
+    return (
+        f"name a path or a URI of {', '.join(SCHEMES)}; or copy the whole directory to this machine"
+    )
+
+
 def path_of(name: str, files: ByteSource) -> str:
-    """Return the path of a ``file:`` URI; return any other name unchanged.
+    """Return the path of a ``file:`` or ``dbfs:`` URI; return any other name unchanged.
 
     Raises:
         InputError: ``files`` does not support the URI's scheme, or the URI contains credentials.
@@ -35,12 +98,11 @@ def path_of(name: str, files: ByteSource) -> str:
     check_no_credentials(name, InputError)
     if not is_uri(name):
         return name
-    local = LocalFiles().from_uri(name)
-    if local is not None:
-        return local
-    if files.from_uri(name) is None:
-        raise InputError(f"{name}: not read from a URI of this kind")
-    return name
+    path = files.from_uri(name)
+    if path is None:
+        advice = why_not_read(name)
+        raise InputError(f"{name}: not read from a URI of this kind{advice and f'; {advice}'}")
+    return name if "://" in path else path
 
 
 def has_tilde(path: str) -> bool:

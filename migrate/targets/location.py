@@ -17,13 +17,9 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import write_pieces
-from migrate.storage.uris import NO_TILDE, has_tilde
+from migrate.storage.uris import NO_TILDE, dbfs_path, has_tilde, mount_of
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
-
-# The directories at which Databricks mounts its own file system and Unity Catalog's volumes.
-DBFS = Path("/dbfs")
-VOLUMES = Path("/Volumes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +121,7 @@ def location(text: str) -> Location:
     if scheme is None:
         return _local(text, text)
     if scheme[1].lower() == "dbfs":
-        below = "/" + text[scheme.end() :].lstrip("/")
-        return _local(text, below if Path(below).is_relative_to(VOLUMES) else f"{DBFS}{below}")
+        return _local(text, str(dbfs_path(text)))
     files = Files()
     path = files.from_uri(text)
     if path is None:
@@ -144,7 +139,7 @@ def _local(text: str, path: str) -> LocalDirectory:
             disk, where the query does not find them.
     """
     directory = Path(path).absolute()
-    mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)
+    mount = mount_of(directory)
     if mount is not None and not mount.is_dir():
         raise UsageError(
             f"{text}: there is no {mount} on this machine; write a local directory and copy it "

@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from decoder.storage import join
 from migrate.model.errors import Refused, UsageError
 from migrate.storage import files as storage
-from migrate.targets import location as spark_locations
+from migrate.storage import uris
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 from migrate.targets.seed import (
     UNFINISHED,
@@ -277,7 +277,7 @@ def test_what_is_mounted_is_written_through_its_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, path: str
 ) -> None:
     for name in ("dbfs", "Volumes"):
-        monkeypatch.setattr(spark_locations, name.upper(), tmp_path / name)
+        monkeypatch.setattr(uris, name.upper(), tmp_path / name)
     text = re.sub("/(dbfs|Volumes)/", rf"{tmp_path}/\1/", text)
     with pytest.raises(UsageError, match="on this machine"):
         location(text)

@@ -25,8 +25,8 @@ from migrate.inputs.plan_input import listed_source
 from migrate.model.policies import Policies
 from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
 from migrate.planning import Plan, PlannedPartition, Verdict
+from migrate.storage import uris
 from migrate.storage.files import Files
-from migrate.targets import location as spark_locations
 from migrate.targets.savepoint import ClusterPartition
 from migrate.targets.savepoint.changes import (
     SourceChange,
@@ -741,7 +741,7 @@ def test_a_mount_is_no_place_for_a_savepoint(
     """It stands for a store: a rename there is a copy, file by file."""
     for name in ("dbfs", "Volumes"):
         (here / name).mkdir()
-        monkeypatch.setattr(spark_locations, name.upper(), here / name)
+        monkeypatch.setattr(uris, name.upper(), here / name)
     out = out.format(here)
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)

@@ -1,0 +1,99 @@
+"""URIs of stores: what is read, and what is advised about the others."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from migrate.inputs.position_inputs import parse_side
+from migrate.storage import uris
+from tests.support.command import migrate
+from tests.support.golden import golden
+
+_NOT_READ = "not read from a URI of this kind; "
+_ANY = (
+    "name a path or a URI of s3://, gs://, abfs://, hdfs://, webhdfs://; or copy the whole "
+    "directory to this machine"
+)
+
+
+@pytest.mark.parametrize(
+    ("uri", "advice"),
+    [
+        ("hdfs:/flink/ck", "did you mean hdfs:///flink/ck?"),
+        ("webhdfs:/flink/ck", "name its host: webhdfs://HOST:9870/flink/ck"),
+        ("s3:/bucket/ck", "did you mean s3://bucket/ck?"),
+        ("gs:/bucket/ck", "did you mean gs://bucket/ck?"),
+        ("abfs:/c@a.dfs.core.windows.net/ck", "did you mean abfs://c@a.dfs.core.windows.net/ck?"),
+        ("dbfs:/ck/chk-1", "there is no /dbfs on this machine: run this on Databricks, or copy"),
+        ("dbfs:/Volumes/a/b/c/chk-1", "there is no /Volumes on this machine: run this on"),
+        ("oss://b/ck", "copy the whole directory with `ossutil cp -r` to this machine"),
+        ("oss:/b/ck", "copy the whole directory with `ossutil cp -r` to this machine"),
+        ("cos://b/ck", "copy the whole directory with `coscli cp -r` to this machine"),
+        ("cosn://b/ck", "copy the whole directory with `hadoop fs -get` to this machine"),
+        ("obs://b/ck", "copy the whole directory with `obsutil cp -r` to this machine"),
+        ("viewfs://c/ck", "name the hdfs:// URI that the mount table of viewfs has for it"),
+        ("swift://c/ck", _ANY),
+        ("ftp:/c/ck", _ANY),
+    ],
+)
+@pytest.mark.parametrize("command", ["inspect", "to-spark", "spark", "scan"])
+def test_uri_that_is_not_read_gets_the_matching_advice(
+    uri: str, advice: str, command: str, tmp_path: Path
+) -> None:
+    """Regression: hdfs:/x was taken for a host named x, and dbfs:/x for dbfs://x."""
+    arguments = {
+        "spark": ("to-spark", f"spark:{uri}"),
+        "scan": ("scan", uri),
+    }.get(command, (command, uri))
+    result = migrate(*arguments)
+    assert result.code == 3
+    shown = result.stderr + " ".join(result.stdout.split())
+    assert f"{_NOT_READ}{advice}" in shown
+
+
+def test_job_directory_without_a_checkpoint_by_its_file_uri(tmp_path: Path) -> None:
+    """Regression: "; file: is missing"."""
+    job = tmp_path / "43468374059c2ea6b7cf72518ff650e1"
+    (job / "shared").mkdir(parents=True)
+    for uri in (f"file:{job}", f"file://{job}"):
+        result = migrate("to-spark", uri)
+        assert result.code == 3
+        assert result.stderr == (
+            f"migrate: {job}: not a complete checkpoint: no _metadata in this directory or in a "
+            "chk-<n> below it; Flink writes _metadata last; name another chk-<n> or a savepoint\n"
+        )
+    result = migrate("inspect", f"file:{tmp_path}/nope/x")
+    assert f"; {tmp_path}/nope is missing" in result.stderr
+
+
+@pytest.fixture
+def dbfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in place of the mount of Databricks."""
+    mount = tmp_path / "dbfs"
+    mount.mkdir()
+    monkeypatch.setattr(uris, "DBFS", mount)
+    return mount
+
+
+def test_location_in_dbfs_is_read_by_the_name_it_was_written_under(dbfs: Path) -> None:
+    """Regression: to-spark wrote dbfs:/q, and no command read spark:dbfs:/q."""
+    checkpoint = golden("1.20/retained-files")
+    written = migrate("to-spark", checkpoint, "--checkpoint-dir", "dbfs:/queries/q")
+    assert written.code == 0, written.stderr
+    assert (dbfs / "queries/q/sources/0/0").is_file()
+    for name in ("dbfs:/queries/q", "dbfs:///queries/q"):
+        assert migrate("diff", checkpoint, f"spark:{name}", "--exit-code").code == 0
+        assert migrate("verify", checkpoint, f"spark:{name}").code == 0
+        assert migrate("show", f"spark:{name}").code == 0
+        assert parse_side(f"spark:{name}").what == str(dbfs / "queries/q")
+
+
+def test_checkpoint_in_dbfs_is_read(dbfs: Path) -> None:
+    shutil.copytree(golden("1.20/retained-files").parent, dbfs / "job")
+    result = migrate("to-spark", "dbfs:/job")
+    assert (result.code, result.stdout) == (0, '{"payments":{"0":24,"1":13}}\n')
+    missing = migrate("inspect", "dbfs:/jobb")
+    assert f"did you mean {dbfs}/job?" in missing.stderr
