@@ -43,6 +43,11 @@ class _Commands(Group):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["help"]:  # as git and docker have it
+            args = [*args[1:2], "--help"]
+        return super().parse_args(ctx, args)
+
     # Any, because the types are in Typer's private copy of click or, in older Typers, in click.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -79,6 +84,7 @@ def _root(
         bool,
         typer.Option(
             "--version",
+            "-V",
             help="Show the version and exit.",
             callback=_show_version,
             is_eager=True,

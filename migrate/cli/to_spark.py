@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 
 from migrate.cli import next_step
 from migrate.cli.changes import check_plan_alone, save_plan
@@ -13,6 +14,7 @@ from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import (
     PLAN_TO_APPLY,
     PLAN_TO_WRITE,
+    SERVERS,
     WIDE,
     SideOrPlan,
     option,
@@ -56,7 +58,17 @@ def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     return names
 
 
-@with_options
+@partial(
+    with_options,
+    daily=("source_group", "flink_rest"),
+    help={
+        "bootstrap_servers": "The job's Kafka cluster, to check the positions against. " + SERVERS,
+        "source_group": "The group that the Flink job commits to: resolves 'committed', and shows "
+        "whether the job ran on.",
+        "flink_rest": "Flink's JobManager: refuses the move if the job runs there. "
+        "[env: MIGRATE_FLINK_REST]",
+    },
+)
 def to_spark(
     chk: SideOrPlan = None,
     *,
@@ -66,10 +78,9 @@ def to_spark(
         metavar="DIR",
     ),
     sink: str | None = option(
-        "The files or the table that the query writes. Refused if it has recorded another "
-        "query's batches, because it would skip this query's first batches.",
+        "The files or the table that the query writes. Refused if it would skip the query's "
+        "first batches.",
         metavar="DIR",
-        panel=_QUERY,
     ),
     sink_writer: str | None = option(
         "The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
@@ -85,15 +96,15 @@ def to_spark(
         read=parse_spark_sources,
     ),
     format: SparkFormat = option(
-        "json: startingOffsets (one line for each --spark-source). options: the Kafka "
-        "source's options as lines of name=value. python, scala: a query to complete. hudi: the "
-        "--checkpoint of a Hudi Streamer that reads one topic.",
+        "json: startingOffsets. options: lines of name=value. python, scala: a query to "
+        "complete. hudi: the --checkpoint of a Hudi Streamer.",
         metavar="F",
     ),
     query_file: str | None = option(
         "Write the query of --format python or scala to this new file; stdout then has "
         "the startingOffsets.",
         metavar="FILE",
+        panel=_QUERY,
     ),
     spark_version: str | None = option(
         "The Spark version of the printed query, such as 4.0.0. [default: that of the "

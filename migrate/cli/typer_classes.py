@@ -26,6 +26,15 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 # The maximum number of paths or commands that a message names.
 _MOST_PATHS = 5
 
+# Names that Kafka's own tools have for an option of ours.
+_SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
+
+# Commands that users try, and what to run instead.
+_COMMANDS_OF_OTHERS = {
+    "plan": "a move saves its plan with --plan-out FILE, as in `migrate to-spark CHK --plan-out "
+    "plan.json`; `migrate show plan.json` shows it.",
+}
+
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
 
 
@@ -76,6 +85,7 @@ class Command(TyperCommand):
         return _use_own_classes(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        args = self._with_own_names(ctx, args)
         original = list(args)  # a copy, because the parser empties its list
         if not ctx.resilient_parsing:
             self._check_values(ctx, original)
@@ -93,6 +103,18 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing:
             self._check_once(ctx, original)
         return rest
+
+    def _with_own_names(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments with our names in place of ``_SYNONYMS``."""
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        renamed: list[str] = []
+        for number, argument in enumerate(args):
+            if argument == "--":
+                return [*renamed, *args[number:]]
+            name, equals, value = argument.partition("=")
+            known = _SYNONYMS.get(name)
+            renamed.append(f"{known}{equals}{value}" if known in own else argument)
+        return renamed
 
     def _check_values(self, ctx: Any, args: list[str]) -> None:
         """Refuse an option where a value is expected; an unset shell variable leads to this."""
@@ -162,6 +184,8 @@ class Group(TyperGroup):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and (advice := _COMMANDS_OF_OTHERS.get(args[0])):
+            ctx.fail(f"No such command {args[0]!r}: {advice}")
         with _clean_usage_errors():
             return super().resolve_command(ctx, args)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from enum import Enum, EnumMeta
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -61,13 +62,17 @@ WIDE = option("Show every column of the table.", panel="Output")
 
 
 def with_options(
-    command: Callable[..., None], *, help: Mapping[str, str] | None = None
+    command: Callable[..., None],
+    *,
+    help: Mapping[str, str] | None = None,
+    daily: Collection[str] = (),
 ) -> Callable[..., None]:
     """Give a command the parameters that Typer makes its options from.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
     TypedDict becomes one option for each key; the command gets a dict of those with a value.
-    ``help`` replaces help texts of the TypedDict, by key.
+    ``help`` replaces help texts of the TypedDict, by key. ``daily`` has keys of the TypedDict whose
+    options ``-h`` shows for this command.
     """
     parameters: list[Parameter] = []
     options: dict[str, Option] = {}
@@ -76,6 +81,8 @@ def with_options(
         if is_typeddict(parameter.annotation):
             typeddict_parameter, keys = parameter.name, options_of(parameter.annotation)
             for name, (kind, declared) in keys.items():
+                if name in daily:
+                    declared = replace(declared, panel=None)
                 options[name] = declared
                 if kind is not bool and not isinstance(kind, EnumMeta):
                     kind = str | None

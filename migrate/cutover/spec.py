@@ -35,7 +35,7 @@ from migrate.moves.options import (
 )
 from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
-from migrate.storage.uris import NO_TILDE, check_no_credentials, has_tilde, is_uri
+from migrate.storage.uris import check_no_credentials, is_uri, why_no_path
 
 _A_YEAR = 366 * 24 * 3600
 _LONGEST_SHOWN = 100
@@ -48,8 +48,8 @@ def _kebab(name: str) -> str:
 def _resolve_path(text: str, info: ValidationInfo) -> str:
     """Join a relative path to the spec's folder (``info.context``)."""
     check_no_credentials(text, InputError)
-    if has_tilde(text):
-        raise ValueError(NO_TILDE)
+    if problem := why_no_path(text):
+        raise ValueError(problem)
     return text if is_uri(text) or info.context is None else str(info.context / text)
 
 

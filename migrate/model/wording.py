@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
+from pathlib import Path
 
 # The last millisecond of the year 9999, the last year that datetime supports.
 _LAST_INSTANT = 253_402_300_799_999
@@ -79,7 +80,16 @@ def install_command(extra: str) -> str:
     if getattr(sys, "frozen", False):  # the program of `make program`, which cannot be extended
         wheel = f"flink_offset_migrate-{package_version()}-py3-none-any.whl[{extra}]"
         return f"this program does not have it, so install the wheel: pip install '{wheel}'"
-    return f"pip install '.[{extra}]' in a clone, or pip install 'FILE.whl[{extra}]'"
+    # A tool's own environment, which pip of the user's shell does not change.
+    install = "pip install"
+    for command, receipt in _TOOL_INSTALLERS.items():
+        if (Path(sys.prefix) / receipt).is_file():
+            install = f"{command} install --force"
+    return f"{install} '.[{extra}]' in a clone, or {install} 'FILE.whl[{extra}]'"
+
+
+# The programs that install a tool into its own environment, with the file that each leaves there.
+_TOOL_INSTALLERS = {"pipx": "pipx_metadata.json", "uv tool": "uv-receipt.toml"}
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")

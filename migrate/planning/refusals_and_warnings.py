@@ -101,11 +101,15 @@ def collect_warnings(
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings of records that the move may lose or repeat."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
+        every = (
+            "; every partition is suspect, as with a checkpoint of another cluster, and these "
+            "offsets would then lose or repeat records"
+        )
         yield warning_text(
             WarningCode.MAYBE_RECREATED,
             f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
             f"again, or of another cluster (the first is {suspects[0].name}): does -b name the "
-            "job's brokers?",
+            f"job's brokers?{every if len(suspects) == len(partitions) else ''}",
         )
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(

@@ -15,7 +15,7 @@ from decoder.urls import CREDENTIALS_REFUSED
 from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import Files
 from migrate.storage.recognize_file import HEAD_BYTES, LOCATION_NAMES, recognize
-from migrate.storage.uris import NO_TILDE, has_tilde, is_uri, why_not_read
+from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
 # The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
@@ -70,8 +70,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return "no path matches this pattern"
     if match := _NO_COLON.match(pointer):
         return f"there is no such file; did you mean {match[1]}://{pointer[match.end() :]}?"
-    if has_tilde(pointer):
-        return NO_TILDE
+    if problem := why_no_path(pointer):
+        return problem
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
         return f"not a checkpoint of Flink; {way_out}"
     if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):

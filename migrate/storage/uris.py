@@ -30,6 +30,12 @@ _COPY_COMMANDS = {
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
 NO_TILDE = "~ is not expanded here; write the whole path"
+# A drive's path, or a share of a host. This system would take it as the name of a file.
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+NO_WINDOWS = (
+    "a path of Windows, which this system takes as a file's name; write its path here, such as "
+    "/mnt/c/lake for C:\\lake in WSL, or mount the share"
+)
 
 # One slash is enough, because ``file:/data`` is a URI without a host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -110,6 +116,14 @@ def has_tilde(path: str) -> bool:
     return _TILDE.match(path) is not None
 
 
+def why_no_path(path: str) -> str:
+    """Return why a path of the user's is none on this system, or an empty text."""
+    if has_tilde(path):
+        return NO_TILDE
+    # On Windows, which migrate is not tested on, it is a path.
+    return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
+
+
 def local_path(name: str) -> Path:
     """Return the path of a local file from its path or ``file:`` URI.
 
@@ -118,8 +132,8 @@ def local_path(name: str) -> Path:
             ``~`` that shells expand.
     """
     check_no_credentials(name, UsageError)
-    if has_tilde(name):
-        raise UsageError(f"{name}: {NO_TILDE}")
+    if problem := why_no_path(name):
+        raise UsageError(f"{name}: {problem}")
     path = LocalFiles().from_uri(name) if is_uri(name) else name
     if path is None:
         raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")

@@ -17,7 +17,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import write_pieces
-from migrate.storage.uris import NO_TILDE, dbfs_path, has_tilde, mount_of
+from migrate.storage.uris import dbfs_path, mount_of, why_no_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -110,8 +110,8 @@ def location(text: str) -> Location:
         UsageError: the text is empty, begins with ``~``, or has control characters or credentials;
             it is a URL of an unsupported kind; or the directory is in a mount that is missing.
     """
-    if has_tilde(text):
-        raise UsageError(f"{text}: {NO_TILDE}")
+    if problem := why_no_path(text):
+        raise UsageError(f"{text}: {problem}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # A line break would look like several of the printed options.
         raise UsageError(f"{redact_url(text)!r}: no name of a directory")

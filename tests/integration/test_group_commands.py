@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import uuid
@@ -62,6 +63,34 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     assert "cannot tell whether the job still runs" in result.stderr
     assert "dry run: 3 of 3 offsets would change; nothing was" in result.stderr
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
+
+
+def test_rollback_file_on_a_full_disk_changes_nothing(
+    broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
+) -> None:
+    """A limit of 0 bytes for a file fails where a full disk does."""
+    broker.commit(group, {(topic, 0): 1})
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "migrate", "commit-group", str(chk), "--group", group),
+            *("-b", broker.bootstrap_servers, "--execute", "--yes"),
+            *("--rollback-file", "full.json"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)),
+        check=False,
+    )
+    assert done.returncode == 6, done.stderr
+    assert done.stderr.splitlines()[-2:] == [
+        f"migrate: {tmp_path}/full.json: the rollback file cannot be written: File too large; name "
+        "a file on another disk with --rollback-file",
+        "nothing was committed",
+    ]
+    assert broker.committed(group) == {(topic, 0): 1}
+    assert not (tmp_path / "full.json").exists()
 
 
 def test_the_table_that_a_job_will_write_to_is_asked(

@@ -82,9 +82,10 @@ def test_a_policy_is_listed_with_its_values(option: str) -> None:
 
 def test_common_options_come_first() -> None:
     first, rest = migrate("to-spark", "-h").stdout, migrate("to-spark", "--help").stdout
-    for common in ("--checkpoint-dir", "--bootstrap-servers", "--source", "--format"):
-        assert common in first
-    for rare in ("--sink", "-X", "--topic-map", "--on-expired", "--keep-state", "--verbose"):
+    daily = ("--checkpoint-dir", "--bootstrap-servers", "--source", "--format")
+    for common in (*daily, "--sink", "--source-group", "--flink-rest"):
+        assert f"{common} " in first
+    for rare in ("-X", "--topic-map", "--on-expired", "--keep-state", "--verbose"):
         assert rare in rest and rare + " " not in first
 
 
@@ -117,3 +118,47 @@ def test_a_dry_run_can_be_asked_for(command: str, tmp_path: Path) -> None:
     alone = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "-X", "nonsense=1")
     assert alone.code in (2, 3)  # it is taken: what is wrong is another argument
     assert "--dry-run" not in alone.stderr
+
+
+def test_help_is_a_command_too() -> None:
+    """As git and docker have it. Regression: "No such command 'help'."."""
+    assert migrate("help").stdout == migrate("--help").stdout
+    assert migrate("help", "to-spark").stdout == migrate("to-spark", "--help").stdout
+    assert migrate("help", "nothing").code == 2
+
+
+def test_version_has_a_short_flag() -> None:
+    assert migrate("-V").stdout == migrate("--version").stdout
+
+
+@pytest.mark.parametrize("form", ["--bootstrap-server {}", "--bootstrap-server={}"])
+def test_bootstrap_server_of_kafkas_tools_is_accepted(tmp_path: Path, form: str) -> None:
+    """Regression: "No such option: --bootstrap-server"."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    option = form.format("http://broker:9092").split()
+    for command in (("to-spark", chk), ("commit-group", chk, "--group", "g"), ("scan", tmp_path)):
+        result = migrate(*command, *option)
+        assert (result.code, result.stdout) == (2, "")
+        assert "bootstrap.servers: http://broker:9092: brokers are named" in result.stderr
+    twice = migrate("to-spark", chk, "-b", "a:1", "--bootstrap-server", "b:1")
+    assert "--bootstrap-servers takes one value, and is given 2" in " ".join(twice.stderr.split())
+    assert migrate("inspect", chk, "--bootstrap-server", "b:1").code == 2
+
+
+@pytest.mark.parametrize(
+    ("receipt", "install"),
+    [
+        ("pipx_metadata.json", "pipx install --force"),
+        ("uv-receipt.toml", "uv tool install --force"),
+        ("pyvenv.cfg", "pip install"),
+    ],
+)
+def test_missing_extra_names_the_installer_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, install: str
+) -> None:
+    """Regression: under pipx, the advised pip changes another environment."""
+    (tmp_path / receipt).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    message = migrate("inspect", "s3://bucket/chk-1").stderr
+    assert f"{install} '.[s3]' in a clone, or {install} 'FILE.whl[s3]'" in message

@@ -232,6 +232,12 @@ def test_costs_are_told_by_the_first_of_them() -> None:
         "2 partitions may be of a topic that was deleted and created again, or of another cluster "
         "(the first is t-1): does -b name the job's brokers? [maybe-recreated]"
     ]
+    assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
+        "2 partitions may be of a topic that was deleted and created again, or of another cluster "
+        "(the first is t-1): does -b name the job's brokers?; every partition is suspect, as with "
+        "a checkpoint of another cluster, and these offsets would then lose or repeat records "
+        "[maybe-recreated]"
+    ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [

@@ -189,6 +189,13 @@ def write_rollback_file(
         write_file(file, path)
     except FileExistsError as error:
         raise already_there(path) from error
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"the rollback file cannot be written: {error.strerror}; name a file on another disk "
+            "with --rollback-file",
+            str(path),
+        ) from error
 
 
 def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
