@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from decoder import DecodeError
 from decoder.storage import join
-from migrate.cutover.context import CutOverContext
+from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Need, Offsets, Unavailable
 from migrate.cutover.observe_stopped_job import (
     read_ended_job,
@@ -20,7 +20,7 @@ from migrate.cutover.observe_stopped_job import (
     read_savepoint,
 )
 from migrate.inputs import spark_log
-from migrate.inputs.spark_log_entries import entry_numbers
+from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
@@ -28,6 +28,9 @@ from migrate.targets.seed import is_unfinished
 
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
+
+# The longest time in which a query writes an entry of its log, which is empty at first.
+_WRITING_SECONDS = 2.0
 NO_BATCH = "it has no committed batch, and so was not primed"
 
 _Fact = TypeVar("_Fact")
@@ -72,7 +75,7 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         ),
         target=_read_if(
             "target" in needs,
-            lambda: read_group(context) if is_group else _read_location(context, facts),
+            lambda: read_group(context) if is_group else _read_settled_location(context, facts),
         ),
     )
 
@@ -95,6 +98,21 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     assert group is not None
     groups = groups or context.open_groups()
     return GroupFacts(groups.view(group), groups.cluster_id())
+
+
+def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:
+    """Return what the checkpoint location holds, once no entry of its logs is empty.
+
+    Raises:
+        EmptyEntry: an entry stays empty.
+        Refused, InputError, OSError: the location cannot be used or read.
+    """
+    for _ in poll(_WRITING_SECONDS):
+        try:
+            return _read_location(context, facts)
+        except EmptyEntry as error:
+            empty = error
+    raise empty
 
 
 def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decide import START_EXIT_CODE_MISSING
-from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, require
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
 from migrate.cutover.target_state import how_to_end, last_primed_batch, start_evidence
+from migrate.inputs.spark_log_entries import EmptyEntry
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
@@ -60,12 +61,16 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
                 )
             else:
                 facts = observe(context, "target")
+                if isinstance(facts.target, Unavailable) and isinstance(
+                    facts.target.error, EmptyEntry
+                ):
+                    continue  # the query is writing an entry of its log
             require(facts.target)
             watch_group(context, facts)
             if text := start_evidence(facts):
                 return text
             _check_command(context)
-    waited, target = f"in {limit} (timeouts.first-batch)", facts.target
+    waited, target = f"in {limit} (timeouts.first-batch)", require(facts.target)
     if not isinstance(target, LocationFacts):
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
     elif (batch := target.last_planned_batch) is not None and batch > last_primed_batch(

@@ -8,9 +8,11 @@
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
 A restarted query continues at the end of its newest *committed* batch: Spark repeats a batch that
-is not committed. Without a committed batch, it starts at the seeds, which Spark writes before batch
-0 from ``startingOffsets`` if they are missing. Only the continuous trigger does not use seeds. With
-asynchronous progress tracking, only some batches are logged.
+is not committed. Spark plans a batch only once the batch before is committed. So without an entry
+in ``commits``, because that directory was lost or is of Spark 2.1.0, it repeats the newest batch of
+``offsets``, from the end of the batch before. Without a committed batch, it starts at the seeds,
+which Spark writes before batch 0 from ``startingOffsets`` if they are missing. Only the continuous
+trigger does not use seeds. With asynchronous progress tracking, only some batches are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from decoder import ByteSource
@@ -177,18 +179,26 @@ def query_id(directory: str, files: ByteSource) -> str | None:
 def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """Return the number of the newest committed batch, or None if no batch is committed.
 
+    Without a commit log, the newest planned batch but one counts as committed, as for Spark
+    (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0).
+
     Raises:
         InputError: the offset log and the commit log disagree, so that Spark would not continue
-            after this batch; a repartitioning of the query's state is unfinished; or an entry is
-            damaged or of an unknown version.
+            after this batch, or would fail; a repartitioning of the query's state is unfinished;
+            or an entry is damaged or of an unknown version.
     """
     # First the offset log. In the other order, a running query could commit a batch and plan the
     # next one between the two reads, and both would seem uncommitted.
     planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
-        return None
+        return _newest_but_one(directory, planned)
     newest = committed[-1]
+    if planned and planned[-1] < newest:
+        raise InputError(
+            f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
+            "would run a batch again that is committed, and then fail"
+        )
     read_commit(files, commit_path(directory, newest))
     # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
@@ -199,6 +209,19 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     if planned and planned[-1] > newest:
         _check_not_behind(directory, files, newest, planned[-1])
     return newest
+
+
+def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
+    """Return the batch before the newest planned one, or None before batch 0."""
+    if not planned or planned[-1] == 0:
+        return None
+    before = planned[-1] - 1
+    if planned[-2:-1] != [before]:
+        raise InputError(
+            f"{directory}: commits/ has no batch and offsets/ ends with {planned[-1]}, and batch "
+            f"{before} is missing: Spark would fail (batch {before} doesn't exist)"
+        )
+    return before
 
 
 def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) -> int | None:

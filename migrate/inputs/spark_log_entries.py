@@ -47,6 +47,10 @@ _NUMBER = re.compile(r"0|[1-9][0-9]*")
 Offsets = dict[TopicPartition, int]
 
 
+class EmptyEntry(InputError):
+    """An entry without a byte: it is being written, or a crash of the store has left it."""
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
     """An entry of the offset log; ``str`` returns its text.
@@ -110,10 +114,10 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
     """Read an entry of the offset log.
 
     Raises:
-        InputError: the entry is damaged, or has an unknown version.
+        InputError: the entry is damaged, empty (``EmptyEntry``), or has an unknown version.
     """
     # Not splitlines(): JSON may contain characters that end a line in Unicode, but not for Spark.
-    version, *lines = [line.strip() for line in read_text(files, path).split("\n")]
+    version, *lines = [line.strip() for line in _read_log(files, path).split("\n")]
     _check_version(path, version, _OFFSET_LOGS)
     if not lines:
         raise InputError(f"{path}: cut short: it ends before its metadata")
@@ -133,9 +137,9 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
     """Read a commit: its version, and its JSON.
 
     Raises:
-        InputError: the commit has an unknown version.
+        InputError: the commit is empty (``EmptyEntry``), or has an unknown version.
     """
-    version, _, metadata = read_text(files, path).partition("\n")
+    version, _, metadata = _read_log(files, path).partition("\n")
     _check_version(path, version, _COMMIT_LOGS)
     return version.strip(), metadata.rstrip("\n")
 
@@ -194,6 +198,21 @@ def list_directory(files: ByteSource, directory: str) -> list[str] | None:
     """Return the names in a directory, or None if it is missing."""
     with input_errors(directory):
         return files.list_directory(directory)
+
+
+def _read_log(files: ByteSource, path: str) -> str:
+    """Read an entry of the offset log or of the commit log.
+
+    Raises:
+        EmptyEntry: the entry has no byte. Spark fails on such an entry ("Incomplete log file").
+    """
+    text = read_text(files, path)
+    if not text:
+        raise EmptyEntry(
+            f"{path}: empty: it is being written, or a crash of the store has left it; Spark fails "
+            "on it until it is removed"
+        )
+    return text
 
 
 def read_text(files: ByteSource, path: str) -> str:

@@ -90,7 +90,8 @@ def query_positions(pointer: str) -> ListedPositions:
     operator_id = query_operator_id(directory, files)
     committed = positions_after(pointer, directory, batch, files)
     url = directory if "://" in directory else f"//{directory}"
-    written_at = files.modified_at(commit_path(directory, batch))
+    commit = commit_path(directory, batch)
+    written_at = files.modified_at(commit) if files.is_file(commit) else None
     return ListedPositions(
         Origin("batch", SPARK_PREFIX + url, batch, written_at=written_at),
         (listed_source(operator_id, "Spark query", committed, starts_others=True),),

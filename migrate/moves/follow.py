@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.spark_log import query_id, why_no_start
-from migrate.inputs.spark_log_entries import list_directory
+from migrate.inputs.spark_log_entries import EmptyEntry, list_directory
 from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import InputError, ServiceError, UsageError
 from migrate.model.finding import Code
@@ -103,7 +103,7 @@ def follow(
                 problem = (
                     f"batch {before} was committed, and now {query} has no committed batch; {again}"
                 )
-        except (ServiceError, OSError) as error:
+        except (ServiceError, EmptyEntry, OSError) as error:
             if once:
                 raise
             problem = f"{error}; {again}"

@@ -23,6 +23,7 @@ from migrate.inputs.offsets_json import starting_offsets
 from migrate.inputs.spark_log import committed_positions, starting_positions
 from migrate.inputs.spark_log_entries import entry_numbers
 from migrate.kafka.config import kafka_config
+from migrate.model.errors import InputError
 from migrate.spark.resume_check import run_first_batch
 from migrate.storage.files import Files
 from tests.support.command import migrate
@@ -30,7 +31,7 @@ from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START
 from tests.support.kafka import Broker, Record
 from tests.support.seeds import write_seed
-from tests.support.spark import CONNECTOR, Spark, run_to_end
+from tests.support.spark import CONNECTOR, Spark, SparkQueryError, run_to_end
 
 pytestmark = pytest.mark.integration
 
@@ -213,6 +214,77 @@ def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
     assert resume.start_positions.starts == POSITIONS
     assert resume.records == len(records_from(POSITIONS))
     assert json.loads((tmp_path / "query" / "metadata").read_text()).keys() == {"id"}
+
+
+def _restarted(
+    spark: Spark, servers: str, topic: str, directory: Path, most: int
+) -> list[tuple[int, Any]]:
+    """Run a query to its end: the number and the start offsets of each of its batches."""
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most)}
+    query = (
+        spark.stream(servers, subscribe=topic, **options)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(directory))
+        .trigger(availableNow=True)
+        .start()
+    )
+    run_to_end(query)
+    return [
+        (progress["batchId"], progress["sources"][0]["startOffset"])
+        for progress in query.recentProgress
+    ]
+
+
+def test_a_query_that_lost_entries_of_its_logs_restarts_where_they_say(
+    spark: Spark, broker: Broker, tmp_path: Path
+) -> None:
+    """Without a commit, Spark runs the newest planned batch, from the end of the one before.
+
+    Regression: ``diff`` and ``verify`` said "before batch 0".
+    """
+    topic, old = f"lost-{uuid.uuid4().hex[:8]}", tmp_path / "old"
+    servers = broker.bootstrap_servers
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(15)))
+    assert [batch for batch, _ in _restarted(spark, servers, topic, old, 5)] == [0, 1, 2]
+
+    def lost(name: str, *entries: str) -> Path:
+        query = shutil.copytree(old, tmp_path / name)
+        for crc in query.rglob("*.crc"):
+            crc.unlink()
+        for entry in entries:
+            path = query / entry
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return query
+
+    def says(query: Path) -> Any:
+        starts = committed_positions("spark:x", query).starts
+        return {name: {str(n): at} for (name, n), at in starts.items()}
+
+    for query in (
+        lost("whole"),
+        lost("no commits", "commits"),
+        lost("empty commits", "commits/0", "commits/1", "commits/2"),
+    ):
+        told = says(query)
+        (_, begins), *_ = _restarted(spark, servers, topic, query, 100)
+        assert told == begins, query.name
+    only = lost("only batch 0", "commits", "offsets/1", "offsets/2")
+    assert says(only) == {topic: {"0": 0}}
+    assert _restarted(spark, servers, topic, only, 100)[0] == (0, None)
+    # Spark fails on these.
+    for query in (
+        lost("commits ahead", "offsets/2"),
+        lost("gap", "commits", "offsets/1"),
+        lost("empty commit"),
+        lost("empty offsets"),
+    ):
+        if query.name.startswith("empty"):
+            (query / query.name.split()[1].replace("commit", "commits") / "2").write_bytes(b"")
+        with pytest.raises(InputError, match=r"Spark (?:would|fails)"):
+            says(query)
+        with pytest.raises(SparkQueryError):
+            _restarted(spark, servers, topic, query, 100)
 
 
 def _counts(spark: Spark, servers: str, topic: str, directory: Path) -> dict[int, int]:

@@ -16,7 +16,7 @@ import yaml
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.record import locked, now
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.errors import CutOverStopped, InputError, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.report.cut_over import StartReport
@@ -164,6 +164,28 @@ def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | N
         act(context, "first-batch")
     assert failed.value.details == (f"{context.record.folder / 'query.log'}:", "  hello")
     assert reason_done(context, "start") is None
+
+
+def test_first_batch_waits_for_an_entry_that_is_being_written(tmp_path: Path) -> None:
+    """Regression: on a busy machine, ``commits/0`` without bytes was of "log version ''"."""
+    commits = tmp_path / "query" / "commits"
+    write = f"mkdir -p {commits}; : >{commits}/0; sleep 1; printf 'v1\\n{{}}' >{commits}/0"
+    context = open_context(_seeded(tmp_path, f"(sleep 0.5; {write}) & exit 0"))
+    act(context, "start")
+    assert act(context, "first-batch") == "batch 0 is committed"
+
+
+def test_first_batch_names_an_entry_that_stays_empty(tmp_path: Path) -> None:
+    commits = tmp_path / "query" / "commits"
+    spec = _seeded(
+        tmp_path, f"mkdir -p query/offsets {commits}; : >query/offsets/0; : >{commits}/0"
+    )
+    spec.write_text(spec.read_text().replace("2m", "50ms"))
+    context = open_context(spec)
+    act(context, "start")
+    _await_end(context)
+    with pytest.raises(InputError, match="empty: it is being written, or a crash of the store"):
+        act(context, "first-batch")
 
 
 @pytest.mark.parametrize(

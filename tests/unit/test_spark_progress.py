@@ -21,7 +21,9 @@ from migrate.inputs.spark_log import (
     has_begun_batch,
     kafka_seeds,
     logged_batches,
+    newest_committed_batch,
     oldest_is_continuous,
+    positions_after,
     starting_positions,
 )
 from migrate.inputs.spark_query import query_positions
@@ -230,6 +232,38 @@ def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path)
     assert committed_positions("spark:x", directory).starts == {("t", 0): 3}
 
 
+@pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2"])
+@pytest.mark.parametrize("commits", ["missing", "empty"])
+def test_a_query_without_a_commit_log_goes_on_after_its_newest_batch_but_one(
+    tmp_path: Path, version: str, commits: str
+) -> None:
+    """Regression: ``diff`` and ``verify`` said "before batch 0".
+
+    The logs are of real queries. tests/integration/test_spark_versions.py restarts real ones.
+    """
+    directory = shutil.copytree(entry_of(f"{version}/stateless"), tmp_path / "query")
+    newest = newest_committed_batch(str(directory), LocalFiles())
+    assert newest is not None and newest > 0
+    before = positions_after("spark:x", str(directory), newest - 1, LocalFiles())
+    shutil.rmtree(directory / "commits")
+    if commits == "empty":
+        (directory / "commits").mkdir()
+    assert committed_positions("spark:x", directory) == before
+    shutil.rmtree(directory / "offsets")
+    with pytest.raises(InputError, match="batch 6 is missing: Spark would fail"):
+        files = {"offsets/7": batch('{"t":{"0":9}}'), "offsets/5": batch('{"t":{"0":7}}')}
+        committed_positions("spark:x", spark_directory(tmp_path / "gap", files))
+
+
+def test_commits_ahead_of_the_planned_batches_are_refused(tmp_path: Path) -> None:
+    """Seen on Spark 4.0.0: it ran the newest planned batch again, and failed to commit it."""
+    files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
+    commits = {f"commits/{n}": COMMIT for n in range(4)}
+    directory = spark_directory(tmp_path, {**files, **commits})
+    with pytest.raises(InputError, match="commits/ ends with 3 and offsets/ with 2: Spark would"):
+        committed_positions("spark:x", directory)
+
+
 def test_several_sources_are_one_side(tmp_path: Path) -> None:
     directory = spark_directory(
         tmp_path,
@@ -264,7 +298,10 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
         ({"sources/0/0": "v1\n{}"}, "no committed batch, and no start"),
         ({"commits/3": COMMIT}, "offsets/3: No such file"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
-        ({"commits/0": COMMIT, "offsets/0": ""}, "version ''"),
+        (
+            {"commits/0": COMMIT, "offsets/0": ""},
+            "offsets/0: empty: it is being written, or a crash",
+        ),
         ({"commits/0": COMMIT, "offsets/0": "v1"}, "cut short"),
         # Whole, and of a query without sources.
         ({"commits/0": COMMIT, "offsets/0": "v1\n{}"}, "no Kafka source"),
@@ -272,7 +309,10 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
         ({"commits/0": "v4\n{}", "offsets/0": batch('{"t":{"0":1}}')}, "version 'v4'"),
-        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')}, "version ''"),
+        (
+            {"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')},
+            "commits/0: empty: it is being written, or a crash",
+        ),
         (
             {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v2")},
             "not JSON|no <so",

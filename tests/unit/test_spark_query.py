@@ -83,7 +83,7 @@ def test_the_positions_are_those_of_the_batch_that_is_named(
         ({**RUN, "offsets/0": batch("17")}, 3, "reads no Kafka source"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
-        ({**RUN, "offsets/0": ""}, 3, "version ''"),
+        ({**RUN, "offsets/0": ""}, 3, "offsets/0: empty: it is being written"),
         ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "are at 1 and 2"),
     ],
 )
