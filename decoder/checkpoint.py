@@ -219,8 +219,19 @@ def _read_checkpoint(
         written_at,
         siblings.earlier_run,
         siblings.contradicting,
-        original if original is not None and is_other_directory(directory, original) else None,
+        original if _is_copy(directory, original, files) else None,
     )
+
+
+def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
+    """Return whether a checkpoint is in another directory than the one in which Flink wrote it.
+
+    Flink may have written it through a link, which ``directory`` does not contain.
+    """
+    if original is None or not is_other_directory(directory, original):
+        return False
+    path = files.from_uri(original) if _URI.match(original) else original
+    return path is None or is_other_directory(directory, files.absolute(path))
 
 
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:

@@ -38,6 +38,7 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
+from migrate.storage.files import is_same_place
 from migrate.storage.json_models import EditedFile, as_json, read_file
 from migrate.storage.new_file import replace_file
 
@@ -165,7 +166,9 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     if flink.job_id is not None and savepoint is None:
         if job not in (flink.job_id, flink.job_name):
             yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
-        if flink.savepoints not in (None, file.savepoint_folder):
+        if flink.savepoints is not None and not _is_same(
+            "flink.savepoints", flink.savepoints, file.savepoint_folder
+        ):
             # The stop writes to the recorded folder, no matter what the spec says now.
             yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     elif record.moved_with is None and flink.job_id is not None:
@@ -180,8 +183,21 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         decides = file.deciding_values()
         for name in sorted(record.moved_with.keys() | decides.keys()):
             before, after = record.moved_with.get(name), decides.get(name)
-            if before != after:
+            if not _is_same(name, before, after):
                 yield f"{name} was {before or 'not set'}, and is {after or 'not set'} now"
+
+
+# The keys of the spec that name a place.
+_PLACES = frozenset(
+    {"flink.savepoint", "flink.savepoints", "kafka.to-config", "sink", "target.checkpoint-dir"}
+)
+
+
+def _is_same(key: str, before: str | None, after: str | None) -> bool:
+    """Return whether a key of the spec still has the same value; a place may have other names."""
+    if before is None or after is None or key not in _PLACES:
+        return before == after
+    return is_same_place(before, after)
 
 
 def _new_record(file: SpecFile) -> CutOverRecord:

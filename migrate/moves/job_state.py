@@ -43,7 +43,7 @@ from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.planning.recheck import completed_since
-from migrate.storage.files import Files, MissingExtra
+from migrate.storage.files import Files, MissingExtra, is_same_place
 
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
@@ -211,9 +211,12 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
     """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
 
     If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
+    Links of local paths are resolved.
     """
     if first is None or second is None:
         return False
+    if is_same_place(first.removesuffix("/_metadata"), second.removesuffix("/_metadata")):
+        return True
     paths = [urlsplit(path).path.rstrip("/").removesuffix("/_metadata") for path in (first, second)]
     names = [posixpath.basename(path) for path in paths]
     return paths[0] == paths[1] or (names[0] == names[1] and names[0].startswith("savepoint-"))

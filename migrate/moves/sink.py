@@ -14,6 +14,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.sinks.spark_files import FORMAT as FILE_SINK
+from migrate.storage.files import place_of
 from migrate.storage.uris import is_within
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 
@@ -54,8 +55,8 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     """
     if sink is None:
         return
-    place, _ = location.to_read
-    output = named_location("--sink", sink).to_read[0].rstrip("/")
+    place = place_of(location.to_read[0])
+    output = place_of(named_location("--sink", sink).to_read[0]).rstrip("/")
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
         raise Refused(

@@ -34,6 +34,7 @@ from migrate.moves.plan import check_origin
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
+from migrate.storage.files import is_same_place
 from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
@@ -110,7 +111,8 @@ def to_flink(
         topics_of(chosen),
         allow_external_files=request.allow_external_files,
     )
-    if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
+    is_own_side = is_same_place(side.origin.pointer, old.origin.pointer)
+    if isinstance(side, Extraction) and is_own_side:
         # ``check_savepoint`` examines the other findings.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
@@ -161,7 +163,7 @@ def to_flink(
     all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
-    if request.flink_rest is not None and side.origin.pointer != old.origin.pointer:
+    if request.flink_rest is not None and not is_own_side:
         check_origin(old.origin, request, writes=False)
     check_origin(side.origin, request, writes=True)
     return _write(directory, old, changes, all_warnings, request)

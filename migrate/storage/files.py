@@ -29,7 +29,7 @@ from decoder.storage import (
 from decoder.urls import redact_url
 from migrate.model.errors import UsageError
 from migrate.model.wording import install_command
-from migrate.storage.uris import dbfs_path, mount_of, scheme_of
+from migrate.storage.uris import dbfs_path, is_uri, mount_of, scheme_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -265,6 +265,25 @@ class Files:
                 system = _connect(path, _STORES[_scheme(path)])
                 self._systems[_scheme(path), host] = system
             return system
+
+
+def is_same_place(first: str, second: str) -> bool:
+    """Return whether two paths or URLs name the same place, as the system or the store sees it.
+
+    Links and ``..`` of local paths are resolved, and the schemes of a store (``s3``, ``s3a``) are
+    equal. A place need not exist.
+    """
+    return first == second or place_of(first) == place_of(second)
+
+
+def place_of(name: str) -> str:
+    """Return the one name of a place: an absolute path without links, or a normalized URL.
+
+    A URI of another kind is returned unchanged, except for a slash at its end.
+    """
+    files = Files()
+    path = files.from_uri(name) if is_uri(name) else name
+    return files.absolute(path) if path is not None else name.rstrip("/")
 
 
 def _entry(listed: os.DirEntry[str]) -> DirectoryEntry:

@@ -229,9 +229,10 @@ def _restarted(
         .start()
     )
     run_to_end(query)
+    starts = ((progress["batchId"], progress["sources"][0]) for progress in query.recentProgress)
     return [
-        (progress["batchId"], progress["sources"][0]["startOffset"])
-        for progress in query.recentProgress
+        (batch, json.loads(start) if isinstance(start := source["startOffset"], str) else start)
+        for batch, source in starts
     ]
 
 

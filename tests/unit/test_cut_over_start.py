@@ -21,6 +21,7 @@ from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.report.cut_over import StartReport
 from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
 from tests.support.cut_over import act, open_context, reason_done
 
 _SECONDS = 60
@@ -62,6 +63,27 @@ def _seeded(folder: Path, command: str) -> Path:
         moved_with=context.file.deciding_values(), query_id=query_id, written="now"
     )
     return spec
+
+
+@pytest.mark.parametrize("way", ["..", "link"])
+@pytest.mark.parametrize("arguments", [(), ("--back",)])
+def test_a_spec_by_another_path_continues_its_record(
+    tmp_path: Path, way: str, arguments: tuple[str, ...]
+) -> None:
+    """Regression: "target.checkpoint-dir was A, and is A/../A now"."""
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    spec = _seeded(folder, "true")
+    (tmp_path / "link").symlink_to(folder, target_is_directory=True)
+    other = folder / ".." / "orders" / spec.name if way == ".." else tmp_path / "link" / spec.name
+    assert other.samefile(spec) and str(other) != str(spec)
+    named, other_named = (migrate("cut-over", path, *arguments) for path in (spec, other))
+    assert "now: restore the old value" not in other_named.stderr
+    assert other_named.code == named.code, other_named.stderr
+    # Another folder is still another target.
+    spec.write_text(spec.read_text().replace("checkpoint-dir: query", "checkpoint-dir: query-2"))
+    changed = migrate("cut-over", other, *arguments)
+    assert (changed.code, "query-2 now: restore the old value" in changed.stderr) == (4, True)
 
 
 @pytest.mark.slow

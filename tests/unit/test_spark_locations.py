@@ -17,6 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from decoder.storage import join
 from migrate.model.errors import Refused, UsageError
+from migrate.moves.sink import check_apart
 from migrate.storage import files as storage
 from migrate.storage import uris
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
@@ -357,3 +358,13 @@ def test_what_a_store_lists_is_a_file_or_a_directory(memory: str) -> None:
         storage.DirectoryEntry("a", False, 3),
         storage.DirectoryEntry("b", True, 0),
     ]
+
+
+def test_a_location_in_the_sink_by_a_link_is_refused(tmp_path: Path) -> None:
+    """Regression: ``_link/query`` was taken for a folder like ``SINK/_checkpoints``."""
+    sink = tmp_path / "sink"
+    sink.mkdir()
+    (tmp_path / "_link").symlink_to(sink, target_is_directory=True)
+    with pytest.raises(Refused, match="are one folder, or one is in the other"):
+        check_apart(location(str(tmp_path / "_link" / "query")), sink)
+    check_apart(location(str(tmp_path / "_link" / "_checkpoints" / "query")), sink)

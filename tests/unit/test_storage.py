@@ -22,7 +22,7 @@ from decoder.metadata.model import FileState, RelativeFileState
 from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles, StorageUnavailable, normalise_path
 from migrate.inputs.flink import extract as flink_extract
-from migrate.storage.files import Files
+from migrate.storage.files import Files, is_same_place
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (
@@ -37,6 +37,7 @@ from tests.support.encoder import (
     encode_reader_element,
     encode_split,
 )
+from tests.support.golden import GOLDEN
 from tests.support.memory_files import MemoryFiles
 from tests.support.state_files import (
     SPLIT_DISTRIBUTE,
@@ -685,3 +686,33 @@ def test_a_failure_is_one_line_without_what_it_was_signed_with(message: str, sho
     from migrate.storage.files import _reason
 
     assert _reason(RuntimeError(message)) == shown
+
+
+def test_names_of_one_place_are_equal(tmp_path: Path) -> None:
+    """The operating system is the judge: ``samefile``."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real, target_is_directory=True)
+    for other in (tmp_path / "link", real / ".." / "real", Path(os.path.relpath(real))):
+        assert other.samefile(real)
+        assert is_same_place(str(other), f"{real.as_uri()}/")
+    assert not is_same_place(str(real), str(tmp_path))
+    assert is_same_place("s3a://bucket/a//b/", "s3://bucket/a/b")
+    assert not is_same_place("s3://bucket/a", "s3://other/a")
+    assert is_same_place("other:/x/", "other:/x")
+
+
+def test_a_checkpoint_that_flink_wrote_through_a_link_is_no_copy(tmp_path: Path) -> None:
+    (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
+    original = read_checkpoint(written).copied_from
+    assert original is not None
+    path = LocalFiles().from_uri(original)
+    assert path is not None
+
+    class Linked(LocalFiles):
+        """Local files in which the directory that Flink wrote to is a link to this one."""
+
+        def absolute(self, name: str) -> str:
+            return super().absolute(str(written) if name == path else name)
+
+    assert read_checkpoint(written, Linked()).copied_from is None
