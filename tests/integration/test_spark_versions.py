@@ -231,7 +231,7 @@ def _restarted(
     run_to_end(query)
     starts = ((progress["batchId"], progress["sources"][0]) for progress in query.recentProgress)
     return [
-        (batch, json.loads(start) if isinstance(start := source["startOffset"], str) else start)
+        (batch, json.loads(begins) if isinstance(begins := source["startOffset"], str) else begins)
         for batch, source in starts
     ]
 
