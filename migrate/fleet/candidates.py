@@ -15,7 +15,7 @@ from functools import partial
 
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import checkpoint_number
-from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.extract import Extraction, extract_with_state
 from migrate.inputs.flink.job_id import job_id_of
 from migrate.storage.files import Files, MissingExtra
 
@@ -145,7 +145,8 @@ def read_candidate(
     if candidate.read_newest and candidate.job_directory is not None:
         path = candidate.job_directory
     try:
-        return extract(read_checkpoint(path, files, allow_external_files=allow_external_files))
+        checkpoint = read_checkpoint(path, files, allow_external_files=allow_external_files)
+        return extract_with_state(checkpoint, files, allow_external_files=allow_external_files)
     except DecodeError as error:
         return Failure(error.kind.value, str(error))
     except (MissingExtra, ImportError) as error:

@@ -14,10 +14,11 @@ from decoder import (
 )
 from decoder.urls import redact_url
 from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, job_ended_with
+from migrate.inputs.flink.findings.keyed_queues import findings_of_keyed_queues
 from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
 from migrate.inputs.flink.findings.source import findings_of_source
 from migrate.inputs.flink.source import Source, source_of
-from migrate.model.finding import Finding
+from migrate.model.finding import Code, Finding
 from migrate.model.log import timed
 from migrate.model.positions import Origin
 from migrate.storage.files import Files
@@ -73,7 +74,28 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
     files = Files()
     with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
         checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
-    return extract(checkpoint)
+        return extract_with_state(checkpoint, files, allow_external_files=allow_external_files)
+
+
+def extract_with_state(
+    checkpoint: Checkpoint, files: Files, *, allow_external_files: bool = False
+) -> Extraction:
+    """Extract as ``extract``, with findings from the keyed state of the operators that need it.
+
+    Raises:
+        DecodeError: as for ``findings_of_keyed_queues``.
+    """
+    extraction = extract(checkpoint)
+    queues = tuple(
+        findings_of_keyed_queues(checkpoint, files, allow_external_files=allow_external_files)
+    )
+    waiting = {finding.operator_id for finding in queues}
+    findings = (
+        finding
+        for finding in extraction.findings
+        if finding.code is not Code.STATE_NOT_MOVED or finding.operator_id not in waiting
+    )
+    return replace(extraction, findings=(*findings, *queues)) if queues else extraction
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:

@@ -21,8 +21,8 @@ _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transac
 _FILE_SINK_STATE = "bucket-states"
 # List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: a queue of records that wait for the
 # answer to a request, and of the watermarks after them. endInput() waits for the answers; a stop
-# calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). The queue of
-# TableKeyedAsyncWaitOperator @ 2.2.0 is keyed state, which is reported only by its size.
+# calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For queues in keyed
+# state, see ``keyed_queues``.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
 # List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name (the
 # names for @RequiresStableInput end with a number, see BufferingDoFnRunner). The texts say which

@@ -1,0 +1,82 @@
+"""Findings about records that wait in keyed state for the answer to a lookup.
+
+SQL's key-ordered async lookup join and its delta join put the records that they have read, and not
+processed yet, into a keyed list state: TableKeyedAsyncWaitOperator @ Flink 2.2.0 and
+StreamingDeltaJoinOperator @ Flink 2.2.0 and 2.3.0. As in AsyncWaitOperator, a stop waits for the
+answers only with --drain.
+
+The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
+names these operators after the join, so other operators are left out. An operator without a name
+may be one of them since metadata version 6 (Flink 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder import ByteSource, Checkpoint, DecodeError, Operator
+from migrate.model.finding import Code, Finding
+from migrate.model.wording import counted
+
+STATE_NAMES = frozenset(
+    {"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"}
+)
+# The planner's names of their operators begin with these.
+_JOINS = ("LookupJoin", "DeltaJoin")
+_FIRST_METADATA_VERSION = 6
+_WAY_OUT = (
+    "a move loses them; stop the job, restored from here if it has ended, with --drain, which "
+    "waits for the answers"
+)
+
+
+def findings_of_keyed_queues(
+    checkpoint: Checkpoint, files: ByteSource, *, allow_external_files: bool = False
+) -> Iterator[Finding]:
+    """Yield a finding for each operator with records that wait in keyed state.
+
+    Args:
+        checkpoint: the checkpoint.
+        files: the storage of its files.
+        allow_external_files: as for ``read_checkpoint``.
+
+    Raises:
+        DecodeError: the checkpoint's ``_metadata`` cannot be read any more.
+    """
+    joins = {operator.operator_id for operator in checkpoint.operators if _may_be_a_join(operator)}
+    if checkpoint.metadata_version < _FIRST_METADATA_VERSION or not joins:
+        return
+    from decoder.keyed_state import read_keyed_states  # few checkpoints need it
+
+    keyed = read_keyed_states(checkpoint.pointer, files, allow_external_files=allow_external_files)
+    for state in keyed.states:
+        if state.operator_id not in joins or state.name not in STATE_NAMES:
+            continue
+        waiting = 0
+        try:
+            for entry in state.entries():
+                waiting += len(entry.value) if isinstance(entry.value, list) else 1
+            number = counted(waiting, "record")
+        except DecodeError:  # such as for a watermark between the records
+            waiting, number = waiting + 1, "records"
+        if waiting:
+            text = f"{number} wait in its keyed state for answers (an async join): {_WAY_OUT}"
+            yield _finding(state.operator_id, state.operator_name, text)
+    for unread in keyed.unread:
+        if unread.operator_id in joins:
+            text = (
+                "whether records wait in its keyed state for answers (an async join) is unknown, "
+                f"because it cannot be read ({unread.error}): {_WAY_OUT}"
+            )
+            yield _finding(unread.operator_id, unread.operator_name, text)
+
+
+def _may_be_a_join(operator: Operator) -> bool:
+    has_name = operator.name is None or operator.name.startswith(_JOINS)
+    return bool(operator.keyed_state_bytes) and has_name
+
+
+def _finding(operator_id: str, operator_name: str | None, text: str) -> Finding:
+    return Finding(
+        Code.IN_FLIGHT_RECORDS, text, operator_id=operator_id, operator_name=operator_name
+    )

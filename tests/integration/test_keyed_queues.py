@@ -1,0 +1,26 @@
+"""The names of the keyed states in which records wait are those in Flink's own classes."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from migrate.inputs.flink.findings.keyed_queues import STATE_NAMES
+from tests.support.jars import classpath
+
+pytestmark = pytest.mark.integration
+
+_CLASSES = {
+    "_keyed_async_wait_operator_state_": "TableKeyedAsyncWaitOperator",
+    "_delta_join_operator_async_wait_state_": "join/deltajoin/StreamingDeltaJoinOperator",
+}
+
+
+def test_state_names_are_constants_of_flinks_operators() -> None:
+    (jar,) = (path for path in classpath("flink-2.2-table") if "flink-table-runtime" in path.name)
+    assert _CLASSES.keys() == STATE_NAMES
+    with zipfile.ZipFile(jar) as classes:
+        for name, owner in _CLASSES.items():
+            path = f"org/apache/flink/table/runtime/operators/{owner}.class"
+            assert name.encode() in classes.read(path), name
