@@ -93,10 +93,9 @@ def follow(
         problem = ""
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
+            output = None
             if followed.batch is not None and before is None:
                 output = output_warning(follower.directory, files)
-                if output is not None:
-                    warn(Code.OUTPUT_BEYOND, output)
             if followed.batch is None and before is not None:
                 # An unmounted directory is empty too, so this is reported. A query that begins anew
                 # soon has batch 0.
@@ -111,7 +110,9 @@ def follow(
             warn(WarningCode.LOOK_FAILED, problem, repeated=True)
         else:
             if once or followed.batch is None or followed.batch != before:
-                _log_round(followed, group)
+                _log_round(followed, group, may_have_output_beyond=output is not None)
+            if once and output is not None:
+                warn(Code.OUTPUT_BEYOND, output)
             before, allow_moved_on = followed.batch, False
             if metrics is not None:
                 _write_metrics(metrics, followed, group)
@@ -120,14 +121,17 @@ def follow(
         time.sleep(pause)
 
 
-def _log_round(followed: Followed, group: str) -> None:
+def _log_round(followed: Followed, group: str, *, may_have_output_beyond: bool) -> None:
     if followed.batch is None:
         log.info("the query has not committed a batch yet: nothing to commit for the group")
         return
     change = f"{counted(followed.written, 'offset')} committed" if followed.written else "no change"
+    beyond = ""
+    if may_have_output_beyond:
+        beyond = f"; the query may have output beyond these offsets [{Code.OUTPUT_BEYOND}]"
     log.info(
         f"group {group} stands after batch {followed.batch}: {change}, lag "
-        f"{sum(followed.lag.values())}"
+        f"{sum(followed.lag.values())}{beyond}"
     )
 
 
