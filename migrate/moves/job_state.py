@@ -44,6 +44,7 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.planning.recheck import completed_since
 from migrate.storage.files import Files, MissingExtra, is_same_place
+from migrate.storage.uris import is_uri
 
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
@@ -60,8 +61,9 @@ _TOO_LONG = 60.0
 # Seconds. The wait for a single fresh checkpoint of a job, whose interval is unknown.
 _WAIT_WITHOUT_INTERVAL = 6.0
 # Seconds. The age of a checkpoint counts as a wait only if it is longer by this: the clock of the
-# storage may differ from the clock of this machine.
-_CLOCKS = 60.0
+# storage may differ from the clock of this machine. S3 refuses requests of a clock that differs by
+# more than 15 minutes.
+_CLOCKS, _CLOCKS_OF_A_STORE = 60.0, 900.0
 _DAY = 86_400
 
 
@@ -461,18 +463,20 @@ class Watch:
         interval: the job's checkpoint interval in seconds; None if it is unknown.
         age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
         wait: seconds to wait; None if a wait would show nothing.
+        clocks: by how many seconds the storage's clock may differ from this machine's.
     """
 
     interval: float | None
     age: float | None
     wait: float | None
+    clocks: float = _CLOCKS
 
     @property
     def is_quiet(self) -> bool:
         """Whether the checkpoint is so old that a running job would have completed a newer one."""
         if self.interval is None or self.age is None:
             return False
-        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + _CLOCKS
+        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + self.clocks
 
     @property
     def text(self) -> str:
@@ -501,7 +505,8 @@ def find_watch(origin: Origin) -> Watch:
     age = _age_of(origin)
     if interval is not None:
         wait = max(_INTERVALS * interval, _SHORTEST)
-        return Watch(interval, age, wait if wait <= _TOO_LONG else None)
+        clocks = _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else _CLOCKS
+        return Watch(interval, age, wait if wait <= _TOO_LONG else None, clocks)
     is_fresh = age is not None and age <= _TOO_LONG
     in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
     return Watch(None, age, _WAIT_WITHOUT_INTERVAL if is_fresh and in_a_jobs_directory else None)

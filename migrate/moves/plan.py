@@ -66,8 +66,14 @@ def check_job_of_plan(request: Request, plan: Plan) -> Judgment:
         plan.origin,
         request.flink_rest,
         allow_ran_on=plan.allow_ran_on,
-        source_group=plan.source_group,
+        source_group=_compared_group(plan),
     )
+
+
+def _compared_group(plan: Plan) -> str | None:
+    """Return the group whose commits show that the job did not continue; None without commits."""
+    has_commits = any(planned.flink_committed is not None for planned in plan.partitions)
+    return plan.source_group if has_commits else None
 
 
 def check_origin(origin: Origin, request: Request, *, writes: bool) -> None:
@@ -95,7 +101,7 @@ def check_before_writing_plan(request: Request, plan: Plan, judgment: Judgment) 
         plan.origin,
         judgment,
         allow_ran_on=plan.allow_ran_on,
-        source_group=plan.source_group,
+        source_group=_compared_group(plan),
         refuses_old=plan.target.group is None,
         signs=lambda: recheck_plan(request, plan)[1],
     )

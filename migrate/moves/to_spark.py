@@ -95,7 +95,7 @@ def to_spark(
         raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
     if spark_source and (chk is None or plan is not None):
         raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-    writes = target is not None and not state
+    writes = target is not None  # with ``state``, by the program that the user starts
     move, states = None, None
     if plan is not None:
         move = check_plan(chk, request, plan)

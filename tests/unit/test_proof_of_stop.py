@@ -211,6 +211,11 @@ def test_wait_follows_from_the_interval_and_the_age(
     assert watch.is_quiet == is_quiet
 
 
+def test_the_clock_of_a_store_may_differ_by_more() -> None:
+    for clocks, is_quiet in ((60.0, True), (900.0, False)):
+        assert Watch(1.0, 300.0, 3.0, clocks).is_quiet == is_quiet
+
+
 @pytest.mark.parametrize(("age", "wait"), [(0, 6), (100, None)])
 def test_a_single_fresh_checkpoint_of_a_job_is_watched_shortly(
     tmp_path: Path, age: float, wait: float | None
