@@ -304,7 +304,8 @@ def check_job(
         Refused: Flink lists the job as running, or as restarted, and ``allow_ran_on`` is false.
         FlinkRestError, UsageError: as for ``judge``.
     """
-    judgment = judge(origin, flink_rest)
+    is_of_flink = origin.kind == "checkpoint" or origin.group is not None
+    judgment = judge(origin, flink_rest if is_of_flink else None)
     if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on):
         raise Refused(refusals)
     if judgment.state is JobState.STOPPED:

@@ -370,6 +370,9 @@ def test_flink_is_asked_for_every_command_that_moves(
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
         assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
         assert not out.exists()
+    # Positions that no Flink job has written need no answer of Flink.
+    (tmp_path / "side.json").write_text('{"t": {"0": 1}}')
+    assert migrate("to-spark", f"json:{tmp_path / 'side.json'}").code == 0
     restored.clear()
     moved = migrate("to-spark", *asked)
     assert moved.code == 0, moved.stderr
