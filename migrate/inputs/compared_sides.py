@@ -22,7 +22,7 @@ from migrate.inputs.position_inputs import (
     group_positions,
 )
 from migrate.inputs.spark_log import committed_positions
-from migrate.inputs.spark_query import output_warning
+from migrate.inputs.spark_query import location_warnings, output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Code, Severity
 from migrate.model.positions import Logs, PositionSet, log_of
@@ -123,7 +123,12 @@ def _load(
                 warnings.append(warning_text(WarningCode.NO_SUCH_GROUP, note))
             return positions
         case SideKind.SPARK:
-            return committed_positions(side.label, side.what)
+            positions = committed_positions(side.label, side.what)
+            warnings += [
+                warning_text(finding.code, f"{side.label}: {finding.message}")
+                for finding in location_warnings(side.what, Files())
+            ]
+            return positions
         case SideKind.BROKER:
             return PositionSet(side.label, {})
         case _:

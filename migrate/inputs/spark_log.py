@@ -83,10 +83,50 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     Raises:
         InputError, Refused: as for `committed_positions`.
     """
-    sources = read_offsets(files, offsets_path(directory, batch))
+    sources = kafka_offsets(directory, batch, files)
     if not sources:
         raise InputError(f"{directory}: its query reads no Kafka source")
     return PositionSet(label, _merge(directory, sources.values()), f"after batch {batch}")
+
+
+def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Offsets]:
+    """Return the end of a batch in each Kafka source, by the source's number or name.
+
+    A source is left out if its seed shows that it is of another connector.
+
+    Raises:
+        InputError: an entry is damaged or of an unknown version.
+    """
+    others = _other_sources(directory, files)
+    offsets = read_offsets(files, offsets_path(directory, batch))
+    return {source: ends for source, ends in offsets.items() if source not in others}
+
+
+def _other_sources(directory: str, files: ByteSource) -> set[str]:
+    """Return the sources, by number or name, whose seed is not of Spark's Kafka source."""
+    seeded = _seeded_sources(directory, files)
+    return {source for source in seeded if read_seed(files, seed_path(directory, source)) is None}
+
+
+def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
+    """Return the sources that have written their start, by number or name."""
+    names = list_directory(files, join(directory, "sources")) or ()
+    return [source for source in names if files.is_file(seed_path(directory, source))]
+
+
+def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
+    """Return the sources that are taken for Kafka's by the form of their offsets alone.
+
+    Spark's Kafka source writes its start to ``sources/<source>/0``, except under the continuous
+    trigger.
+
+    Raises:
+        InputError: as for ``kafka_offsets``.
+    """
+    if oldest_is_continuous(directory, files):
+        return []
+    seeded = _seeded_sources(directory, files)
+    return [source for source in kafka_offsets(directory, batch, files) if source not in seeded]
 
 
 def logged_batches(
@@ -100,10 +140,12 @@ def logged_batches(
         InputError: as for `newest_committed_batch`.
     """
     newest = newest_committed_batch(directory, files)
+    others = _other_sources(directory, files)
     for batch in _offset_log_batches(directory, files):
         path = offsets_path(directory, batch)
         if newest is not None and batch <= newest and files.is_file(path):
-            yield batch, read_offsets(files, path)
+            offsets = read_offsets(files, path)
+            yield batch, {source: ends for source, ends in offsets.items() if source not in others}
 
 
 def starting_positions(

@@ -43,6 +43,8 @@ _CONTROL_BATCH = '"controlBatchInfo"'
 # The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
+# A topic's name (org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1).
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 Offsets = dict[TopicPartition, int]
 
@@ -147,6 +149,9 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
 def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
 
+    Another connector may write the same form: with numbers in text, or with names that no Kafka
+    topic has. Other offsets of this form are taken for Kafka's.
+
     Raises:
         InputError: the line is damaged.
     """
@@ -159,6 +164,11 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
             for inner in value.values()
         ):
             return None  # such as {"logOffset":3}, for the file source
+        numbers = [number for inner in value.values() for number in inner.values()]
+        if numbers and all(isinstance(number, str) for number in numbers):
+            return None  # such as {"project#hub":{"0":"12345"}}, for a DataHub source
+        if not all(map(_TOPIC.fullmatch, value)):
+            return None
         return _refuse_markers(topic_offsets(value))
 
 

@@ -14,8 +14,10 @@ from decoder import ByteSource
 from decoder.storage import join
 from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
+    assumed_sources,
     committed_positions,
     has_begun_batch,
+    kafka_offsets,
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
@@ -25,13 +27,7 @@ from migrate.inputs.spark_log import (
     query_id,
     starting_positions,
 )
-from migrate.inputs.spark_log_entries import (
-    Offsets,
-    commit_path,
-    entry_numbers,
-    offsets_path,
-    read_offsets,
-)
+from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
 from migrate.model.errors import InputError, Refused
 from migrate.model.finding import Code, Finding
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
@@ -54,7 +50,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
     """
     own_id = query_id(directory, files)
     if own_id is None:
-        raise InputError(f"{directory}: there is no metadata in it")
+        raise InputError(f"{directory}: {_NO_QUERY_ID}; restore it from a backup")
     return own_id.replace("-", "")
 
 
@@ -104,7 +100,8 @@ _MAX_TOPICS = 5
 
 
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
-    sources = read_offsets(files, offsets_path(directory, batch)).values()
+    sources = kafka_offsets(directory, batch, files).values()
+    yield from location_warnings(directory, files)
     readers = Counter(topic for offsets in sources for topic in {topic for topic, _ in offsets})
     if shared := sorted(topic for topic, count in readers.items() if count > 1):
         yield Finding(
@@ -126,6 +123,33 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
             f"batch {begun} of the query has begun and is not committed: what it has written "
             "already will be written again",
         )
+
+
+def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
+    """Yield findings about what a checkpoint location with batches does not show.
+
+    Raises:
+        InputError: as for ``newest_committed_batch``.
+    """
+    batch = newest_committed_batch(directory, files)
+    if batch is None:
+        return
+    if assumed := assumed_sources(directory, batch, files):
+        yield Finding(
+            Code.KAFKA_ASSUMED,
+            f"{counted(len(assumed), 'source')} of the query (the first is {assumed[0]}): the "
+            "offsets have the form of Kafka's, and there is no start of a Kafka source "
+            f"(sources/{assumed[0]}/0): another connector may have written them",
+        )
+    if query_id(directory, files) is None:
+        yield Finding(Code.QUERY_ID_MISSING, _NO_QUERY_ID)
+
+
+_NO_QUERY_ID = (
+    "the file metadata with the query's id is missing: Spark versions with SPARK-55058 do not "
+    "start the query, and older ones start it under a new id, which a sink that remembers the "
+    "query takes for another query"
+)
 
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last

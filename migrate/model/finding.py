@@ -83,6 +83,9 @@ class Code(str, Enum):
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
+    # Only a Spark query has these two findings: its location does not show the facts.
+    KAFKA_ASSUMED = "kafka-assumed", _warning()
+    QUERY_ID_MISSING = "query-id-missing", _warning()
     LATEST_MARKER = "latest-marker", _warning(by_partition=True, scan_obstacle=True)
     LEGACY_CONSUMER = "legacy-consumer", _blocker(another_source=True, unread=True)
     NO_ENUMERATOR = "no-enumerator", _warning()

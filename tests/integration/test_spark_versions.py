@@ -420,3 +420,31 @@ def _processed(spark: Spark, servers: str, topic: str, directory: Path) -> list[
         writer.option("checkpointLocation", str(directory)).trigger(availableNow=True).start()
     )
     return said
+
+
+def test_location_without_metadata(spark: Spark, tmp_path: Path) -> None:
+    """The id of a query is in ``metadata``. Since SPARK-55058, Spark starts no query without it."""
+    (tmp_path / "source").mkdir()
+
+    def run(number: int) -> StreamingQuery:
+        (tmp_path / "source" / f"{number}.txt").write_text(f"{number}\n")
+        query = (
+            spark.session.readStream.format("text")
+            .load(str(tmp_path / "source"))
+            .writeStream.format("noop")
+            .option("checkpointLocation", str(tmp_path / "query"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    first = run(0)
+    for name in ("metadata", ".metadata.crc"):
+        (tmp_path / "query" / name).unlink(missing_ok=True)
+    if _SPARK >= (4, 2):
+        with pytest.raises(Exception, match=r"MISSING_METADATA_FILE|metadata"):
+            run(1)
+    else:
+        assert run(1).id != first.id
+        assert entry_numbers(Files(), str(tmp_path / "query/commits")) == [0, 1]

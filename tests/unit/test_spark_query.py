@@ -76,7 +76,11 @@ def test_the_positions_are_those_of_the_batch_that_is_named(
             4,
             "has started its first batch and not committed it, and may have written records",
         ),
-        ({name: RUN[name] for name in RUN if name != "metadata"}, 3, "there is no metadata"),
+        (
+            {name: RUN[name] for name in RUN if name != "metadata"},
+            3,
+            "the file metadata with the query's id is missing",
+        ),
         ({**RUN, "metadata": "{}"}, 3, "does not hold the id"),
         ({**RUN, "metadata": '{"id":'}, 3, "not JSON"),
         ({**RUN, "metadata": ""}, 3, "not JSON"),
