@@ -255,9 +255,11 @@ def _state_before(context: CutOverContext, step: Step) -> str:
         written = "this run has not written the target"
         if record.written is not None:
             written = "the target is written"
+        if context.spec.stopped_by_others:
+            return f"this run has stopped no job, and {written}"
         return f"Flink's job has stopped, and {written}"
     requested = record.flink.job_id is not None and record.flink.savepoints is not None
-    return STOP_REQUESTED if requested else "nothing was changed, and the job runs on"
+    return STOP_REQUESTED if requested else "nothing was changed, and this run has stopped no job"
 
 
 def _roll_back(

@@ -203,7 +203,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
 
     with pytest.raises(KeyboardInterrupt):
         cut_over(spec.path, execute=True, confirm=interrupt)
-    stopped = "stopped at stop: nothing was changed, and the job runs on [run-stopped]"
+    stopped = "stopped at stop: nothing was changed, and this run has stopped no job [run-stopped]"
     assert stopped in caplog.messages
     assert stack.flink.running() == jobs
 

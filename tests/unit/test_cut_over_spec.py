@@ -308,7 +308,7 @@ def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None
     assert migrate("cut-over", spec, "--execute").code == 2  # nobody to ask
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
-    assert "stopped at check: nothing was changed, and the job runs on" in done.stderr
+    assert "stopped at check: nothing was changed, and this run has stopped no job" in done.stderr
     record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
     assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
 
