@@ -16,6 +16,7 @@ import yaml
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.record import locked, now
+from migrate.cutover.steps import STEPS
 from migrate.model.errors import CutOverStopped, InputError, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
@@ -234,6 +235,21 @@ def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> 
         act(context, "first-batch")
     (reason,) = late.value.reasons
     assert reason.startswith(told.format(tmp_path / "query"))
+
+
+def test_a_spec_without_a_start_command_is_not_said_to_have_started_a_query(
+    tmp_path: Path,
+) -> None:
+    """Regression: "the query was started …", and then "no query has started"."""
+    spec = _seeded(tmp_path, "true")
+    text = spec.read_text().replace("start: 'true'\n", "").replace("2m", "50ms")
+    spec.write_text(text)
+    assert "start" not in yaml.safe_load(text)
+    context = open_context(spec)
+    with pytest.raises(CutOverStopped, match="no query has started from"):
+        act(context, "first-batch")
+    (step,) = (step for step in STEPS if step.name == "first-batch")
+    assert step.state_during == "the target is written, and no first batch or commit was seen yet"
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
