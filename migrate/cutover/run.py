@@ -297,7 +297,8 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
     except BaseException as error:
         name, next_step = progress.step, "the same command goes on from here"
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
-            record.add_step(name, "failed", str(error), progress.seconds)
+            with _noting_unwritten(error, record):
+                record.add_step(name, "failed", str(error), progress.seconds)
         if isinstance(error, Refused):
             end = f"refused at {name}"
             next_step = "mend what is refused, then the same command goes on"
@@ -305,7 +306,8 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             end = f"failed at {name}: {error}"
         else:
             end = f"interrupted at {name} ({type(error).__name__})"
-        record.end_run(end)
+        with _noting_unwritten(error, record):
+            record.end_run(end)
         # After the user's "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
@@ -323,3 +325,15 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             raise
         raise stopped from error
     record.end_run("done")
+
+
+@contextmanager
+def _noting_unwritten(error: BaseException, record: Record) -> Iterator[None]:
+    """Add a note to the error of a run if its record cannot be written, as on a full disk.
+
+    Otherwise that second error would hide the state of the job and the target.
+    """
+    try:
+        yield
+    except OSError as problem:
+        add_notes(error, f"{record.path} was not written: {problem.strerror or problem}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
+from migrate.storage.new_file import replace_file
 from tests.support.command import migrate
 from tests.support.golden_topics import GOLDEN
 
@@ -95,6 +98,25 @@ def _told(found: CutOver) -> dict[str, tuple[str, str]]:
 
 def _kept(found: CutOver) -> list[tuple[str, str, str]]:
     return [(one.name, one.state, one.told) for one in found.record.steps]
+
+
+def test_a_full_disk_does_not_hide_where_a_run_stopped(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: the record of the failure failed, too, and only that was said."""
+
+    def full(path: Path, text: str) -> None:
+        if "write" in world.ran:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        replace_file(path, text)
+
+    monkeypatch.setattr("migrate.cutover.record.replace_file", full)
+    with pytest.raises(OSError, match="No space left") as stopped:
+        world.run(execute=True)
+    assert any(one.startswith("stopped at write: left write") for one in caplog.messages)
+    notes = take_notes(stopped.value)
+    assert "the same command goes on from here" in notes
+    assert any("record.json was not written: No space left on device" in note for note in notes)
 
 
 @pytest.mark.parametrize(
