@@ -78,17 +78,23 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
     walk = _Walk(files, latest_only)
     by_pointer: dict[str, Candidate] = {}
     seen: set[_Visit] = set()
+    roots = dict.fromkeys(roots)
     with ThreadPoolExecutor(_THREADS) as pool:
-        steps: Iterable[_Step] = pool.map(walk.begin, dict.fromkeys(roots))
+        steps: Iterable[_Step] = pool.map(walk.begin, roots)
         while True:
             visits: dict[_Visit, None] = {}
             for candidates, more in steps:
                 for candidate in candidates:
                     by_pointer.setdefault(candidate.pointer, candidate)
-                visits.update((visit, None) for visit in more if visit not in seen)
+                for visit in more:
+                    place = visit
+                    if len(roots) > 1:  # two roots may name one directory, by a link
+                        place = visit._replace(path=files.absolute(visit.path))
+                    if place not in seen:
+                        seen.add(place)
+                        visits[visit] = None
             if not visits:
                 break
-            seen |= visits.keys()
             # For local directories, threads take more time than they save. Each task for the pool
             # costs time, hence batches; several for each thread, because some take longer.
             local = [visit for visit in visits if "://" not in visit.path]

@@ -152,6 +152,15 @@ def test_a_glob_over_checkpoints_leaves_each_jobs_newest(estate: Path) -> None:
     assert names(candidates, estate) == [ALL[2], ALL[4]]
 
 
+def test_roots_that_name_one_directory_by_a_link_are_read_once(
+    estate: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Regression: `scan ROOT LINK-TO-ROOT` counted each job twice."""
+    link = tmp_path_factory.mktemp("links") / "link"
+    link.symlink_to(estate, target_is_directory=True)
+    assert names(found(estate, link), estate) == names(found(estate), estate)
+
+
 def test_a_root_named_twice_is_read_once(estate: Path) -> None:
     assert found(estate, estate / "team", estate / "*") == found(estate)
 
