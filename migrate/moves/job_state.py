@@ -431,9 +431,11 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
     files, directory = Files(), posixpath.dirname(origin.pointer)
     is_savepoint = checkpoint_number(origin.pointer) is None
     try:
+        is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
+        if is_deleted:
+            log.info(f"note: {origin.pointer} is not there any more")
         checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
         newer = completed_since(origin, checkpoints.newer if checkpoints is not None else ())
-        is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
         has_directory = is_deleted and files.list_directory(directory) is not None
     except (DecodeError, MissingExtra, OSError) as error:
         log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")

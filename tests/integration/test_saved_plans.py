@@ -136,19 +136,32 @@ def test_a_plan_that_lets_the_job_run_on_is_applied_with_a_warning(
     assert "more is repeated than was planned" in applied.stderr
 
 
-@pytest.mark.parametrize("what", ["checkpoint", "job"])
-def test_a_checkpoint_that_is_gone_is_a_note(
-    tmp_path: Path, broker: Broker, topic: str, chk: Path, what: str
+def test_a_checkpoint_that_was_deleted_refuses_its_plan(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    """Flink deletes a checkpoint once newer ones are complete. It was a note."""
+    plan, target = tmp_path / "plan.json", tmp_path / "query"
+    write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})
+    _save(broker, chk, plan)
+    shutil.rmtree(chk)
+    asked = ("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
+    refused = migrate(*asked, "--checkpoint-dir", target)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"the job has run on since: {chk} was deleted" in refused.stderr
+    assert not target.exists()
+
+
+def test_a_job_directory_that_cannot_be_seen_is_a_note(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
     write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})
     _save(broker, chk, plan)
-    shutil.rmtree(chk if what == "checkpoint" else chk.parent)
+    shutil.rmtree(chk.parent)
     applied = _apply(broker, plan)
     assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
-    assert "note: " in applied.stderr
-    assert f"{chk} is not there any more" in applied.stderr
-    assert ("is not shown by its checkpoints" in applied.stderr) is (what == "job")
+    assert f"note: {chk} is not there any more" in applied.stderr
+    assert "is not shown by its checkpoints" in applied.stderr
 
 
 def test_a_plan_made_without_a_broker_notices_a_newer_checkpoint_too(
