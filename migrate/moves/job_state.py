@@ -6,7 +6,8 @@ The judgment has five outcomes (``JobState``). Its evidence:
 Evidence              Judgment
 ====================  ==============================================================================
 Flink lists the job,  RUNNING: what it writes from now on is beyond the checkpoint. The same holds
-and it has not ended  for a job that may be this one: any job that has not ended.
+and it has not ended  for a job that may be this one: any that has not ended, if Flink does not list
+                      this job.
 Flink lists a job     RESTARTED: it continues from the checkpoint or savepoint, or has the stopped
 that continued it     job's id or name and began later. It counts even if it has ended.
 the savepoint itself  STOPPED: the job ended with this savepoint. Only Flink knows whether it was
@@ -25,7 +26,7 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -86,6 +87,7 @@ class Judgment:
         is_beyond: whether the job has written output beyond the checkpoint, or may do so.
         runs: whether the job, or the job that continued it, has not ended.
         asked_flink: whether a JobManager was asked.
+        other_running: a job that runs beside the ended job, in one line; else empty.
     """
 
     state: JobState
@@ -93,6 +95,7 @@ class Judgment:
     is_beyond: bool = False
     runs: bool = False
     asked_flink: bool = False
+    other_running: str = ""
 
 
 # -- the judgment ----------------------------------------------------------------------------------
@@ -116,21 +119,23 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
     with timed(f"asking Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
         judgment = judge_jobs(origin, jobs)
-        if judgment.state is JobState.ENDED and origin.kind == "checkpoint":
-            judgment = _with_newest_checkpoint(judgment, origin, flink_rest)
+        if judgment.state is JobState.ENDED:
+            judgment = _with_newest_checkpoint(judgment, origin, jobs, flink_rest)
     return judgment
 
 
-def _with_newest_checkpoint(judgment: Judgment, origin: Origin, flink_rest: str) -> Judgment:
+def _with_newest_checkpoint(
+    judgment: Judgment, origin: Origin, jobs: Sequence[RestoredJob], flink_rest: str
+) -> Judgment:
     """Compare the checkpoint with the newest one that Flink lists for the ended job."""
     from migrate.inputs.flink.rest_api import JobManager
 
-    job_id = job_id_of(posixpath.dirname(origin.pointer))
-    newest = JobManager(flink_rest).newest_checkpoint(job_id) if job_id is not None else None
-    if newest is None or newest <= origin.number:
-        return judgment
-    text = f"job {job_id} has completed checkpoint {newest} after checkpoint {origin.number}"
-    return Judgment(JobState.ENDED, text, is_beyond=True, asked_flink=True)
+    for job in _own_jobs(origin, jobs):
+        newest = JobManager(flink_rest).newest_checkpoint(job.job_id)
+        if newest is not None and newest > origin.number:
+            text = f"job {job.job_id} has completed checkpoint {newest} after checkpoint "
+            return replace(judgment, text=f"{text}{origin.number}", is_beyond=True)
+    return judgment
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
@@ -139,24 +144,25 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
         if origin.stopped:
             return Judgment(JobState.STOPPED, _STOPPED)
         return Judgment(JobState.UNKNOWN, _UNKNOWN)
-    is_own = _own_job_test(origin)
-    own = [job for job, _ in jobs if is_own(job.job_id)]
+    own = _own_jobs(origin, jobs)
     continued = _job_that_continued(origin, jobs, own)
     if continued is not None:
         text = f"job {continued.job_id} ({continued.name}), {continued.state}, continued the job"
         text += f" of this {origin.title}"
         return Judgment(JobState.RESTARTED, text, True, not continued.ended, asked_flink=True)
-    running = [job for job, _ in jobs if not job.ended]
+    running, other = [job for job, _ in jobs if not job.ended], ""
     if running:
-        job = min(running, key=lambda job: not is_own(job.job_id))
-        text = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
-        return Judgment(JobState.RUNNING, text, True, True, asked_flink=True)
+        job = min(running, key=lambda job: job not in own)
+        other = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
+        if job in own or not own:  # otherwise the job itself is known to have ended
+            return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
     if origin.stopped:
         text = f"{_STOPPED}, and Flink lists no job that was restored from it"
-        return Judgment(JobState.STOPPED, text, asked_flink=True)
+        return Judgment(JobState.STOPPED, text, asked_flink=True, other_running=other)
     if own:
-        text = f"Flink has job {own[0].job_id} as {own[0].state}, and no other job is running"
-        return Judgment(JobState.ENDED, text, asked_flink=True)
+        text = f"Flink has job {own[0].job_id} as {own[0].state}"
+        text += ", and no other job is running" if not running else ""
+        return Judgment(JobState.ENDED, text, asked_flink=True, other_running=other)
     job_id = job_id_of(posixpath.dirname(origin.pointer))
     text = "that JobManager runs no job, and the checkpoint's path does not show its job"
     if job_id not in (None, FIXED_JOB_ID):
@@ -168,19 +174,20 @@ _STOPPED = "the job was stopped with this savepoint"
 _UNKNOWN = "cannot tell whether the job still runs"
 
 
-def _own_job_test(origin: Origin) -> Callable[[str], bool]:
-    """Return a test whether a job id is that of the job that wrote the checkpoint.
+def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
+    """Return the jobs with the id of the job that wrote the checkpoint.
 
-    The id is in the path of a ``chk-<n>``, and its first digits in the name of a savepoint.
+    The id is in the path of a ``chk-<n>``, and its first digits in the name of a savepoint; of a
+    copy, in the path that Flink wrote.
     """
-    if origin.kind != "checkpoint":
-        return lambda job_id: False
-    name = posixpath.basename(origin.pointer)
-    savepoint = SAVEPOINT_NAME.fullmatch(name)
-    digits = savepoint[1] if savepoint is not None else job_id_of(posixpath.dirname(origin.pointer))
-    if digits is None or FIXED_JOB_ID.startswith(digits):
-        return lambda job_id: False
-    return lambda job_id: job_id.startswith(digits)
+    for path in (origin.pointer, origin.copied_from):
+        if origin.kind != "checkpoint" or path is None:
+            continue
+        savepoint = SAVEPOINT_NAME.fullmatch(posixpath.basename(path))
+        digits = savepoint[1] if savepoint is not None else job_id_of(posixpath.dirname(path))
+        if digits is not None and not FIXED_JOB_ID.startswith(digits):
+            return [job for job, _ in jobs if job.job_id.startswith(digits)]
+    return []
 
 
 def _job_that_continued(
@@ -274,16 +281,20 @@ def _began(job: FlinkJob) -> int:
 # -- before a move ---------------------------------------------------------------------------------
 
 
+_STOP_IT = "if it is the one that moves, stop it with a savepoint first, or leave --flink-rest out"
+
+
 def job_refusals(judgment: Judgment, *, allow_ran_on: bool, is_group: bool = False) -> list[str]:
     """Return a refusal if the job runs, or has output beyond the checkpoint; else log the judgment.
 
     ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
-    offsets of a group (``is_group``).
+    offsets of a group (``is_group``). A group is refused while any job runs.
     """
+    if is_group and judgment.other_running:
+        return [f"{judgment.other_running}; {_STOP_IT}"]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
-            way_out = "if it is the one that moves, stop it with a savepoint first"
-            allow = ", or leave --flink-rest out"
+            way_out, allow = _STOP_IT, ""
         else:
             way_out = "stop it with a savepoint, and move from that"
             allow = "" if is_group else ", or add --allow-ran-on to repeat its output"
