@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 from decoder import ErrorKind
 from decoder.checkpoint_order import MIN_GAP_MS
-from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
+from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, UNREACHABLE, UNREACHABLE_WORDS, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import VIEWS, CheckpointView
 from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME
@@ -25,7 +25,7 @@ _UNLISTABLE_KINDS = {
 _MAX_TOPICS = 5
 _MIN_GAP = timedelta(milliseconds=MIN_GAP_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_WORDS = dict(OBSTACLES.values())
+_WORDS = {**dict(OBSTACLES.values()), UNREACHABLE: UNREACHABLE_WORDS}
 # The columns that a job takes from its checkpoint's row unchanged.
 _COPIED_COLUMNS = (
     *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
@@ -119,7 +119,7 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
         obstacles=tuple(sorted({*(values["obstacles"] or ()), *at_broker})),
         why_not=(
             *([values["why_not"]] if values["why_not"] else ()),
-            *_describe_obstacles(at_broker, sorted(topics_gone)),
+            *_describe_obstacles(at_broker, sorted(topics_gone), lags),
         ),
         to_check=values["to_check"] or (),
     )
@@ -182,11 +182,15 @@ def _instant(milliseconds: int | None) -> datetime | None:
     return EPOCH + timedelta(milliseconds=milliseconds) if milliseconds is not None else None
 
 
-def _describe_obstacles(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Iterator[str]:
+def _describe_obstacles(
+    at_broker: Mapping[str, int], topics_gone: Sequence[str], lags: Iterable[Lag]
+) -> Iterator[str]:
     for code, number in at_broker.items():
         words = _WORDS[code]
         if code == TOPIC_GONE:
             words += f": {join_some(topics_gone, _MAX_TOPICS)}"
+        if code == UNREACHABLE:
+            words += f" ({next(lag.unknown for lag in lags if lag.unknown)})"
         yield f"{counted(number, 'position')} {words}"
 
 

@@ -12,6 +12,8 @@ from migrate.planning import Verdict
 from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
+UNREACHABLE = "unreachable"
+UNREACHABLE_WORDS = "whose lag is not known, because the broker did not answer for the partition"
 # For each verdict: the code of the obstacle, and the words that follow a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
@@ -36,7 +38,8 @@ class Lag(NamedTuple):
             offset is beyond the log end. The log may have fewer records than that, because
             transaction markers and compaction leave gaps.
         obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
-            ``topic-gone`` or ``partition-gone``; None without an obstacle.
+            ``topic-gone``, ``partition-gone`` or ``unreachable``; None without an obstacle.
+        unknown: why the broker did not answer for the partition; None if it did.
     """
 
     topic: str = ""
@@ -44,6 +47,7 @@ class Lag(NamedTuple):
     log_end: int | None = None
     records: int | None = None
     obstacle: str | None = None
+    unknown: str | None = None
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
@@ -72,6 +76,8 @@ def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
     """
     if position.cluster is not None:
         return Lag(position.topic)
+    if reason := snapshot.unreachable.get(position.topic_partition):
+        return Lag(position.topic, obstacle=UNREACHABLE, unknown=reason)
     planned = plan_position(position, snapshot, _POLICIES)
     records = None
     if planned.log_end is not None and planned.job_reached is not None:

@@ -238,6 +238,8 @@ LAG = (  # values of a Lag
     ),
     _string(
         "obstacle",
-        "why it cannot be read on: expired, beyond-end, topic-gone or partition-gone; else null",
+        "why it cannot be read on: expired, beyond-end, topic-gone, partition-gone or unreachable; "
+        "else null",
     ),
+    _string("unknown", "why the broker did not answer for the partition; null where it did"),
 )

@@ -6,6 +6,7 @@ This module changes nothing in the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 from confluent_kafka import (
@@ -48,7 +49,12 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     """
     connection = Connection(config)
     answer = snapshot_topics(
-        connection, question.topics, question.since, question.at, question.pattern
+        connection,
+        question.topics,
+        question.since,
+        question.at,
+        question.pattern,
+        partial=question.partial,
     )
     outcomes, transactions_error = {}, ""
     try:
@@ -75,6 +81,8 @@ def snapshot_topics(
     since: int | None = None,
     at: int | None = None,
     pattern: TopicPattern | None = None,
+    *,
+    partial: bool = False,
 ) -> ClusterSnapshot:
     """Return a snapshot without groups and transactions; for the arguments see ``Question``."""
     names = set(topics)
@@ -89,6 +97,12 @@ def snapshot_topics(
     ]
     logs: dict[str, dict[int, LogRange]] = {name: {} for name in descriptions}
     missing = sorted(names - descriptions.keys())
+    unreachable = _unreachable(connection, partitions) if partial else {}
+    partitions = [
+        partition
+        for partition in partitions
+        if (partition.topic, partition.partition) not in unreachable
+    ]
     for (name, partition), log in _log_ranges(connection, partitions, since, at).items():
         logs[name][partition] = log
     return ClusterSnapshot(
@@ -99,6 +113,7 @@ def snapshot_topics(
         matched_topics=_first_times(
             connection, [partition for partition in partitions if partition.topic in matching]
         ),
+        unreachable=unreachable,
     )
 
 
@@ -198,20 +213,51 @@ def _log_ranges(
     }
 
 
+def _unreachable(
+    connection: Connection, partitions: Sequence[TopicPartition]
+) -> dict[tuple[str, int], str]:
+    """Return the reason for each partition for which the broker does not answer.
+
+    Raises:
+        BrokerError: it answers for none.
+    """
+    futures = _ask_offsets(connection, dict.fromkeys(partitions, OffsetSpec.latest()))
+    reasons: dict[tuple[str, int], str] = {}
+    for partition, future in futures.items():
+        try:
+            connection.wait(f"{partition.topic}-{partition.partition}", future)
+        except BrokerError as error:
+            reasons[partition.topic, partition.partition] = str(error)
+            last = error
+    if reasons and len(reasons) == len(partitions):
+        raise last
+    return reasons
+
+
 def list_offsets(
     connection: Connection,
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
     """Return the offset that each partition's spec selects (-1: none), with its timestamp."""
-    if not specs:
-        return {}
-    futures = connection.admin.list_offsets(
-        dict(specs), isolation_level=isolation, request_timeout=connection.timeout
-    )
+    futures = _ask_offsets(connection, specs, isolation)
     return {
         (partition.topic, partition.partition): connection.wait(
             f"{partition.topic}-{partition.partition}", future
         )
         for partition, future in futures.items()
     }
+
+
+def _ask_offsets(
+    connection: Connection,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> Mapping[TopicPartition, Future[ListOffsetsResultInfo]]:
+    """Ask for the offset that each partition's spec selects."""
+    if not specs:
+        return {}
+    asked: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = connection.admin.list_offsets(
+        dict(specs), isolation_level=isolation, request_timeout=connection.timeout
+    )
+    return asked

@@ -126,6 +126,8 @@ class ClusterSnapshot:
             the epoch; None without such a record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_error: why the outcomes could not be read; empty if they were read.
+        unreachable: why the broker did not answer for a partition, such as one without a leader.
+            Only with ``Question.partial``; ``topics`` then lacks the partition.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -137,6 +139,7 @@ class ClusterSnapshot:
     matched_topics: dict[str, int | None] = field(default_factory=dict)
     transactions: Mapping[Transaction, TxnOutcome] = field(default_factory=dict)
     transactions_error: str = ""
+    unreachable: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ class Question:
             epoch; see ``LogRange.first_at``.
         pattern: the log ranges of the topics that match this pattern are needed, too. See
             ``ClusterSnapshot.matched_topics``.
+        partial: whether an answer for some of the partitions is enough.
     """
 
     topics: frozenset[str]
@@ -160,6 +164,7 @@ class Question:
     at: int | None = None
     pattern: TopicPattern | None = None
     transactions: frozenset[Transaction] = frozenset()
+    partial: bool = False
 
     def __str__(self) -> str:
         groups = [group for group in (self.source_group, self.target_group) if group is not None]

@@ -91,7 +91,7 @@ def scan(
     candidates = mark_newest(candidates)
 
     def ask(topics: set[str]) -> ClusterSnapshot:
-        return ask_broker(broker.config(), Question(frozenset(topics)))
+        return ask_broker(broker.config(), Question(frozenset(topics), partial=True))
 
     ask_about = ask if broker.is_given else None
     if on_spark:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob, count_by_frequency
+from migrate.fleet.lag import UNREACHABLE
 from migrate.model.finding import Code
 from migrate.model.wording import counted
 from migrate.report.screen import Screen
@@ -96,6 +97,8 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
                 else ""
             )
         )
+    if totals.lag is None and (unanswered := totals.obstacles.get(UNREACHABLE)):
+        yield f"lag: not known; the broker did not answer for {counted(unanswered, 'job')}"
     jobs: dict[str, list[ScannedJob]] = {"yes": [], "check": [], "no": [], "unreadable": []}
     for job in inventory.jobs:
         jobs[_moves_and_why(job, inventory)[0]].append(job)

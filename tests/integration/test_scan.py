@@ -294,3 +294,35 @@ def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
     assert line.endswith("  pending-transactions")
     assert "━".encode() in shown and b"check: 1 (pending-transactions 1)" in shown
     assert not list(tmp_path.iterdir())
+
+
+def test_partition_without_a_leader_leaves_the_other_rows(tmp_path: Path) -> None:
+    """Regression: exit code 6, "payments-1: Broker: Leader not available", and no table.
+
+    Two brokers, one replica, and the second broker stops.
+    """
+    root = tmp_path / "root"
+    first, second = write_job(root, 1, 1, "payments", [3, 4]), write_job(root, 2, 1, "orders", [2])
+    with Broker(listeners={"OTHER": "PLAINTEXT"}) as broker:
+        broker.create_topic("orders", 1)
+        broker.produce("orders", 0, map(str, range(10)))
+        with broker.second("payments"):
+            broker.produce("payments", 0, map(str, range(10)))
+        tables = tmp_path / "tables"
+        options = ("-b", broker.bootstrap_servers, "--output", tables, "--format", "csv")
+        result = scan(root, *options)
+        assert lines(result) == {
+            str(first): ["no", "1", "2", "7+?", "unreachable"],
+            str(second): ["yes", "1", "1", "8"],
+        }
+        (file,) = (tables / "positions").glob("*.csv")
+        rows = {
+            (row["topic"], row["partition"]): (row["lag"], row["obstacle"], row["unknown"])
+            for row in csv_rows(file)
+        }
+        answered = {key: value for key, value in rows.items() if key != ("payments", "1")}
+        assert answered == {("payments", "0"): ("7", "", ""), ("orders", "0"): ("8", "", "")}
+        lag, obstacle, why = rows["payments", "1"]
+        assert (lag, obstacle) == ("", "unreachable")
+        assert why.startswith("payments-1: ")
+        assert "lag: up to 15 records, and 1 position whose lag is not known" in result.stderr

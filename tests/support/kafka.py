@@ -17,7 +17,8 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -206,6 +207,33 @@ class _ProcessNode:
                 stderr=subprocess.STDOUT,
             )
 
+    def start_second(self, home: Path) -> subprocess.Popen[bytes]:
+        """Start a broker with the id 2 in the same cluster; ``home`` is an empty folder."""
+        (port,) = free_ports(1)
+        settings = dict(
+            line.split("=", 1) for line in self._properties.read_text().splitlines() if line
+        )
+        own = settings | {
+            "process.roles": "broker",
+            "node.id": "2",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": str(home / "data"),
+        }
+        properties = home / "server.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
+        meta = (self._home / "data" / "meta.properties").read_text()
+        (cluster_id,) = re.findall(r"^cluster\.id=(.*)$", meta, re.M)
+        command = ["format", "-t", cluster_id, "-c", str(properties)]
+        run_java("kafka.tools.StorageTool", classpath(JARS), command)
+        with (home / "server.log").open("ab") as log:
+            return subprocess.Popen(
+                java_command("kafka.Kafka", classpath(JARS), [str(properties)]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
     def stop(self) -> None:
         for process in (self._process, self._zookeeper):
             if process is None:
@@ -325,6 +353,28 @@ class Broker(Service):
         """Stop the broker, and remove its data."""
         self.stop()
         self._node.remove()
+
+    @contextmanager
+    def second(self, topic: str) -> Iterator[None]:
+        """Run a second broker that has partition 1 of a new topic, and this one partition 0.
+
+        The topic has one replica. This broker must be a local process.
+        """
+        assert isinstance(self._node, _ProcessNode)
+        with tempfile.TemporaryDirectory(prefix="kafka-") as home:
+            process = self._node.start_second(Path(home))
+            try:
+                deadline = time.monotonic() + _START_SECONDS
+                while len(self._admin.list_topics(timeout=5).brokers) < 2:
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        raise BrokerError(tail((Path(home) / "server.log").read_text()))
+                    time.sleep(0.2)
+                _wait(self._admin.create_topics([NewTopic(topic, replica_assignment=[[1], [2]])]))
+                self._await_partitions(topic, 2)
+                yield
+            finally:
+                process.terminate()
+                process.wait(timeout=30)
 
     def log(self) -> str:
         """Return the broker's log; a local process logs only warnings and errors."""
