@@ -189,7 +189,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
             return None
         case Applied.NOTHING:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
-            joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
+            joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"}
             # REFUSED: a consumer has joined the group meanwhile. SERVICE: Kafka rejected the
             # change for another reason, or did not answer.
             return Exit.REFUSED if joined else Exit.SERVICE

@@ -57,9 +57,14 @@ def commit_group(
         panel=CHECKED,
     ),
     allow_moved_on: bool = option(
-        "Commit although the group is beyond these offsets, or its consumers have "
-        "committed since an earlier commit-group: they will read records again.",
+        "Rewind the group even if its consumers or another client have newer commits: they will "
+        "reprocess records.",
         panel=ALLOWED,
+    ),
+    metadata: str | None = option(
+        "Commit this text as the metadata of each offset, as a trace. By default no metadata is "
+        "committed, because it belongs to the group's client.",
+        metavar="TEXT",
     ),
     plan: str | None = PLAN_TO_APPLY,
     plan_out: str | None = PLAN_TO_WRITE,
@@ -85,6 +90,7 @@ def commit_group(
             {
                 "--rollback-file": rollback_file is not None,
                 "--allow-moved-on": allow_moved_on,
+                "--metadata": bool(metadata),
             }
         )
         check_sink_of_a_job(sink)
@@ -97,6 +103,7 @@ def commit_group(
         rollback_file=rollback_file,
         sink=sink,
         allow_moved_on=allow_moved_on,
+        metadata=metadata or "",
         **arguments,
     )
     if execute or change.refusals:

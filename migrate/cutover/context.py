@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.cutover.command import Command
@@ -70,6 +71,15 @@ class CutOverContext:
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
+
+    def rollback_folders(self) -> list[Path]:
+        """Return the folders whose rollback files show who has written the group.
+
+        These are this record's folder, the records beside it, and the current folder.
+        """
+        own = self.record.folder
+        others = (file.parent for file in sorted(own.parent.glob("*/record.json")))
+        return [own, *(folder for folder in others if folder != own), Path()]
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location, or None if the target is a group.

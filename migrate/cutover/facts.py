@@ -17,7 +17,7 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
 from migrate.report.cut_over import CutOverRecord
-from migrate.targets.group.commit_marks import METADATA_PREFIX, cut_over_of
+from migrate.targets.group.rollback_file import LoggedChange, partitions_as_written
 from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
@@ -127,41 +127,54 @@ class LocationFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A consumer group and its cluster."""
+    """A consumer group and its cluster.
+
+    Attributes:
+        newest_change: the newest change to the group that a rollback file in the searched folders
+            shows, or None.
+    """
 
     view: GroupView
     cluster_id: str | None
+    newest_change: LoggedChange | None = None
 
-    def partitions_committed_by(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
-        """Return the partitions whose newest commit was made by the cut-over with this id."""
-        committed = self.view.committed
-        return {
-            partition
-            for partition in partitions
-            if partition in committed and cut_over_of(committed[partition].metadata) == record_id
-        }
+    def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
+        """Return the planned partitions that hold exactly what the cut-over with this id wrote.
+
+        The newest rollback file shows what was written. If that of the cut-over was deleted and
+        there is no other one, the offset alone counts. Another client that has committed the
+        planned offset without metadata and without a leader epoch cannot be told from the cut-over.
+        """
+        at_plan = {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
+        if self.newest_change is None:
+            return at_plan
+        file = self.newest_change.file
+        if file.change != "commit" or file.cut_over != record_id:
+            return set()
+        return at_plan & partitions_as_written(file, self.view)
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
         assigned = (member.assigned for member in self.view.members)
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return one line for each planned partition that another move has written.
+        """Return one line for each planned partition that holds what another move has written.
 
         A commit by another cut-over counts at any offset, one by ``commit-group`` only at the
-        planned offset, and one by consumers or Flink never.
+        planned offset. Moves whose rollback files are not in the searched folders are not seen.
         """
-        lines = []
-        for (topic, partition), next_offset in sorted(planned.items()):
-            commit = self.view.committed.get((topic, partition))
-            if commit is None or not commit.metadata.startswith(METADATA_PREFIX):
-                continue
-            other = cut_over_of(commit.metadata)
-            if other is None and commit.next_offset == next_offset:
-                lines.append(f"{topic}-{partition}: by commit-group")
-            elif other not in (None, record_id):
-                lines.append(f"{topic}-{partition}: by cut-over {other}")
-        return lines
+        newest = self.newest_change
+        if newest is None or newest.file.change != "commit":
+            return []
+        file = newest.file
+        if file.cut_over == record_id:
+            return []
+        written = partitions_as_written(file, self.view)
+        if file.cut_over is None:
+            written &= file.changed_partitions
+            written = {key for key in written if self.view.next_offset(*key) == planned.get(key)}
+        by = "commit-group" if file.cut_over is None else f"cut-over {file.cut_over}"
+        return [f"{topic}-{n}: by {by}" for topic, n in sorted(written & planned.keys())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
+from migrate.targets.group.rollback_file import newest_change
 from migrate.targets.seed import is_unfinished
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     group = context.spec.target.group
     assert group is not None
     groups = groups or context.open_groups()
-    return GroupFacts(groups.view(group), groups.cluster_id())
+    view, cluster_id = groups.view(group), groups.cluster_id()
+    newest = newest_change(context.rollback_folders(), cluster_id, view)
+    return GroupFacts(view, cluster_id, newest)
 
 
 def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:

@@ -30,7 +30,7 @@ from migrate.planning.refusals_and_warnings import new_group_warning
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, path_of
 from migrate.targets.group.commit import commit_refusals
-from migrate.targets.group.commit_marks import moved_on_refusals
+from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
 # Attempts to read the newest checkpoint: Flink may delete it meanwhile.
@@ -173,7 +173,7 @@ def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
         raise Refused(reason)
-    refusals = list(moved_on_refusals(group.view, plan.next_offsets))
+    refusals = list(newer_commit_refusals(group.view, plan.next_offsets, group.newest_change))
     if refusals and not context.spec.move.allow_moved_on:
         raise Refused(refusals)
 

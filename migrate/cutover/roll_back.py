@@ -193,8 +193,14 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
         if path is not None:
             restore = partial(_restore_group, context, path)
             return Undo(f"bring group {target.view.name} back by {path}", restore)
-        rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
-        if target.partitions_committed_by(record.id, rows):
+        written = {
+            (row.topic, row.partition): row.planned
+            for row in record.partitions
+            if row.planned is not None and row.planned != row.held
+        }
+        if record.moved_with is not None and any(
+            target.view.next_offset(*key) == offset for key, offset in written.items()
+        ):
             raise Refused(
                 f"group {target.view.name} holds commits of this record, and the rollback file is "
                 "no longer in the record's folder; put it back"

@@ -15,7 +15,6 @@ from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
 from migrate.report.cut_over import PartitionReport, StartReport
-from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 _GROUP_PAUSE = 0.05  # in seconds; short, because members must be seen before they commit
 _QUERY_PAUSE = 0.25
@@ -96,24 +95,23 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Record for each partition whether a member of the group had it, and the first commit.
 
-    Only a member that was seen while our commit is the newest begins at the planned offset. The
-    first commit is the first that ``migrate`` did not make. Before the write, nothing is recorded.
+    Only a member that was seen while the group held what the cut-over wrote starts there. The first
+    commit is the first one after that. Before the write, nothing is recorded.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
         return
-    still_at_our_commit = target.partitions_committed_by(record.model.id, facts.plan.next_offsets)
+    as_written = target.partitions_as_written(record.model.id, facts.plan.next_offsets)
     assigned = target.assigned(facts.plan.next_offsets)
 
     def updated(row: PartitionReport) -> PartitionReport:
         key = (row.topic, row.partition)
         if row.planned is None:
             return row
-        if key in still_at_our_commit:
+        if key in as_written:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
-        # Another move's commit shows nothing about the consumers.
-        if row.first_commit is None and commit and not commit.metadata.startswith(METADATA_PREFIX):
+        if row.first_commit is None and commit is not None:
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row
 

@@ -79,14 +79,13 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     planned, record, view = facts.plan.next_offsets, facts.record, target.view
     if reason := other_move_reason(target, record.id, planned):
         return Content.NOT_OURS, reason
-    ours = target.partitions_committed_by(record.id, planned)
-    others = planned.keys() - ours
-    if not others and all(view.next_offset(*key) == offset for key, offset in planned.items()):
-        return Content.PLAN, ""
     if record.moved_with is None:
         return Content.NOTHING, ""
+    others = planned.keys() - target.partitions_as_written(record.id, planned)
+    if not others:
+        return Content.PLAN, ""
     if record.written is not None:
-        # The write was complete, so a commit that is not ours is newer.
+        # The write was complete, so another offset is of a newer commit.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
@@ -206,7 +205,10 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
         return Started.YES, f"others have committed for {name} since the plan"
     if others := target.written_by_others(record.id, planned):
         return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
-    if record.written is not None or target.partitions_committed_by(record.id, planned):
+    before = {(row.topic, row.partition): row.held for row in record.partitions}
+    changed = {key: offset for key, offset in planned.items() if before.get(key) != offset}
+    holds_writes = bool(target.partitions_as_written(record.id, changed))
+    if record.written is not None or (record.moved_with is not None and holds_writes):
         return Started.MAYBE, (
             f"{name} has held the plan, and a consumer that assigns its partitions itself does not "
             "show before it commits"

@@ -51,8 +51,10 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics)
     committed_by_others, reached = set[TopicPartition](), dict[TopicPartition, int]()
     if isinstance(facts.target, GroupFacts):
-        ours = facts.target.partitions_committed_by(record.model.id, plan.next_offsets)
-        committed_by_others = plan.next_offsets.keys() - ours
+        planned = plan.next_offsets
+        committed_by_others = planned.keys() - facts.target.partitions_as_written(
+            record.model.id, planned
+        )
     elif has_begun:
         reached = committed_positions("", context.query_directory, context.files).next_offsets
     evidence = Evidence(

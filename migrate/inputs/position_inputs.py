@@ -27,8 +27,10 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding
 from migrate.model.log import timed
+from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, did_you_mean, hint
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
@@ -153,6 +155,7 @@ def side_input(
                 return query_positions(name)
         case SideKind.GROUP:
             group = ask_group(broker, side.what)
+            _warn_of_client_metadata(group)
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""
@@ -177,6 +180,17 @@ def side_input(
             pointer = f"{side.kind.value}:{what}"
     source = listed_source(name, name, positions, starts_others=False)
     return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
+
+
+def _warn_of_client_metadata(group: GroupView) -> None:
+    if partitions := with_client_metadata(group.committed):
+        topic, number = partitions[0]
+        warn(
+            WarningCode.METADATA_OF_CLIENT,
+            f"{counted(len(partitions), 'offset')} of group {group.name} (the first is "
+            f"{topic}-{number}) has metadata of its client; Parallel Consumer marks there which "
+            "records beyond the offset are processed",
+        )
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -22,6 +23,7 @@ from migrate.kafka.config import (
 )
 from migrate.kafka.config.java_client import with_java_names
 from migrate.kafka.config.key_stores import unreadable_file
+from migrate.kafka.group_offsets import GroupOffsets
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.wording import hint
 
@@ -191,6 +193,11 @@ class Connection:
 
     def _reason(self, failure: KafkaError) -> str:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)
+
+    @cached_property
+    def offsets(self) -> GroupOffsets:
+        """A client for the committed offsets of groups, which connects at its first request."""
+        return GroupOffsets(self.settings, self.timeout)
 
     def topics(self) -> list[str]:
         """Return the topics that this user is allowed to see.

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
     ConsumerGroupType,
     KafkaError,
     KafkaException,
-    TopicPartition,
 )
 
 from migrate.kafka.client import Connection, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
+from migrate.model.offset_metadata import is_of_kafka_streams
 from migrate.model.wording import counted, similar_names
+
+_Answer = TypeVar("_Answer")
 
 # Errors of requests while a group's coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
@@ -33,6 +33,8 @@ COORDINATOR_AWAY = frozenset(
 # Seconds between two requests to a coordinator that is not ready, or for offsets of a transaction.
 _PAUSE = 0.25
 
+# StreamsPartitionAssignor.name @ kafka-streams 4.1.1
+_STREAMS_ASSIGNOR = "stream"
 _GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
 _GROUP_STATES = {
     ConsumerGroupState.STABLE: "Stable",
@@ -56,18 +58,13 @@ def describe_group(connection: Connection, group: str) -> GroupView:
         return _ask_coordinator(
             connection,
             group,
-            lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[group],
+            lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[
+                group
+            ].result(),
         )
 
     description = describe()
-    places = _stable_offsets(connection, group)
-    committed = {
-        (place.topic, place.partition): Committed(
-            place.offset, place.metadata or "", place.leader_epoch
-        )
-        for place in places
-        if place.offset >= 0
-    }
+    committed = _stable_offsets(connection, group)
     exists = True
     if description.state is ConsumerGroupState.DEAD:
         exists = bool(committed) or _is_listed(connection, group)
@@ -78,6 +75,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
         # Kafka describes share and streams groups as DEAD, like missing groups. A share group
         # commits no offsets.
         kind = "streams" if committed else "unknown"
+    elif kind == "classic" and _is_streams_application(group, description, committed):
+        kind = "streams"
     members = tuple(
         Member(
             member.client_id,
@@ -93,7 +92,25 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     return GroupView(group, exists, state, kind, members, committed, alike)
 
 
-def _stable_offsets(connection: Connection, group: str) -> list[TopicPartition]:
+def _is_streams_application(
+    group: str, description: Any, committed: Mapping[tuple[str, int], Committed]
+) -> bool:
+    """Return whether a group of the classic protocol belongs to a Kafka Streams application.
+
+    Its members use the assignor ``stream``. Without members, the metadata of an offset shows it, or
+    an offset of a repartition topic, whose name starts with the application id (the group).
+    """
+    return (
+        description.partition_assignor == _STREAMS_ASSIGNOR
+        or any(is_of_kafka_streams(offset.metadata) for offset in committed.values())
+        or any(
+            topic.startswith(f"{group}-") and topic.endswith("-repartition")
+            for topic, _ in committed
+        )
+    )
+
+
+def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int], Committed]:
     """Return the committed offsets of a group, once no open transaction may change them.
 
     A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
@@ -103,38 +120,38 @@ def _stable_offsets(connection: Connection, group: str) -> list[TopicPartition]:
     Raises:
         BrokerError: a transaction has not ended in time, or as for ``_ask_coordinator``.
     """
-    admin, timeout = connection.admin, connection.timeout
+    timeout = connection.timeout
     deadline = time.monotonic() + timeout
-    stable: dict[tuple[str, int], TopicPartition] = {}
+    stable: dict[tuple[str, int], Committed | None] = {}
     while True:
         answer = _ask_coordinator(
-            connection,
-            group,
-            lambda: admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout
-            )[group],
+            connection, group, lambda: connection.offsets.read(group, stable=True)
         )
         pending = set()
-        for place in answer.topic_partitions:
-            if place.error and place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
-                pending.add((place.topic, place.partition))
+        for partition, entry in answer.items():
+            if entry.error and entry.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                pending.add(partition)
             else:
-                stable[place.topic, place.partition] = place
+                stable[partition] = entry.committed
         pending -= stable.keys()
         if not pending:
-            return list(stable.values())
+            return {
+                partition: committed
+                for partition, committed in stable.items()
+                if committed is not None
+            }
         if time.monotonic() + _PAUSE > deadline:
-            topic, partition = min(pending)
+            topic, number = min(pending)
             raise BrokerError(
                 f"group {group}: an open transaction has offsets of "
-                f"{counted(len(pending), 'partition')} (the first is {topic}-{partition}), and has "
+                f"{counted(len(pending), 'partition')} (the first is {topic}-{number}), and has "
                 f"not ended within {timeout:.0f} s: what the group holds is not known before; stop "
                 "its producer, and try again when Kafka has ended the transaction"
             )
         time.sleep(_PAUSE)
 
 
-def _ask_coordinator(connection: Connection, group: str, request: Callable[[], Future[Any]]) -> Any:
+def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _Answer]) -> _Answer:
     """Send a request about a group, and repeat it until the group's coordinator is ready.
 
     librdkafka does not retry such requests itself.
@@ -146,7 +163,7 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
     deadline = time.monotonic() + connection.timeout
     while True:
         try:
-            return request().result()
+            return request()
         except KafkaException as exception:
             error = kafka_error(exception)
             if error.code() not in COORDINATOR_AWAY:

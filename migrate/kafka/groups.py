@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
 from migrate.kafka import snapshot as snapshots
 from migrate.kafka.client import Connection, kafka_error
 from migrate.kafka.config import KafkaConfig, redact_secrets
 from migrate.kafka.describe_group import COORDINATOR_AWAY, describe_group
+from migrate.kafka.group_offsets import GroupOffset
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
 # Errors that may disappear without action by the user, and librdkafka's errors for a lost answer.
@@ -31,7 +33,10 @@ _COMMIT_MEANINGS = {
 }
 _DELETE_MEANINGS = {
     KafkaError.NON_EMPTY_GROUP: "the group has members; stop them",
+    KafkaError.GROUP_SUBSCRIBED_TO_TOPIC: "the group has members; stop them",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user DELETE on the group",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "access denied; grant this user READ on the topic",
+    KafkaError._UNSUPPORTED_FEATURE: "these brokers cannot remove single offsets, as Kafka 2.4 can",
 }
 
 # The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a
@@ -40,9 +45,6 @@ _DELETE_MEANINGS = {
 _REQUEST_BYTES = 500_000
 # The bytes of a record without its strings: framing, lengths, partition, offset and times.
 _RECORD_OVERHEAD = 100
-
-# RecordBatch.NO_PARTITION_LEADER_EPOCH @ kafka-clients 4.1.1
-_NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ class ConsumerGroups:
         transient_failure: CommitFailure | None = None
         for request in _requests(group, offsets):
             if transient_failure is None:
-                failed = self._commit(group, request)
+                commit = partial(_commit_once, group=group, offsets=request)
+                failed = self._change(request, commit, _COMMIT_MEANINGS)
                 failures |= failed
                 if failed.keys() == request.keys():
                     transient_failure = next(
@@ -113,14 +116,40 @@ class ConsumerGroups:
                 failures |= dict.fromkeys(request, transient_failure)
         return failures
 
-    def _commit(
-        self, group: str, request: Mapping[tuple[str, int], Committed]
+    def remove(
+        self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> dict[tuple[str, int], CommitFailure]:
+        """Remove committed offsets of a group without members; return the partitions that failed.
+
+        The request is not repeated.
+        """
+        removed = tuple(partitions)
+        return self._change(
+            removed, lambda connection: connection.offsets.remove(group, removed), _DELETE_MEANINGS
+        )
+
+    def _change(
+        self,
+        partitions: Collection[tuple[str, int]],
+        request: Callable[[Connection], Mapping[tuple[str, int], GroupOffset]],
+        meanings: Mapping[int, str],
+    ) -> dict[tuple[str, int], CommitFailure]:
+        """Send a request that changes offsets; return the partitions that failed."""
         try:
             with self._connection() as connection:
-                failed = _commit_once(connection, group, request)
+                config = connection.config
+                answer = request(connection)
+        except KafkaException as error:
+            failed = dict.fromkeys(partitions, _failure(kafka_error(error), meanings, config))
         except BrokerError as error:
-            return dict.fromkeys(request, _no_answer(error))
+            return dict.fromkeys(partitions, _no_answer(error))
+        else:
+            # The request succeeds even if the changes of all its partitions failed.
+            failed = {
+                partition: _failure(entry.error, meanings, config)
+                for partition, entry in answer.items()
+                if entry.error is not None
+            }
         self._drop_connection_after(failed.values())
         return failed
 
@@ -177,31 +206,8 @@ def _requests(
 
 def _commit_once(
     connection: Connection, group: str, offsets: Mapping[tuple[str, int], Committed]
-) -> dict[tuple[str, int], CommitFailure]:
-    partitions = [
-        TopicPartition(
-            topic,
-            partition,
-            committed.next_offset,
-            committed.metadata,
-            _NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch,
-        )
-        for (topic, partition), committed in offsets.items()
-    ]
-    future = connection.admin.alter_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, partitions)], request_timeout=connection.timeout
-    )[group]
-    try:
-        answer = future.result()
-    except KafkaException as error:
-        failure = _failure(kafka_error(error), _COMMIT_MEANINGS, connection.config)
-        return dict.fromkeys(offsets, failure)
-    # The request succeeds even if the commits of all its partitions failed.
-    return {
-        (place.topic, place.partition): _failure(place.error, _COMMIT_MEANINGS, connection.config)
-        for place in answer.topic_partitions
-        if place.error is not None
-    }
+) -> Mapping[tuple[str, int], GroupOffset]:
+    return connection.offsets.commit(group, offsets)
 
 
 def _delete_once(connection: Connection, group: str) -> CommitFailure | None:

@@ -46,7 +46,8 @@ class Committed:
 
     Attributes:
         next_offset: the offset of the next record to read.
-        metadata: the text that the committer stored with the offset.
+        metadata: the string that the committer stored with the offset, up to
+            ``offset.metadata.max.bytes`` bytes of UTF-8. It belongs to the group's client.
         leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
             Flink stores none. A consumer that starts from an offset with an epoch first asks the
             broker whether the log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
@@ -77,8 +78,8 @@ class GroupView:
     Attributes:
         exists: whether the group exists.
         state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic, consumer, streams (a group of Kafka Streams), or unknown: a share group, or a
-            streams group without committed offsets, if the group exists.
+        type: classic, consumer, streams (a group of Kafka Streams, of either protocol), or unknown:
+            a share group, or a streams group without committed offsets, if the group exists.
         alike: the existing groups with a similar name, if the group does not exist.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
-from migrate.model.warning import warn
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.job_state import (
     NO_WATCH,
@@ -33,8 +33,8 @@ from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
-from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange
+from migrate.targets.group.newer_commits import newer_commit_refusals
+from migrate.targets.group.rollback_file import LoggedChange
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,8 +51,9 @@ class GroupChange:
         refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
-        cut_over: the id of the cut-over that makes the change, or an empty string. The metadata of
-            each offset gets the id, even if the group already holds the offset.
+        metadata: the text that is committed with each offset; empty by default, because clients
+            such as Kafka Streams before 3.2 fail on metadata that they have not written.
+        cut_over: the id of the cut-over that makes the change, or None; for the rollback file.
     """
 
     group: GroupView
@@ -61,26 +62,17 @@ class GroupChange:
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
-    cut_over: str = ""
+    metadata: str = ""
+    cut_over: str | None = None
     _request: Request = field(repr=False, kw_only=True)
     _watch: Watch = field(repr=False, kw_only=True)
 
     @property
     def new_offsets(self) -> dict[TopicPartition, Committed]:
-        """The offsets to commit; the metadata of each names the checkpoint or batch."""
-        origin = self.plan.origin
-        name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
+        """The offsets to commit, with their metadata."""
         return {
-            planned.topic_partition: Committed(
-                planned.next_offset,
-                commit_metadata(
-                    f"{name} {(planned.operator_id or planned.verdict.value)[:16]}",
-                    self.cut_over,
-                    is_translated=self.plan.is_translated,
-                ),
-            )
-            for planned in self.plan.partitions
-            if planned.next_offset is not None
+            partition: Committed(next_offset, self.metadata)
+            for partition, next_offset in self.plan.next_offsets.items()
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
@@ -106,7 +98,7 @@ class GroupChange:
         if self.refusals:
             raise Refused(self.refusals)
         new_offsets = self.new_offsets
-        if not self.cut_over and all(
+        if self.cut_over is None and all(
             self.group.next_offset(*partition) == committed.next_offset
             for partition, committed in new_offsets.items()
         ):
@@ -129,7 +121,8 @@ class GroupChange:
                 new_offsets,
                 self.group,
                 self.rollback_path,
-                compare_metadata=bool(self.cut_over),
+                cut_over=self.cut_over,
+                from_cluster_id=(self.plan.cluster_id or "") if self.plan.is_translated else None,
             )
 
 
@@ -142,6 +135,7 @@ def commit_group(
     rollback_file: AnyPath | None = None,
     sink: AnyPath | None = None,
     allow_moved_on: bool = False,
+    metadata: str = "",
     **arguments: Unpack[MoveArguments],
 ) -> GroupChange:
     """Commit a checkpoint's positions as a consumer group's offsets.
@@ -161,8 +155,10 @@ def commit_group(
         sink: the directory of the table that a Flink job will write to when it continues from this
             group without state. The table is checked: if it remembers checkpoints of earlier jobs,
             it might drop the new job's records.
-        allow_moved_on: move the group back even if others, such as its consumers, have committed
-            beyond the new offsets (see ``moved_on_refusals``).
+        allow_moved_on: rewind the group even if other clients, such as its consumers, have newer
+            commits (see ``newer_commit_refusals``).
+        metadata: the text to commit with each offset, for those who want a trace. By default there
+            is none, because it belongs to the group's client.
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
@@ -190,7 +186,8 @@ def commit_group(
         move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
         warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
-    change = _prepare(request, move, path, allow_moved_on)
+    change = replace(_prepare(request, move, path, allow_moved_on), metadata=metadata)
+    _warn_of_discarded_metadata(change.group, change.new_offsets)
     return replace(change, outcome=change.execute()) if execute else change
 
 
@@ -213,7 +210,8 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
             report_for_group(judgment, move.origin, watch, move.source_group)
         refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
-            refusals = (*refusals, *_going_back_refusals(before, move, newest_change))
+            newer = newer_commit_refusals(before, move.next_offsets, newest_change)
+            refusals = (*refusals, *newer)
     return GroupChange(before, move, newest_change, refusals, path, _request=request, _watch=watch)
 
 
@@ -234,20 +232,22 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
         log.info(f"{newest_change.path}: {newest_change.progress.value}")
 
 
-def _going_back_refusals(
-    group: GroupView, move: Plan, newest_change: LoggedChange | None
-) -> Iterator[str]:
-    """Yield refusals to set back a group that has moved on: consumers would read records again."""
-    ours = newest_change
-    if ours is None or ours.file.change != "commit":
-        yield from moved_on_refusals(group, move.next_offsets)
-    elif ours.progress is ChangeProgress.MOVED_ON:
-        back = [-by for planned in move.partitions if (by := planned.difference or 0) < 0]
-        if back:
-            yield (
-                f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "
-                f"would go back, and up to {counted(sum(back), 'record')} would be read again; add "
-                "--allow-moved-on to go back all the same"
-            )
-    elif ours.progress is not ChangeProgress.APPLIED:
-        yield from moved_on_refusals(group, move.next_offsets)
+def _warn_of_discarded_metadata(
+    group: GroupView, new_offsets: Mapping[TopicPartition, Committed]
+) -> None:
+    """Warn if the commit replaces metadata, which may mean something to the group's client."""
+    discarded = sorted(
+        partition
+        for partition, new in new_offsets.items()
+        if (held := group.committed.get(partition)) is not None
+        and held.metadata not in ("", new.metadata)
+        and held.next_offset != new.next_offset
+    )
+    if discarded:
+        topic, number = discarded[0]
+        warn(
+            WarningCode.METADATA_DISCARDED,
+            f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
+            f"{group.name} (the first is {topic}-{number}), which its client may need; a rollback "
+            "restores the metadata",
+        )

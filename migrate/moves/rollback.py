@@ -47,7 +47,6 @@ class GroupRollback:
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
-    _file: Path = field(repr=False, kw_only=True)
     _config: KafkaConfig = field(repr=False, kw_only=True)
     _force: bool = field(repr=False, kw_only=True)
 
@@ -85,9 +84,7 @@ class GroupRollback:
             confirm()
         group = self.preview.file.group
         with timed(f"bringing group {group} back"):
-            return restore(
-                self._config, self._file, self.preview, self.rollback_path, force=self._force
-            )
+            return restore(self._config, self.preview, self.rollback_path, force=self._force)
 
 
 def rollback(
@@ -131,15 +128,15 @@ def rollback(
         brokers = replace(brokers, bootstrap_servers=change.bootstrap_servers)
     config = brokers.config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
-        preview = read_preview(config, file, change)
+        preview = read_preview(config, change)
     progress = _PROGRESS[preview.progress].format(f"this {change.change}", change.created_at)
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
-    # Beside ``file``: a later rollback looks in the folder of its file for earlier rollbacks.
+    # Next to ``file``: commit-group searches the folder of its rollback file for later changes.
     path = rollback_files.default_path(change.group, file.parent)
     if rollback_file is not None:
         path = local_path(os.fspath(rollback_file))
     refusals = (*preview.refusals, *(() if force else preview.unless_forced))
-    planned = GroupRollback(preview, refusals, path, _file=file, _config=config, _force=force)
+    planned = GroupRollback(preview, refusals, path, _config=config, _force=force)
     return replace(planned, outcome=planned.execute()) if execute else planned

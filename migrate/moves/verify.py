@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,8 +29,9 @@ from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
+from migrate.storage.json_models import EditedFile
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
-from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
+from migrate.targets.group.rollback_file import LoggedChange, newest_change, partitions_as_written
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -364,10 +366,15 @@ def _verify_group(
     """Check the offsets that a consumer group holds."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
-    if expected.plan is None and any(
-        is_translated(committed.metadata) for committed in group.committed.values()
-    ):
+    newest = _newest_commit(snapshot)
+    if expected.plan is None and newest is not None and newest.file.from_cluster_id is not None:
         raise _translated_error(side.label)
+    if expected.plan is None and newest is None and group.committed:
+        warn(
+            WarningCode.GROUP_ORIGIN_UNKNOWN,
+            f"no rollback file in this folder shows who committed the offsets of {side.label}; "
+            "they are compared as offsets of the cluster that the job reads",
+        )
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(
@@ -375,6 +382,16 @@ def _verify_group(
         group,
         snapshot.topics,
         new_at_earliest=expected.new_at_earliest,
-        metadata_prefix=METADATA_PREFIX,
+        written_by_us=partitions_as_written(newest.file, group) if newest is not None else (),
         recreated=expected.recreated(snapshot),
     )
+
+
+def _newest_commit(snapshot: ClusterSnapshot) -> LoggedChange | None:
+    """Return the newest commit for the group that a rollback file in this folder shows, or None."""
+    assert snapshot.source_group is not None
+    try:
+        newest = newest_change([Path()], snapshot.cluster_id, snapshot.source_group)
+    except EditedFile:  # an edited file shows nothing
+        return None
+    return newest if newest is not None and newest.file.change == "commit" else None

@@ -20,7 +20,7 @@ be verified before its consumers start.
 
 - committed at the position: ok.
 - committed below the position: the records between the two are repeated.
-- committed above the position by this tool (the commit's metadata shows it): the records between
+- committed above the position by this tool (its rollback file shows it): the records between
   the two are lost.
 - committed above the position by others: "moved on", and not verified. Consumers that started at
   our offset, consumers that skipped records, and a Flink job that still runs look the same.
@@ -287,21 +287,17 @@ def verify_group(
     logs: Logs | None,
     *,
     new_at_earliest: bool,
-    metadata_prefix: str,
+    written_by_us: Container[TopicPartition] = (),
     recreated: Container[str] = (),
 ) -> Verification:
     """Check at which offsets a consumer group starts.
 
-    The metadata of this tool's commits begins with ``metadata_prefix``. For the other arguments,
-    see ``verify_query``.
+    ``written_by_us`` are the partitions that still hold what the newest rollback file has written.
+    For the other arguments, see ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}
-    others = {
-        partition
-        for partition, commit in committed
-        if not commit.metadata.startswith(metadata_prefix)
-    }
+    others = {partition for partition, _ in committed if partition not in written_by_us}
     target = _Target(starts, starts, logs, recreated, committed_by_others=others)
     partitions = target.verify(expected, new_at_earliest)
     moved_on = (

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.support import stores
+from tests.support.java_groups import JavaGroups
 from tests.support.kafka import Broker
 from tests.support.stores import S3
 
@@ -27,6 +28,13 @@ def topic(broker: Broker) -> str:
 def group() -> str:
     """The name of a consumer group that is not there."""
     return f"group-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def java(broker: Broker) -> Iterator[JavaGroups]:
+    """Kafka's Java client, the judge of what groups hold."""
+    with JavaGroups(broker.bootstrap_servers) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

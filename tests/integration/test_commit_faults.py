@@ -98,8 +98,8 @@ class Case:
         )
 
     def restore(self, path: Path, to: str) -> ChangeOutcome:
-        seen = undo.read_preview(self.config, path, rollback_file.read(path))
-        return undo.restore(self.config, path, seen, self.folder / to)
+        seen = undo.read_preview(self.config, rollback_file.read(path))
+        return undo.restore(self.config, seen, self.folder / to)
 
     def fate(self) -> ChangeProgress | None:
         """What the next run says of the last one."""
@@ -313,7 +313,7 @@ def test_two_runs_at_the_same_time(
     assert rollback_file.read(case.path).before.committed == case.held
     assert rollback_file.read(second).before.committed == case.held
     if not same:
-        assert undo.read_preview(case.config, second, rollback_file.read(second)).unless_forced
+        assert undo.read_preview(case.config, rollback_file.read(second)).unless_forced
     case.is_as_it_was()
 
 
@@ -322,8 +322,8 @@ def test_another_run_commits_while_the_rollback_file_is_written(
 ) -> None:
     keep = consumer_group.write_rollback_file
 
-    def keep_while_another_commits(*arguments: Any) -> None:
-        keep(*arguments)
+    def keep_while_another_commits(*arguments: Any, **options: Any) -> None:
+        keep(*arguments, **options)
         case.proxied.commit(case.group, {(_TOPIC, 0): 9})
 
     monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
@@ -353,8 +353,8 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback import read_preview, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
-preview = read_preview(config, Path(path), rollback_file.read(Path(path)))
-restore(config, Path(path), preview, Path(to))
+preview = read_preview(config, rollback_file.read(Path(path)))
+restore(config, preview, Path(to))
 """
 
 
@@ -441,10 +441,10 @@ def test_killed_at_any_moment(case: Case) -> None:
     assert None in fates
 
 
-def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
+def test_rollback_killed_before_its_commit_changes_nothing(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     back = case.folder / "rollback-back.json"
-    trap = case.proxied.proxy.trap(Api.DELETE_GROUPS, Fault.HOLD)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
     assert case.fate() is ChangeProgress.UNCHANGED  # it tells of the newest run: the rollback
@@ -452,121 +452,72 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     assert case.view().committed == case.held
 
 
-def test_a_rollback_that_removes_no_offset_deletes_no_group(case: Case) -> None:
-    assert case.commit(case.wanted(5)).applied is Applied.ALL
-    before = case.proxied.proxy.count(Api.DELETE_GROUPS)
-    assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
-    assert case.proxied.proxy.count(Api.DELETE_GROUPS) == before
-    assert case.view().committed == case.held
-
-
-def _after_the_deletion(case: Case, fault: Fault, times: int = 1) -> Trap:
-    """Springs when what the group is to hold is committed anew: the second commit, as before the
-    deletion it is committed as it is."""
-    return case.proxied.proxy.trap(Api.OFFSET_COMMIT, fault, times, after=1)
-
-
-def _cut_short_after_the_deletion(case: Case, back: Path) -> None:
-    """A rollback of the commit that dies when the group is gone."""
-    trap = _after_the_deletion(case, Fault.CUT, times=1000)
-    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
-    trap.release()
-    assert case.view().committed == {}
-
-
 @pytest.mark.parametrize("by", ["the first file", "the file of the rollback"])
-def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) -> None:
+def test_rollback_killed_between_commit_and_removal_can_be_continued(case: Case, by: str) -> None:
     assert case.commit().applied is Applied.ALL
-    # Since then the group has gone on in a topic that the commit was not about.
+    # In the meantime, the group has newer commits in a topic that the commit did not change.
     case.proxied.commit(case.group, {("other", 0): 25})
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
-    _cut_short_after_the_deletion(case, back)
+    trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
+    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
+    half = {**case.held, **{key: case.wanted(5, 6, 7)[key] for key in ((_TOPIC, 1), (_TOPIC, 2))}}
+    assert case.view().committed == half
     assert case.fate() is ChangeProgress.IN_PART
     if by == "the first file":
         assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
         assert case.view().committed == case.held
     else:
         assert case.restore(back, "rollback-again.json").applied is Applied.ALL
-        assert case.view().committed == case.applied()
+        assert case.view().committed == {**case.applied(), ("other", 0): Committed(25)}
     assert case.fate() is ChangeProgress.APPLIED
 
 
-@pytest.mark.parametrize("place", [(_TOPIC, 1), ("other", 0)], ids=["changed", "another"])
-def test_a_consumer_commits_after_a_rollback_was_cut_short(
-    case: Case, place: tuple[str, int]
-) -> None:
-    """What it commits must not make us forget the rest of what the group held."""
+def test_rollback_deletes_no_group_that_existed(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
-    _cut_short_after_the_deletion(case, case.folder / "rollback-back.json")
-    case.proxied.commit(case.group, {place: 9})
-    if place == (_TOPIC, 1):
-        assert case.fate() is ChangeProgress.MOVED_ON
-        with pytest.raises(Refused, match=f"{_TOPIC}-1: 9"):
-            case.restore(case.path, "rollback-again.json")
-    else:
-        assert case.fate() is ChangeProgress.IN_PART
-        case.held["other", 0] = Committed(9)
-    seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
-    again = case.folder / "rollback-again.json"
-    assert undo.restore(case.config, case.path, seen, again, force=True).applied is Applied.ALL
+    before = case.proxied.proxy.count(Api.DELETE_GROUPS)
+    assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
+    assert case.proxied.proxy.count(Api.DELETE_GROUPS) == before
     assert case.view().committed == case.held
 
 
-@pytest.mark.parametrize("where", ["beside", "here", "nowhere"])
-def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    """Between its commit and that rollback the group has gone on: only the second file knows."""
-    for name in ("here", "elsewhere"):
-        (tmp_path / name).mkdir()
-    case.folder = tmp_path / "files"
-    case.folder.mkdir()
-    case.path = case.folder / "rollback-first.json"
-    folders = {"beside": "files", "here": "here", "nowhere": "elsewhere"}
-    back = tmp_path / folders[where] / "rollback-back.json"
-    assert case.commit().applied is Applied.ALL
-    case.proxied.commit(case.group, {("other", 0): 25})
-    _cut_short_after_the_deletion(case, back)
-    monkeypatch.chdir(tmp_path / "here")
-    seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
-    # Without it the first file's word is taken, and that it is older is said.
-    source = case.path if where == "nowhere" else back
-    assert seen.target["other", 0] == Committed(20 if where == "nowhere" else 25)
-    (warning,) = seen.warnings
-    assert "lost 1 offsets of other partitions (the first is other-0)" in warning
-    assert f"{source.name}, of {rollback_file.read(source).created_at}" in warning
-    assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
-    assert case.view().committed == dict(seen.target)
-
-
-def test_a_member_joins_between_deleting_and_committing(
+def test_member_that_joins_between_commit_and_removal_is_reported(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
-    """The worst moment there is: it must be told, and it must be possible to go on."""
+    """Kafka removes no offset of a topic that a member reads."""
     assert case.commit().applied is Applied.ALL
-    trap = _after_the_deletion(case, Fault.HOLD)
+    trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
     run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")
     assert trap.triggered.wait(_SOON)
     with member(case.proxied, case.group, _TOPIC):
         trap.release()
         outcome = run.result(_SOON)
     assert outcome.applied is Applied.PARTLY
-    # It holds neither what it is to hold nor what it held: that is not "nothing was changed".
-    lost = [o for o in outcome.partitions if o.target is not None]
-    assert [(o.topic, o.result, o.now) for o in lost] == [
-        ("other", Result.DIFFERS, None),
-        (_TOPIC, Result.DIFFERS, None),
+    stayed = [o for o in outcome.partitions if o.target is None]
+    assert [(o.partition, o.result, o.now) for o in stayed] == [
+        (1, Result.FAILED, Committed(6, "ours")),
+        (2, Result.FAILED, Committed(7, "ours")),
     ]
-    assert case.view().committed == {}
+    assert {o.failure.reason for o in stayed if o.failure} == {"the group has members; stop them"}
     assert case.fate() is ChangeProgress.IN_PART
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 
 
-def test_a_deletion_whose_answer_is_lost(case: Case) -> None:
+def test_removal_whose_answer_is_lost_is_read_back(case: Case) -> None:
+    assert case.commit().applied is Applied.ALL
+    trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.LOSE_ANSWER)
+    assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
+    assert trap.triggered.is_set()
+    assert case.view().committed == case.held
+
+
+def test_deletion_whose_answer_is_lost_is_read_back(case: Case) -> None:
+    """The rollback deletes a group that did not exist before the commit."""
+    case.group = f"new-{case.group}"
+    case.seen = case.view()
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.DELETE_GROUPS, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
     assert trap.triggered.is_set()
-    assert case.view().committed == case.held
+    assert not case.view().exists

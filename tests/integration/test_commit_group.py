@@ -23,11 +23,11 @@ from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Applied, ChangeOutcome, Result
-from migrate.targets.group.commit_marks import commit_metadata
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
+from tests.support.java_groups import JavaGroups
 from tests.support.jdk import compile_java, run_java
 from tests.support.kafka import Broker
 from tests.support.plans import edit_and_seal_plan
@@ -35,7 +35,7 @@ from tests.support.secured import SecuredBroker
 
 pytestmark = pytest.mark.integration
 
-METADATA = commit_metadata("chk-42 cbc357cc")
+METADATA = "a trace"
 
 
 def _name(prefix: str) -> str:
@@ -85,30 +85,24 @@ def _commit(
 
 
 def _seen(broker: Broker, path: Path) -> RollbackPreview:
-    return undo.read_preview(_config(broker), path, rollback_file.read(path))
+    return undo.read_preview(_config(broker), rollback_file.read(path))
 
 
 def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> ChangeOutcome:
     config = _config(broker)
-    seen = undo.read_preview(config, path, rollback_file.read(path))
-    return undo.restore(config, path, seen, to, force=force)
+    seen = undo.read_preview(config, rollback_file.read(path))
+    return undo.restore(config, seen, to, force=force)
 
 
-def _hold(broker: Broker, group: str, offsets: dict[tuple[str, int], Committed]) -> None:
-    """Commit as a consumer does, metadata and all."""
-    consumer = Consumer({**_config(broker), "group.id": group, "enable.auto.commit": False})
-    try:
-        done = consumer.commit(
-            offsets=[
-                TopicPartition(topic, partition, committed.next_offset, committed.metadata)
-                for (topic, partition), committed in offsets.items()
-            ],
-            asynchronous=False,
-        )
-    finally:
-        consumer.close()
-    assert done is not None
-    assert [place.error for place in done] == [None] * len(offsets)
+def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed]) -> None:
+    """Commit with Kafka's Java client, metadata and all."""
+    java.commit(
+        group,
+        {
+            partition: (offset.next_offset, offset.leader_epoch, offset.metadata.encode())
+            for partition, offset in offsets.items()
+        },
+    )
 
 
 # -- what a snapshot says ------------------------------------------------------------------------
@@ -137,10 +131,10 @@ def test_a_snapshot_of_a_group_with_members(
 
 
 def test_a_snapshot_has_every_offset_with_its_metadata(
-    broker: Broker, topic: str, other_topic: str, group: str
+    broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 1): Committed(7, "mine, ünïcode"), (other_topic, 0): Committed(20)}
-    _hold(broker, group, held)
+    _hold(java, group, held)
     snapshot = take_snapshot(
         _config(broker), Question(frozenset({topic}), source_group=group, target_group=group)
     )
@@ -253,10 +247,10 @@ def test_the_first_record_since_a_time(broker: Broker) -> None:
 
 
 def test_a_commit_leaves_a_rollback_file_and_the_rest_alone(
-    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
-    _hold(broker, group, held)
+    _hold(java, group, held)
     path = tmp_path / "r.json"
     wanted = _wanted(topic, 5, 0, 10)
     outcome = _commit(broker, group, wanted, path)
@@ -282,10 +276,10 @@ def test_a_second_run_has_nothing_to_do(
 
 
 def test_what_already_holds_the_wanted_offset_is_left_alone(
-    tmp_path: Path, broker: Broker, topic: str, group: str
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     theirs = Committed(5, "theirs")
-    _hold(broker, group, {(topic, 0): theirs})
+    _hold(java, group, {(topic, 0): theirs})
     outcome = _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     assert outcome.applied is Applied.ALL
     assert outcome.partitions[0].result is Result.UNCHANGED
@@ -419,8 +413,8 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
         def restore(to: str) -> ChangeOutcome:
             path = tmp_path / "3.json"
-            seen = undo.read_preview(config, path, rollback_file.read(path))
-            return undo.restore(config, path, seen, tmp_path / to)
+            seen = undo.read_preview(config, rollback_file.read(path))
+            return undo.restore(config, seen, tmp_path / to)
 
         outcome = restore("back.json")
         assert outcome.applied is Applied.NOTHING
@@ -475,7 +469,7 @@ def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> Non
     assert ConsumerGroups(_config(other_groups)).commit("a-streams-group", _wanted("t", 1)) == {}
     view = _view(other_groups, "a-streams-group")
     assert (view.exists, view.type, view.next_offset("t", 0)) == (True, "streams", 1)
-    with pytest.raises(Refused, match="a-streams-group is a streams group"):
+    with pytest.raises(Refused, match="a-streams-group belongs to a Kafka Streams application"):
         _commit(other_groups, "a-streams-group", _wanted("t", 0), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -484,14 +478,14 @@ def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> Non
 
 
 def test_offsets_that_were_there_are_committed_again(
-    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {**{(topic, n): Committed(n, f"theirs {n}") for n in range(3)}}
     held[other_topic, 0] = Committed(20, "theirs too")
-    _hold(broker, group, held)
+    _hold(java, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     seen = _seen(broker, tmp_path / "r.json")
-    assert (seen.progress, seen.deletes, seen.warnings) == (ChangeProgress.APPLIED, False, ())
+    assert (seen.progress, seen.deletes_group, seen.warnings) == (ChangeProgress.APPLIED, False, ())
     assert [(p.partition, p.now, p.target) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
     ]
@@ -500,18 +494,18 @@ def test_offsets_that_were_there_are_committed_again(
     assert _view(broker, group).committed == held
 
 
-def test_no_offset_is_restored_and_all_other_topics_with_their_metadata(
-    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+def test_rollback_removes_offsets_that_group_did_not_hold(
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
-    held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
-    _hold(broker, group, held)
+    held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too", 0)}
+    _hold(java, group, held)
+    before = java.committed(group)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     seen = _seen(broker, tmp_path / "r.json")
-    assert seen.deletes
-    assert "will be deleted and 2 of its offsets committed again" in seen.warnings[0]
+    assert (seen.deletes_group, seen.warnings) == (False, ())
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert outcome.applied is Applied.ALL
-    assert _view(broker, group).committed == held
+    assert java.committed(group) == before
     again = _restore(broker, tmp_path / "r.json", tmp_path / "again.json")
     assert (again.applied, again.rollback_path) == (Applied.NOTHING_TO_DO, None)
 
@@ -529,9 +523,9 @@ def test_a_group_that_was_not_there_is_deleted(
 
 
 def test_a_rollback_can_be_taken_back(
-    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
-    _hold(broker, group, {(other_topic, 0): Committed(20, "theirs")})
+    _hold(java, group, {(other_topic, 0): Committed(20, "theirs")})
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     committed = _view(broker, group).committed
     _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
@@ -541,16 +535,14 @@ def test_a_rollback_can_be_taken_back(
 
 
 def test_a_group_that_moved_on_is_refused_unless_forced(
-    tmp_path: Path, broker: Broker, topic: str, group: str
+    tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     held = {(topic, n): Committed(1, "theirs") for n in range(3)}
-    _hold(broker, group, held)
+    _hold(java, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     broker.commit(group, {(topic, 1): 9})
     assert (
-        undo.read_preview(
-            _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
-        ).progress
+        undo.read_preview(_config(broker), rollback_file.read(tmp_path / "r.json")).progress
         is ChangeProgress.MOVED_ON
     )
     with pytest.raises(Refused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
@@ -561,22 +553,23 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     assert _view(broker, group).committed == held
 
 
-@pytest.mark.parametrize("fresh", [True, False], ids=["deletes", "commits"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["removes", "commits"])
 def test_what_the_change_was_not_about_keeps_what_it_holds_now(
-    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str, fresh: bool
+    tmp_path: Path,
+    broker: Broker,
+    java: JavaGroups,
+    topic: str,
+    other_topic: str,
+    group: str,
+    fresh: bool,
 ) -> None:
     held = {(other_topic, 0): Committed(20, "theirs")}
     if not fresh:
         held |= {(topic, n): Committed(1, "theirs") for n in range(3)}
-    _hold(broker, group, held)
+    _hold(java, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    _hold(broker, group, {(other_topic, 0): Committed(25, "gone on")})
-    assert (
-        undo.read_preview(
-            _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
-        ).deletes
-        is fresh
-    )
+    _hold(java, group, {(other_topic, 0): Committed(25, "gone on")})
+    assert not _seen(broker, tmp_path / "r.json").deletes_group
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert outcome.applied is Applied.ALL
     assert _view(broker, group).committed == {**held, (other_topic, 0): Committed(25, "gone on")}
@@ -608,8 +601,8 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
 ) -> None:
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
-    seen = undo.read_preview(_config(broker), path, rollback_file.read(path))
+    seen = undo.read_preview(_config(broker), rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
     with pytest.raises(Refused, match="changed since it was read"):
-        undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
+        undo.restore(_config(broker), seen, tmp_path / "back.json", force=True)
     assert broker.committed(group)[topic, 0] == 9

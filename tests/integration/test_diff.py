@@ -140,7 +140,6 @@ def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: st
             ask_group(kafka, group),
             ask_logs(kafka, expected.topics),
             new_at_earliest=True,
-            metadata_prefix="flink-offset-migrate",
         )
         return [partition.outcome for partition in checked.partitions]
 

@@ -168,11 +168,11 @@ def test_what_is_in_range_is_brought_back_without_force(case: Case) -> None:
 
 
 def test_what_expires_while_it_asks_is_noticed(case: Case) -> None:
-    seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
+    seen = undo.read_preview(case.config, rollback_file.read(case.path))
     assert seen.unless_forced == ()
     _expire(case)
     with pytest.raises(Refused, match="whose records are gone"):
-        undo.restore(case.config, case.path, seen, case.path.with_name("back.json"))
+        undo.restore(case.config, seen, case.path.with_name("back.json"))
     assert case.committed() == case.at(_COMMITTED)
 
 
@@ -197,6 +197,6 @@ def test_leader_epochs_are_kept_and_brought_back(tmp_path: Path, broker: Broker)
     wanted = {(topic, 0): Committed(2, "ours")}
     assert consumer_group.commit(config, group, wanted, theirs, path).applied is Applied.ALL
     assert groups.view(group).committed == wanted  # Flink tells none, and so do we
-    seen = undo.read_preview(config, path, rollback_file.read(path))
-    assert undo.restore(config, path, seen, tmp_path / "back.json").applied is Applied.ALL
+    seen = undo.read_preview(config, rollback_file.read(path))
+    assert undo.restore(config, seen, tmp_path / "back.json").applied is Applied.ALL
     assert groups.view(group).committed == theirs.committed

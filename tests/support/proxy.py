@@ -27,6 +27,7 @@ class Api(IntEnum):
     OFFSET_COMMIT = 8
     DESCRIBE_GROUPS = 15
     DELETE_GROUPS = 42
+    OFFSET_DELETE = 47
 
 
 class Fault(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ from migrate.report.cut_over import (
     StartReport,
     VerificationReport,
 )
-from migrate.targets.group.commit_marks import commit_metadata
+from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, rollback_file
 
 _ID, _OTHER = "0" * 16, "f" * 16
 _PLAN = Plan(
@@ -274,17 +275,23 @@ def test_a_clean_stop(
 _HELD = {"held": 80}
 
 
-def _ours(offset: int, cut_over: str = _ID) -> Committed:
-    return Committed(offset, commit_metadata("chk-7 abc", cut_over))
-
-
-def _group(*committed: Committed | None, members: int = 0) -> GroupFacts:
-    offsets = {("orders", n): held for n, held in enumerate(committed) if held is not None}
+def _group(*committed: int | None, members: int = 0, by: str | None = None) -> GroupFacts:
+    """Return a group; ``by`` is the cut-over of its rollback file, or "" for commit-group."""
+    offsets = {
+        ("orders", n): Committed(offset) for n, offset in enumerate(committed) if offset is not None
+    }
     who = (Member("c", "h", frozenset({("orders", 1)})),) * members
-    return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster")
+    newest = None
+    if by is not None:
+        before = GroupView("g", False, "Dead", "classic")
+        file = rollback_file(
+            "commit", "cluster", "b:9092", before, offsets, {}, cut_over=by or None
+        )
+        newest = LoggedChange(Path("rollback-g.json"), file, ChangeProgress.APPLIED)
+    return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster", newest)
 
 
-_BOTH = (_ours(80), _ours(81))
+_BOTH = (80, 81)
 _BEGUN: dict[str, Any] = {"moved_with": {"target.group": "g"}}
 _WRITTEN: dict[str, Any] = {**_BEGUN, "written": "now"}
 _VERIFIED: dict[str, Any] = {
@@ -301,26 +308,27 @@ _RAN = {"start": StartReport(at="now", returned=None)}
     ("record", "target", "apply", "begun"),
     [
         ({}, _group(), Action.WRITE, Started.NO),
-        ({}, _group(Committed(80), Committed(81)), Action.WRITE, Started.NO),  # by Flink, say
-        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Started.MAYBE),  # by commit-group
-        ({}, _group(_ours(70, "")), Action.WRITE, Started.NO),
-        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Started.MAYBE),
-        ({}, _group(_ours(70, _OTHER)), "refused", Started.MAYBE),
+        ({}, _group(80, 81), Action.WRITE, Started.NO),  # by Flink, say
+        ({}, _group(80, 81, by=""), "refused", Started.MAYBE),  # by commit-group
+        ({}, _group(70, by=""), Action.WRITE, Started.NO),
+        ({}, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),
+        ({}, _group(70, by=_OTHER), "refused", Started.MAYBE),
         (_BEGUN, _group(), Action.WRITE, Started.NO),  # killed before the commit
-        (_BEGUN, _group(_ours(80)), Action.WRITE, Started.MAYBE),  # or in the middle of it
-        (_BEGUN, _group(*_BOTH), Action.RECORD_WRITTEN, Started.MAYBE),  # or after it
-        (_WRITTEN, _group(*_BOTH), "done", Started.MAYBE),
-        (_WRITTEN, _group(*_BOTH, members=1), "done", Started.YES),
-        (_WRITTEN, _group(_ours(80), Committed(90)), "refused", Started.YES),
-        (_WRITTEN | _VERIFIED, _group(_ours(80), Committed(90)), "done", Started.YES),
-        (_WRITTEN | _VERIFIED, _group(Committed(90), Committed(91)), "done", Started.YES),
-        # The group held 80 before: whoever commits that now has begun all the same.
-        (_BEGUN | _HELD, _group(Committed(80)), Action.WRITE, Started.NO),
-        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), "done", Started.YES),
-        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(90), _ours(81)), "done", Started.YES),
+        (_BEGUN, _group(80, by=_ID), Action.WRITE, Started.MAYBE),  # or in the middle of it
+        (_BEGUN, _group(*_BOTH, by=_ID), Action.RECORD_WRITTEN, Started.MAYBE),  # or after it
+        (_WRITTEN, _group(*_BOTH, by=_ID), "done", Started.MAYBE),
+        (_WRITTEN, _group(*_BOTH, members=1, by=_ID), "done", Started.YES),
+        (_WRITTEN, _group(80, 90, by=_ID), "refused", Started.YES),
+        (_WRITTEN | _VERIFIED, _group(80, 90, by=_ID), "done", Started.YES),
+        (_WRITTEN | _VERIFIED, _group(90, 91, by=_ID), "done", Started.YES),
+        # The group held 80 before the write: that offset does not show that a run has committed.
+        (_BEGUN | _HELD, _group(80, by=_ID), Action.WRITE, Started.NO),
+        # One of the two offsets was removed.
+        (_WRITTEN | _VERIFIED | _HELD, _group(80, by=_ID), "refused", Started.MAYBE),
+        (_WRITTEN | _VERIFIED | _HELD, _group(90, 81, by=_ID), "done", Started.YES),
         # The group was deleted: whoever read from it before does not show.
         (_WRITTEN, _group(), "refused", Started.MAYBE),
-        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Started.MAYBE),
+        (_WRITTEN, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),
         (_WRITTEN, Unavailable(OSError("away")), "no answer", Started.MAYBE),
         ({}, Unavailable(OSError("away")), "no answer", Started.NO),
     ],
@@ -336,7 +344,7 @@ def test_what_a_group_holds(
 def test_a_member_that_reads_something_else_has_not_begun() -> None:
     """Seen: a member of another topic passed for proof, and the start command was never run."""
     member = Member("c", "h", frozenset({("payments", 0)}))
-    view = replace(_group(*_BOTH).view, members=(member,))
+    view = replace(_group(*_BOTH, by=_ID).view, members=(member,))
     facts = _facts(
         _record(**_WRITTEN),
         target=GroupFacts(view, "cluster"),
@@ -350,7 +358,7 @@ def test_a_member_that_reads_something_else_has_not_begun() -> None:
 @pytest.mark.parametrize("adopt", [False, True])
 def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
     """Seen: the second --adopt did nothing, and said that all was right."""
-    others = _group(_ours(80, _OTHER), _ours(81, _OTHER))
+    others = _group(80, 81, by=_OTHER)
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
     facts = _facts(record, target=others, adopt=adopt)
     assert _shown(_decide("plan", facts)) == (Action.PLAN if adopt else "refused")
@@ -358,7 +366,7 @@ def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
 
 
 def test_a_start_command_counts_wherever_the_marks_are() -> None:
-    for target in (_group(), _group(*_BOTH), LocationFacts("/q")):
+    for target in (_group(), _group(*_BOTH, by=_ID), LocationFacts("/q")):
         facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
             Started.MAYBE,
@@ -380,7 +388,7 @@ _AFTER = VerificationReport(
     ],
 )
 @pytest.mark.parametrize(
-    "target", [LocationFacts("/q"), _group(), _group(Committed(80)), Unavailable(OSError("away"))]
+    "target", [LocationFacts("/q"), _group(), _group(80), Unavailable(OSError("away"))]
 )
 def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
     seen: dict[str, Any], target: Any
@@ -395,7 +403,7 @@ def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
 
 
 def test_others_commits_after_the_start_command_of_the_spec() -> None:
-    moved_on = _group(_ours(80), Committed(90))
+    moved_on = _group(80, 90, by=_ID)
     facts = _facts(_record(**_WRITTEN, **_VERIFIED), target=moved_on, start=True)
     assert _shown(_decide("apply", facts)) == "refused"
     ran = replace(facts, record=_record(**_WRITTEN, **_VERIFIED, **_RAN))
@@ -413,7 +421,7 @@ def test_a_group_on_other_brokers_is_not_written() -> None:
         states=[],
         streams={},
     )
-    facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH))
+    facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH, by=_ID))
     for decision in (_decide("apply", facts), _no_way_back(facts)):
         assert "are brokers of cluster cluster" in _reasons(decision)
 
@@ -561,7 +569,9 @@ def test_a_job_that_runs_beside_the_named_savepoint_is_refused(
     assert "--back" not in told
 
 
-@pytest.mark.parametrize("target", [_location(), _group(*_BOTH), LocationFacts("/q"), _group()])
+@pytest.mark.parametrize(
+    "target", [_location(), _group(*_BOTH, by=_ID), LocationFacts("/q"), _group()]
+)
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
@@ -586,7 +596,9 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     assert isinstance(_no_way_back(facts), Refused)
 
 
-@pytest.mark.parametrize("target", [_location(last_planned_batch=0), _group(*_BOTH, members=1)])
+@pytest.mark.parametrize(
+    "target", [_location(last_planned_batch=0), _group(*_BOTH, members=1, by=_ID)]
+)
 def test_finished_cut_over_asks_again_whether_the_job_was_restarted(target: Any) -> None:
     """Regression: a finished cut-over that was run again said "3 ok" while the job ran."""
     facts = _facts(_record(**_SEEDED, state="done"), target=target)
@@ -629,9 +641,9 @@ def test_finished_cut_over_asks_again_whether_the_job_was_restarted(target: Any)
             "done",
         ),
         (_location(query_id="q2"), {}, "refused", Action.AWAIT_FIRST_BATCH),
-        (_group(*_BOTH), {}, Action.START, Action.AWAIT_FIRST_BATCH),
-        (_group(*_BOTH, members=1), {}, "done", "done"),
-        (_group(_ours(80, _OTHER)), {}, "refused", Action.AWAIT_FIRST_BATCH),
+        (_group(*_BOTH, by=_ID), {}, Action.START, Action.AWAIT_FIRST_BATCH),
+        (_group(*_BOTH, members=1, by=_ID), {}, "done", "done"),
+        (_group(80, by=_OTHER), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (_group(), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (Unavailable(OSError("away")), {}, "no answer", "no answer"),
     ],
@@ -662,7 +674,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         ),
         (
             {},
-            {"target": _group(_ours(80, _OTHER))},
+            {"target": _group(80, by=_OTHER)},
             "do not start Flink's job from its savepoint yet: group:g holds what another move",
             "add --nothing-started",
         ),
@@ -689,7 +701,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         ),
         (
             _SEEDED,
-            {"target": _group(*_BOTH)},
+            {"target": _group(*_BOTH, by=_ID)},
             "do not start Flink's job from its savepoint yet: group:g has held the plan, and a "
             "consumer that assigns its partitions itself does not show",
             "add --nothing-started",
@@ -743,7 +755,7 @@ def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_mor
     assert away.startswith("start Flink's job from its savepoint, unless somebody has")
 
 
-@pytest.mark.parametrize("target", [_location(), _group(*_BOTH)])
+@pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
 def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
     """The target was written by it, and what it says can no longer be compared."""
     flink = {"savepoint": "/s/savepoint-1"}

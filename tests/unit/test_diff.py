@@ -739,15 +739,11 @@ def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:
             group({0: (5, "")}),
             logs({0: (0, 9)}),
             new_at_earliest=False,
-            metadata_prefix=OURS,
             recreated=["t"],
         ),
     ):
         assert [p.outcome for p in checked.partitions] == [StartOutcome.RECREATED]
         assert not checked.verified_or_moved_on
-
-
-OURS = "flink-offset-migrate"
 
 
 def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]) -> GroupView:
@@ -762,14 +758,13 @@ def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]
 
 
 def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
-    ours = f"{OURS} chk-7"
-    committed = {0: (5, ours), 1: (9, ""), 2: (9, ours), 3: (1, ""), 4: (1, ours)}
+    committed = {0: (5, ""), 1: (9, ""), 2: (9, ""), 3: (1, ""), 4: (1, "")}
     checked = verify_group(
         side(dict.fromkeys(range(6), 5)),
         group(committed),
         logs(dict.fromkeys(range(6), (0, 20))),
         new_at_earliest=True,
-        metadata_prefix=OURS,
+        written_by_us={("t", 0), ("t", 2), ("t", 4)},
     )
     assert [(p.outcome, p.records) for p in checked.partitions] == [
         (StartOutcome.OK, 0),
@@ -801,7 +796,6 @@ def test_a_group_that_moved_on_proves_nothing(
         group({0: (9, *committed), 1: (3, *committed)}),
         logs({0: (0, 20), 1: (1, 20)}),
         new_at_earliest=True,
-        metadata_prefix=OURS,
     )
     moved_on = [(p.outcome, p.records) for p in checked.partitions]
     assert moved_on == [(StartOutcome.MOVED_ON, 4), (StartOutcome.MOVED_ON, 2)]
@@ -811,13 +805,9 @@ def test_a_group_that_moved_on_proves_nothing(
 
 def test_only_moving_on_is_as_good_as_verified() -> None:
     for committed, as_good in (({0: (5, ""), 1: (9, "")}, True), ({0: (4, ""), 1: (9, "")}, False)):
-        checked = verify_group(
-            side({0: 5, 1: 5}), group(committed), None, new_at_earliest=True, metadata_prefix=OURS
-        )
+        checked = verify_group(side({0: 5, 1: 5}), group(committed), None, new_at_earliest=True)
         assert checked.verified_or_moved_on is as_good
-    assert not verify_group(
-        side({}), group({}), None, new_at_earliest=True, metadata_prefix=OURS
-    ).verified_or_moved_on
+    assert not verify_group(side({}), group({}), None, new_at_earliest=True).verified_or_moved_on
 
 
 def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:
@@ -826,7 +816,6 @@ def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:
         group({0: (5, "")}),
         logs({0: (0, 20), 1: (0, 20)}),
         new_at_earliest=True,
-        metadata_prefix=OURS,
     )
     assert [p.outcome for p in checked.partitions] == [StartOutcome.OK, StartOutcome.MISSING]
 

@@ -26,7 +26,6 @@ from migrate.targets.group.commit import (
     partition_outcome,
     pending_commit,
 )
-from migrate.targets.group.commit_marks import commit_metadata
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -99,8 +98,8 @@ def test_members_and_a_change_are_both_told() -> None:
         (
             _group(NOTHING, kind="streams"),
             [
-                "group g is a streams group: what its Kafka Streams application has stored would "
-                "not fit other offsets; name another"
+                "group g belongs to a Kafka Streams application, whose local state would not fit "
+                "other offsets; choose another group"
             ],
         ),
         (
@@ -123,6 +122,15 @@ def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
     assert commit_refusals(group) == told
 
 
+def test_streams_group_is_refused_before_its_members_are_to_be_stopped() -> None:
+    (refusal,) = commit_refusals(_group(NOTHING, MEMBER, kind="streams"))
+    assert "belongs to a Kafka Streams application" in refusal
+
+
+def test_rollback_of_streams_group_is_not_refused() -> None:
+    assert commit_refusals(_group(NOTHING, kind="streams"), restores=True) == []
+
+
 @pytest.mark.parametrize(
     ("before", "now", "told"),
     [
@@ -132,7 +140,8 @@ def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
         (_at(a0=1), NOTHING, "1 of its offsets (the first is a-0: 1 then, none now)"),
         (NOTHING, _at(a1=1, a0=0), "2 of its offsets (the first is a-0: none then, 0 now)"),
         # The same offset by another committer.
-        (_at(a0=1), {A0: Committed(1, "theirs")}, "(the first is a-0: 1 then, 1 now)"),
+        (_at(a0=1), {A0: Committed(1, "theirs")}, "(the first is a-0: 1 with another metadata)"),
+        (_at(a0=1), {A0: Committed(1, "", 3)}, "(the first is a-0: 1 with another leader epoch)"),
     ],
 )
 def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None) -> None:
@@ -283,16 +292,3 @@ def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
     for order in itertools.permutations(places):
         found = in_order(PartitionOutcome(*place, Result.FAILED, None, None) for place in order)
         assert [(one.topic, one.partition) for one in found] == places
-
-
-@pytest.mark.parametrize(
-    ("origin", "metadata"),
-    [
-        ("chk-42 cbc357cc", "flink-offset-migrate chk-42 cbc357cc"),
-        ("a\nb\x1b", "flink-offset-migrate a?b?"),
-        ("x" * 300, "flink-offset-migrate " + "x" * 179),  # 200 bytes
-        ("ü" * 300, "flink-offset-migrate " + "ü" * 89),  # of two bytes each: none is cut
-    ],
-)
-def test_what_is_written_beside_an_offset(origin: str, metadata: str) -> None:
-    assert commit_metadata(origin) == metadata

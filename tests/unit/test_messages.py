@@ -136,7 +136,7 @@ def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: 
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,
-        f"migrate: {plan}: not a rollback file of version 1: it is a plan; `migrate show "
+        f"migrate: {plan}: not a rollback file of version 1 or 2: it is a plan; `migrate show "
         f"{plan}` shows it\n",
     )
     other = migrate("to-spark", "--plan", back)

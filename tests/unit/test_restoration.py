@@ -3,36 +3,30 @@ tests/integration/test_commit_group.py, test_commit_faults.py and test_rollback_
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
 from migrate.model.errors import Refused
-from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import CommitAttempt
 from migrate.targets.group.rollback_decision import (
     Doubt,
     RestoredOffset,
     RollbackPreview,
-    RollbackTarget,
     offsets_to_write,
     rollback_preview,
     rollback_refusals,
     rollback_target,
     topics_to_ask,
 )
-from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
 
 Offsets = dict[tuple[str, int], Committed]
 
 A0, A1, B0, C0 = ("a", 0), ("a", 1), ("b", 0), ("c", 0)
 NOTHING: Offsets = {}
 IDS = {"a": "id of a", "b": "id of b", "c": "id of c"}
-HERE = Path("folder/r.json")
 
 
 def _at(**offsets: int) -> Offsets:
@@ -73,9 +67,8 @@ def _restoration(
     file: RollbackFile,
     now: GroupView,
     cluster: ClusterSnapshot | None = None,
-    run: LoggedChange | None = None,
 ) -> RollbackPreview:
-    return rollback_preview(file, now, rollback_target(HERE, file, now, run), cluster or _cluster())
+    return rollback_preview(file, now, rollback_target(file, now), cluster or _cluster())
 
 
 def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, int | None]]:
@@ -109,35 +102,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
 def test_what_the_group_is_to_hold(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
-    assert rollback_target(HERE, _file(before, after), _group(now), None).offsets == target
-
-
-def test_where_what_a_group_has_lost_comes_from() -> None:
-    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
-    assert rollback_target(HERE, file, _group(_at(a0=5)), None).lost_offsets_file is None
-    lost = rollback_target(HERE, file, _group(NOTHING), None).lost_offsets_file
-    assert lost is not None
-    assert (lost.path, lost.file) == (HERE, file)
-    assert (lost.file.topic_ids, lost.committed) == (IDS, file.before.committed)
-
-
-@pytest.mark.parametrize("fate", list(ChangeProgress))
-@pytest.mark.parametrize("change", ["commit", "rollback"])
-def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
-    fate: ChangeProgress, change: Literal["commit", "rollback"]
-) -> None:
-    """It deleted the group, and b was to be committed anew, at what it held by then."""
-    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
-    second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), change, {"b": "id of b then"})
-    run = LoggedChange(Path("second.json"), second, fate)
-    cut_short = change == "rollback" and fate in (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
-    # A consumer has committed for a since; of nothing else.
-    wanted = rollback_target(HERE, file, _group(_at(a0=7)), run)
-    assert wanted.offsets == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
-    if cut_short:
-        assert wanted.lost_offsets_file is not None
-        assert wanted.lost_offsets_file.path == Path("second.json")
-        assert wanted.lost_offsets_file.file.topic_ids == {"b": "id of b then"}
+    assert rollback_target(_file(before, after), _group(now)) == target
 
 
 def test_the_topics_that_are_asked_for() -> None:
@@ -149,7 +114,7 @@ def test_the_topics_that_are_asked_for() -> None:
         (NOTHING, {"a", "b"}),
     ):
         group = _group(now)
-        assert topics_to_ask(file, group, rollback_target(HERE, file, group, None)) == topics
+        assert topics_to_ask(file, group, rollback_target(file, group)) == topics
 
 
 # -- what stands in the way ----------------------------------------------------------------------
@@ -162,7 +127,7 @@ def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
         RestoredOffset("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
     )
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
-    assert not found.deletes
+    assert not found.deletes_group
 
 
 def test_members_and_another_cluster_are_refused() -> None:
@@ -250,15 +215,6 @@ def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
     assert _restoration(file, _group(_at(a0=20))).unless_forced == ()
 
 
-def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from() -> None:
-    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2), ids={"a": "id of a", "b": "an older id"})
-    second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), "rollback", {"a": "no matter", "b": "id of b"})
-    run = LoggedChange(Path("second.json"), second, ChangeProgress.IN_PART)
-    found = _restoration(file, _group(NOTHING), run=run)
-    assert [one.doubt for one in found.partitions] == [None, None]
-    assert _restoration(file, _group(NOTHING)).partitions[1].doubt is Doubt.RECREATED
-
-
 def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
     found = _restoration(_file(NOTHING, _at(a0=500)), _group(_at(a0=500)), _cluster({}))
     assert found.partitions == (RestoredOffset("a", 0, Committed(500), None, None, None),)
@@ -268,19 +224,20 @@ def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
 # -- what is warned of ---------------------------------------------------------------------------
 
 
-def test_a_group_is_deleted_where_an_offset_must_go() -> None:
+def test_only_a_group_that_did_not_exist_is_deleted() -> None:
     file = _file(NOTHING, _at(a0=5))
     alone = _restoration(file, _group(_at(a0=5)))
-    assert (alone.deletes, alone.target) == (True, {})
+    assert (alone.deletes_group, alone.target) == (True, {})
     assert alone.warnings == (
-        "group g will be deleted; if it also reads topics that this Kafka user may not see, its "
-        "offsets there are lost [group-deleted]",
+        "group g did not exist before the change, so it will be deleted; if it has offsets of "
+        "topics that this Kafka user may not see, they are deleted too [group-deleted]",
     )
-    beside = _restoration(file, _group(_at(a0=5, b0=2)))
-    assert (beside.deletes, beside.target) == (True, _at(b0=2))
-    assert beside.warnings[0].startswith(
-        "group g will be deleted and 1 of its offsets committed again: start no consumer meanwhile;"
-    )
+    with_another_offset = _restoration(file, _group(_at(a0=5, b0=2)))
+    assert (with_another_offset.deletes_group, with_another_offset.target) == (False, _at(b0=2))
+    assert with_another_offset.warnings == ()
+    existed = _file(_at(b0=2), _at(a0=5, b0=2))
+    without_offsets = _restoration(existed, _group(_at(a0=5)))
+    assert (without_offsets.deletes_group, without_offsets.target) == (False, {})
 
 
 def test_offsets_that_come_from_a_file_are_warned_of() -> None:
@@ -288,8 +245,8 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
-        "the group has lost 2 offsets of other partitions (the first is b-0); they are restored "
-        f"from {HERE}, of {file.created_at} [group-offsets-lost]",
+        "the group has lost 2 offsets of other partitions (the first is b-0); the rollback "
+        f"restores what they were on {file.created_at} [group-offsets-lost]",
     )
     only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
     assert only_its_own.warnings == ()
@@ -301,7 +258,7 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
 def test_what_is_as_it_was_seen_is_done() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     assert rollback_refusals(found, found, force=False) == ()
-    assert not found.deletes
+    assert not found.deletes_group
     assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
 
 
@@ -333,19 +290,11 @@ def test_what_belongs_to_no_partition_is_left_out() -> None:
     assert offsets_to_write(all_gone)[1] == frozenset()
 
 
-def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
+def test_rollback_writes_only_changed_partitions() -> None:
     file = _file(_at(b0=2), _at(a0=5, b0=2))
     found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
-    assert found.deletes
-    assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0, B0, C0})
-
-
-def test_a_failure_before_anything_was_written_is_told_of_every_partition() -> None:
-    held, failure = _group(_at(a0=5)), CommitFailure("NOT_COORDINATOR", "away", transient=True)
-    assert undo._nothing_written(held, _at(b0=2), failure, held) == CommitAttempt(
-        {A0: failure, B0: failure}, held
-    )
-    assert undo._nothing_written(held, _at(b0=2), None, None) == CommitAttempt({}, None)
+    assert not found.deletes_group
+    assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0})
 
 
 def test_an_aim_is_what_is_written_whole() -> None:
@@ -354,4 +303,3 @@ def test_an_aim_is_what_is_written_whole() -> None:
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
     assert found.target == theirs
     assert found.partitions[0].target == Committed(1, "theirs", 7)
-    assert rollback_target(HERE, found.file, found.now, None) == RollbackTarget(theirs, None)

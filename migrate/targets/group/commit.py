@@ -105,13 +105,23 @@ def commit(
     before: GroupView,
     rollback_path: Path,
     *,
-    compare_metadata: bool = False,
+    cut_over: str | None = None,
+    from_cluster_id: str | None = None,
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
     The group's offsets of partitions outside ``target`` stay. A partition whose target is already
-    committed is not written. With ``compare_metadata`` it is written if only its metadata differs.
-    ``before`` is the group as it was when the offsets were planned.
+    committed is not written, and keeps its metadata.
+
+    Args:
+        config: librdkafka's properties.
+        group: the group.
+        target: the offsets to commit.
+        before: the group as it was when the offsets were planned.
+        rollback_path: the rollback file to write.
+        cut_over: the id of the cut-over that commits, or None. A cut-over writes its rollback file
+            even if the group holds all offsets already: the file shows that it has run.
+        from_cluster_id: as for ``RollbackFile``.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
@@ -121,12 +131,21 @@ def commit(
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
-    pending = pending_commit(target, before, now, compare_metadata=compare_metadata)
-    if not pending.offsets:
+    pending = pending_commit(target, before, now)
+    if not pending.offsets and cut_over is None:
         return ChangeOutcome(group, in_order(pending.unchanged), None)
     if pending.refusals:
         raise Refused(pending.refusals)
-    write_rollback_file("commit", groups, now, {**now.committed, **pending.offsets}, rollback_path)
+    after = {**now.committed, **pending.offsets}
+    write_rollback_file(
+        "commit",
+        groups,
+        now,
+        after,
+        rollback_path,
+        cut_over=cut_over,
+        from_cluster_id=from_cluster_id,
+    )
     _check_unchanged(groups, now, rollback_path)
     attempt = read_settled(groups, group, write(groups, group, pending.offsets, now.committed))
     outcomes = [
@@ -145,15 +164,12 @@ class PendingCommit:
     refusals: tuple[str, ...]
 
 
-def pending_commit(
-    target: Offsets, before: GroupView, now: GroupView, *, compare_metadata: bool = False
-) -> PendingCommit:
+def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> PendingCommit:
     """Compare the target of a commit with ``now``, the group as it is; see ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()
         if now.next_offset(*partition) != committed.next_offset
-        or (compare_metadata and now.committed[partition].metadata != committed.metadata)
     }
     unchanged = (
         PartitionOutcome(*partition, Result.UNCHANGED, committed, now.committed[partition])
@@ -170,6 +186,9 @@ def write_rollback_file(
     now: GroupView,
     after: Offsets,
     path: Path,
+    *,
+    cut_over: str | None = None,
+    from_cluster_id: str | None = None,
 ) -> None:
     """Write the rollback file of a change.
 
@@ -183,6 +202,8 @@ def write_rollback_file(
         now,
         after,
         groups.topic_ids({topic for topic, _ in now.committed.keys() | after.keys()}),
+        cut_over=cut_over,
+        from_cluster_id=from_cluster_id,
     )
     log.info(f"saving current offsets to {path}")
     try:
@@ -213,8 +234,19 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
         raise
 
 
-def commit_refusals(group: GroupView) -> list[str]:
-    """Return why offsets cannot be committed for this group now."""
+def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
+    """Return why offsets cannot be committed for this group now.
+
+    Args:
+        group: the group as it is.
+        restores: whether the offsets are those that the group had before: they fit the state of a
+            Kafka Streams application.
+    """
+    if group.exists and group.type == "streams" and not restores:
+        return [
+            f"group {group.name} belongs to a Kafka Streams application, whose local state would "
+            "not fit other offsets; choose another group"
+        ]
     if group.members:
         members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
@@ -222,11 +254,6 @@ def commit_refusals(group: GroupView) -> list[str]:
         return [
             f"group {group.name} has {count} ({members}); stop {them} first (a killed one is a "
             "member until its session times out, after 45 s by default)"
-        ]
-    if group.exists and group.type == "streams":
-        return [
-            f"group {group.name} is a streams group: what its Kafka Streams application has stored "
-            "would not fit other offsets; name another"
         ]
     if group.exists and group.type == "unknown":
         return [
@@ -241,12 +268,18 @@ def change_refusals(before: GroupView, now: GroupView) -> list[str]:
     partitions = rollback_file.differing_partitions(before.committed, now.committed)
     if not partitions:
         return []
-    topic, partition = partitions[0]
-    offsets = (view.next_offset(topic, partition) for view in (before, now))
-    old, new = ("none" if offset is None else str(offset) for offset in offsets)
+    topic, partition = first = partitions[0]
+    old, new = before.committed.get(first), now.committed.get(first)
+    change = (
+        f"{'none' if old is None else old.next_offset} then, "
+        f"{'none' if new is None else new.next_offset} now"
+    )
+    if old is not None and new is not None and old.next_offset == new.next_offset:
+        what = "metadata" if old.metadata != new.metadata else "leader epoch"
+        change = f"{new.next_offset} with another {what}"
     return [
         f"group {now.name} has changed since it was read: {len(partitions)} of its offsets (the "
-        f"first is {topic}-{partition}: {old} then, {new} now); stop what still commits for it"
+        f"first is {topic}-{partition}: {change}); stop what still commits for it"
     ]
 
 

@@ -26,7 +26,6 @@ from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.group.commit import Result, commit_refusals, partition_outcome, write
-from migrate.targets.group.commit_marks import commit_metadata
 
 _MAX_NAMED = 5
 
@@ -99,7 +98,7 @@ class GroupFollower:
         self._warn_missing(frozenset(next_offsets.keys() - lag.keys()))
         next_offsets = {partition: next_offsets[partition] for partition in lag}
         pending = {
-            partition: Committed(next_offset, commit_metadata(f"batch-{batch} {query[:18]}"))
+            partition: Committed(next_offset)
             for partition, next_offset in next_offsets.items()
             if group.next_offset(*partition) != next_offset
         }

@@ -1,25 +1,26 @@
 """Roll back a change to a consumer group by its rollback file.
 
-If a partition had no committed offset before the change, the rollback must remove its offset.
-confluent-kafka cannot remove an offset. So, in this case, the rollback deletes the group, which
-must have no members, and commits all other offsets of the group again.
+The rollback first commits the offsets that the group is to get back, and then removes the offsets
+that it did not hold before the change (OffsetDelete). So nothing is removed before everything that
+the group is to hold is committed, and offsets of topics that this Kafka user may not see stay.
 
-The rollback first writes a rollback file of its own, because between the deletion and the commit
-Kafka does not have the offsets. If a run ends between deletion and commit, the next
-``migrate rollback`` finds the offsets and completes the rollback, whether it gets the original file
-or the new one.
+A group that did not exist before the change is deleted. Before anything changes, the rollback
+writes a rollback file of its own.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import Refused
-from migrate.targets.group import rollback_decision, rollback_file
+from migrate.model.positions import TopicPartition
+from migrate.targets.group import rollback_decision
 from migrate.targets.group.commit import (
     RETRY_SECONDS,
     ChangeOutcome,
@@ -34,36 +35,28 @@ from migrate.targets.group.commit import (
     write_rollback_file,
 )
 from migrate.targets.group.rollback_decision import RollbackPreview
-from migrate.targets.group.rollback_file import Offsets, RollbackFile
-
-# commit-group writes rollback files here by default.
-_WORKING_DIRECTORY = Path()
+from migrate.targets.group.rollback_file import RollbackFile
 
 
-def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
+def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
     """Read the group and return what a rollback would do now; change nothing.
-
-    Later rollback files are searched for in the directory of ``path`` and in the working directory.
 
     Raises:
         Refused: the file is of another cluster.
         BrokerError: no broker answered in time, or access was denied.
     """
-    return _read_preview(ConsumerGroups(config), path, file)
+    return _read_preview(ConsumerGroups(config), file)
 
 
-def _read_preview(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
+def _read_preview(groups: ConsumerGroups, file: RollbackFile) -> RollbackPreview:
     now = groups.view(file.group)
-    folders = path.parent, _WORKING_DIRECTORY
-    newest_change = rollback_file.newest_change(folders, file.cluster_id, now)
-    target = rollback_decision.rollback_target(path, file, now, newest_change)
+    target = rollback_decision.rollback_target(file, now)
     cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, target))
     return rollback_decision.rollback_preview(file, now, target, cluster)
 
 
 def restore(
     config: KafkaConfig,
-    path: Path,
     approved: RollbackPreview,
     rollback_path: Path,
     *,
@@ -83,7 +76,7 @@ def restore(
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
-    current = _read_preview(groups, path, approved.file)
+    current = _read_preview(groups, approved.file)
     if refusals := rollback_decision.rollback_refusals(approved, current, force=force):
         raise Refused(refusals)
     now = current.now
@@ -91,11 +84,15 @@ def restore(
     if not partitions:
         return ChangeOutcome(now.name, (), None)
     write_rollback_file("rollback", groups, now, target, rollback_path)
-    if current.deletes:
-        attempt = _delete_and_commit(groups, now, target)
-    else:
-        offsets = {partition: target[partition] for partition in partitions}
-        attempt = write(groups, now.name, offsets, now.committed)
+    written = {partition: target[partition] for partition in partitions if partition in target}
+    attempt = write(groups, now.name, written, now.committed)
+    removed = partitions - target.keys()
+    if attempt.failures:
+        # Nothing is removed: each offset that stays has the same cause.
+        cause = next(iter(attempt.failures.values()))
+        attempt = replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
+    elif removed and attempt.group is not None:
+        attempt = _delete(groups, now) if current.deletes_group else _remove(groups, now, removed)
     attempt = read_settled(groups, now.name, attempt)
     outcomes = (
         partition_outcome(partition, target.get(partition), now.committed.get(partition), attempt)
@@ -104,41 +101,34 @@ def restore(
     return ChangeOutcome(now.name, in_order(outcomes), rollback_path)
 
 
-def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> CommitAttempt:
-    # First commit the group's current offsets unchanged, as a trial. Otherwise a missing permission
-    # would show only after the group was deleted.
-    kept = {
-        partition: before.committed[partition]
-        for partition in target
-        if partition in before.committed
-    }
-    if kept:
-        trial = write(groups, before.name, kept, before.committed)
-        if trial.group is None or trial.failures:
-            failure = next(iter(trial.failures.values()), None)
-            return _nothing_written(before, target, failure, trial.group)
-    failure, now = _delete(groups, before)
-    if now is None or now.committed:
-        return _nothing_written(before, target, failure, now)
-    return write(groups, before.name, target, before={})
-
-
-def _nothing_written(
-    before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
+def _remove(
+    groups: ConsumerGroups, before: GroupView, partitions: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Return an attempt with one failure for all partitions of the group and the target."""
-    everything = before.committed.keys() | target.keys()
-    return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
+    """Remove offsets, retry after temporary errors, and read the group back.
 
-
-def _delete(
-    groups: ConsumerGroups, before: GroupView
-) -> tuple[CommitFailure | None, GroupView | None]:
-    """Delete the group, and retry after temporary errors.
-
-    Returns:
-        The error of the last attempt or None; the group after it, or None if it cannot be read.
+    An offset that another client has committed in the meantime is not removed.
     """
+    deadline = time.monotonic() + RETRY_SECONDS
+    pending = set(partitions)
+    failures: dict[TopicPartition, CommitFailure] = {}
+    view: GroupView | None = None
+    for _ in attempts(deadline):
+        failures = groups.remove(before.name, pending)
+        view = read_again(groups, before.name, deadline)
+        if view is None:
+            break
+        pending = {
+            partition
+            for partition, failure in failures.items()
+            if failure.transient and view.committed.get(partition) == before.committed[partition]
+        }
+        if not pending:
+            break
+    return CommitAttempt(failures, view)
+
+
+def _delete(groups: ConsumerGroups, before: GroupView) -> CommitAttempt:
+    """Delete the group, retry after temporary errors, and read the group back."""
     deadline = time.monotonic() + RETRY_SECONDS
     failure: CommitFailure | None = None
     now: GroupView | None = None
@@ -147,4 +137,5 @@ def _delete(
         now = read_again(groups, before.name, deadline)
         if failure is None or not failure.transient or now is None or change_refusals(before, now):
             break
-    return failure, now
+    failures = dict.fromkeys(before.committed, failure) if failure is not None else {}
+    return CommitAttempt(failures, now)

@@ -2,8 +2,8 @@
 
 Since the rollback file was written, the group may have moved on, an offset may no longer be in its
 partition's log, or a topic may have been created again. In these cases a rollback is refused unless
-it is forced. The decision depends only on the group's rollback files, the group and the cluster,
-which ``rollback`` has read.
+it is forced. The decision depends only on the rollback file, the group and the cluster, which
+``rollback`` has read.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.wording import counted
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, commit_refusals
-from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, Offsets, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, Offsets, RollbackFile
 
 FORCE = "--force"
 
@@ -60,29 +60,6 @@ class RestoredOffset(PartitionRow):
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetSource:
-    """Offsets that are taken from a rollback file."""
-
-    path: Path
-    file: RollbackFile
-    committed: Offsets
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackTarget:
-    """The goal of a rollback.
-
-    Attributes:
-        offsets: every offset that the group is to hold. Partitions that the change did not touch
-            keep their offsets, or get back offsets that the group has lost.
-        lost_offsets_file: the file from which the lost offsets are taken; None if none are taken.
-    """
-
-    offsets: Offsets
-    lost_offsets_file: OffsetSource | None
-
-
-@dataclass(frozen=True, slots=True)
 class RollbackPreview:
     """What a rollback would do now.
 
@@ -108,84 +85,44 @@ class RollbackPreview:
     warnings: tuple[str, ...]
 
     @property
-    def deletes(self) -> bool:
-        """Whether the group is deleted, before the offsets of the target are committed again."""
-        return _deletes(self.now, self.target)
+    def deletes_group(self) -> bool:
+        """Whether the group is deleted: it did not exist, and is to hold no offset."""
+        return _deletes_group(self.file, self.now, self.target)
 
 
-def _deletes(now: GroupView, target: Offsets) -> bool:
-    """Return whether the group must be deleted because one of its offsets must be removed.
+def _deletes_group(file: RollbackFile, now: GroupView, target: Offsets) -> bool:
+    return not file.before.exists and not target and bool(now.committed)
 
-    confluent-kafka can commit an offset but not remove one.
+
+def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
+    """Return every offset that the group is to hold.
+
+    Partitions that the change did not touch keep their offsets. If the group has no offsets at all,
+    they get back what they held before the change: the group was deleted, or its offsets expired.
+    If the group has some offsets, another client has removed the missing ones, or their topic.
     """
-    return not now.committed.keys() <= target.keys()
-
-
-def rollback_target(
-    path: Path, file: RollbackFile, now: GroupView, newest_change: LoggedChange | None
-) -> RollbackTarget:
-    """Return what the group is to hold.
-
-    Args:
-        path: the path of ``file``.
-        file: the change that is rolled back.
-        now: the group as it is.
-        newest_change: the newest change to this group that a rollback file records, possibly
-            ``file`` itself; or None.
-    """
-    lost_offsets_file = _lost_offsets_file(path, file, now, newest_change)
     before = file.before.committed
-    others = {
-        partition: committed
-        for partition, committed in {
-            **(lost_offsets_file.committed if lost_offsets_file is not None else {}),
-            **now.committed,
-        }.items()
-        if partition not in file.changed_partitions
+    others = now.committed or before
+    restored = file.changed_partitions & before.keys()
+    return {
+        **{key: others[key] for key in others if key not in file.changed_partitions},
+        **{key: before[key] for key in restored},
     }
-    restored = {
-        partition: before[partition] for partition in file.changed_partitions if partition in before
-    }
-    return RollbackTarget({**others, **restored}, lost_offsets_file)
 
 
-def _lost_offsets_file(
-    path: Path, file: RollbackFile, now: GroupView, newest_change: LoggedChange | None
-) -> OffsetSource | None:
-    """Return the file with the group's lost offsets in partitions that the change did not touch.
-
-    If the newest change is a rollback that might have ended between deletion and commit, return its
-    rollback file. Otherwise, if the group has no offsets at all, return ``file``. If the group has
-    some offsets, return None: somebody else has removed the missing offsets, or their topic, so
-    they stay removed.
-    """
-    # MOVED_ON as well, because a consumer may have committed since.
-    interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
-    if (
-        newest_change is not None
-        and newest_change.file.change == "rollback"
-        and newest_change.progress in interrupted
-    ):
-        logged = newest_change.file
-        return OffsetSource(newest_change.path, logged, logged.after.committed)
-    if now.committed:
-        return None
-    return OffsetSource(path, file, file.before.committed)
-
-
-def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) -> set[str]:
+def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[str]:
     """Return the topics whose logs show whether the offsets are valid today.
 
     If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
     topic. Only a request about the topic itself returns the error, so every topic of the change is
     returned.
     """
-    partitions = rollback_file.differing_partitions(now.committed, target.offsets)
+    partitions = rollback_file.differing_partitions(now.committed, target)
     return {topic for topic, _ in {*partitions, *file.changed_partitions}}
 
 
 def rollback_preview(
-    file: RollbackFile, now: GroupView, target: RollbackTarget, cluster: ClusterSnapshot
+    file: RollbackFile, now: GroupView, target: Offsets, cluster: ClusterSnapshot
 ) -> RollbackPreview:
     """Return what a rollback would do now.
 
@@ -208,27 +145,25 @@ def rollback_preview(
         file,
         rollback_file.change_progress(file, now),
         now,
-        target.offsets,
+        target,
         partitions,
-        tuple(commit_refusals(now)),
+        tuple(commit_refusals(now, restores=True)),
         tuple(_forceable_refusals(file, now, partitions)),
         tuple(_warnings(file, now, target, partitions)),
     )
 
 
 def _restored_offsets(
-    file: RollbackFile, now: GroupView, target: RollbackTarget, cluster: ClusterSnapshot
+    file: RollbackFile, now: GroupView, target: Offsets, cluster: ClusterSnapshot
 ) -> tuple[RestoredOffset, ...]:
     restored = []
-    for topic, number in rollback_file.differing_partitions(now.committed, target.offsets):
+    for topic, number in rollback_file.differing_partitions(now.committed, target):
         partition = topic, number
-        current, offset = now.committed.get(partition), target.offsets.get(partition)
+        current, offset = now.committed.get(partition), target.get(partition)
         log, doubt = None, None
         if offset is not None:
             log = cluster.topics.get(topic, {}).get(number)
-            lost = target.lost_offsets_file
-            source = file if partition in file.changed_partitions or lost is None else lost.file
-            doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
+            doubt = _doubt(offset, log, file.topic_ids.get(topic), cluster.topic_ids.get(topic))
         restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
     return tuple(restored)
 
@@ -255,7 +190,7 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
 
     Returns:
         Every offset that the group is to hold, without partitions that are gone; and the partitions
-        that change. If the group is deleted, every partition that is to hold an offset changes.
+        that change.
     """
     gone = {
         restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE
@@ -264,8 +199,6 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
     target = {
         partition: offset for partition, offset in preview.target.items() if partition not in gone
     }
-    if preview.deletes:
-        partitions |= target.keys()
     return target, partitions
 
 
@@ -306,30 +239,23 @@ def _forceable_refusals(
 
 
 def _warnings(
-    file: RollbackFile, now: GroupView, target: RollbackTarget, partitions: Iterable[RestoredOffset]
+    file: RollbackFile, now: GroupView, target: Offsets, partitions: Iterable[RestoredOffset]
 ) -> Iterator[WarningText]:
     """Warn about a deletion of the group, and about lost offsets that are restored."""
-    if _deletes(now, target.offsets):
-        anew = (
-            f" and {len(target.offsets)} of its offsets committed again: start no consumer "
-            "meanwhile"
-            if target.offsets
-            else ""
-        )
+    if _deletes_group(file, now, target):
         yield warning_text(
             WarningCode.GROUP_DELETED,
-            f"group {now.name} will be deleted{anew}; if it also reads topics that this Kafka user "
-            "may not see, its offsets there are lost",
+            f"group {now.name} did not exist before the change, so it will be deleted; if it has "
+            "offsets of topics that this Kafka user may not see, they are deleted too",
         )
     lost = [
         restored
         for restored in partitions
         if restored.target is not None and restored.topic_partition not in file.changed_partitions
     ]
-    source = target.lost_offsets_file
-    if source is not None and lost:
+    if lost:
         yield warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
-            f"the group has lost {len(lost)} offsets of other partitions (the first is "
-            f"{lost[0].name}); they are restored from {source.path}, of {source.file.created_at}",
+            f"the group has lost {counted(len(lost), 'offset')} of other partitions (the first is "
+            f"{lost[0].name}); the rollback restores what they were on {file.created_at}",
         )

@@ -1,9 +1,13 @@
 """The rollback file: a consumer group's offsets before a change, and the planned offsets after it.
 
 The file is written before anything changes. So the change can be rolled back after a crash, with
-``migrate rollback FILE`` or by hand. The schema has a version; a file of another version is
-refused, and so is a file that was edited (``sha256``). The file holds the brokers' addresses and no
-secret.
+``migrate rollback FILE`` or by hand. The schema has a version: files of version 1, of release 0.2.0
+and earlier, may contain inexact metadata and have no checksum, so they are shown and not applied. A
+file of another version is refused, and so is a file that was edited (``sha256``). The file contains
+the brokers' addresses and no secret.
+
+The file also identifies the commits of ``migrate``, which writes no metadata by default: a group
+that still holds what the newest file has in ``after`` was not changed since.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.model.errors import InputError
+from migrate.model.errors import InputError, Refused
 from migrate.model.positions import TopicPartition
 from migrate.storage.json_models import (
     EditedFile,
@@ -72,12 +76,16 @@ class SavedGroup(Model):
 class RollbackFile(Model):
     """A change to a consumer group: its state before, and its planned state after.
 
-    ``topic_ids`` are Kafka's topic ids, if the brokers have them. A topic that is created again
-    gets a new id.
+    Attributes:
+        topic_ids: Kafka's topic ids, if the brokers have them. A topic that is created again gets a
+            new id.
+        cut_over: the id of the cut-over that made the change, or None.
+        from_cluster_id: the cluster that the job reads, if the offsets of ``after`` were translated
+            from it (an empty string if its id is unknown); else None.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
-    version: Literal[1]
+    version: Literal[1, 2]
     created_at: str
     cluster_id: str | None
     bootstrap_servers: str
@@ -86,6 +94,8 @@ class RollbackFile(Model):
     change: Literal["commit", "rollback"]
     before: SavedGroup
     after: SavedGroup
+    cut_over: str | None = None
+    from_cluster_id: str | None = None
     # Rollback files of earlier releases lack this field; they are shown, and not applied.
     sha256: Sha256 | None = None
 
@@ -137,11 +147,24 @@ def rollback_file(
     before: GroupView,
     after: Offsets,
     topic_ids: Mapping[str, str],
+    *,
+    cut_over: str | None = None,
+    from_cluster_id: str | None = None,
 ) -> RollbackFile:
-    """Return the rollback file of a change. If ``after`` is empty, the change deletes the group."""
+    """Return the rollback file of a change. If ``after`` is empty, the change deletes the group.
+
+    Raises:
+        Refused: metadata of the group is not UTF-8, and JSON cannot hold it.
+    """
+    for (topic, partition), committed in before.committed.items():
+        if not _is_utf8(committed.metadata):
+            raise Refused(
+                f"group {before.name}: the metadata of {topic}-{partition} is not UTF-8, so no "
+                "rollback file can hold it, and a change could not be undone; choose another group"
+            )
     return RollbackFile(
         kind=KIND,
-        version=1,
+        version=2,
         created_at=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
         cluster_id=cluster_id,
         bootstrap_servers=bootstrap_servers,
@@ -150,7 +173,17 @@ def rollback_file(
         change=change,
         before=SavedGroup(exists=before.exists, offsets=_saved(before.committed)),
         after=SavedGroup(exists=bool(after), offsets=_saved(after)),
+        cut_over=cut_over,
+        from_cluster_id=from_cluster_id,
     )
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _saved(offsets: Offsets) -> list[SavedOffset]:
@@ -175,7 +208,7 @@ def read(path: Path) -> RollbackFile:
     return read_file(
         RollbackFile,
         path,
-        "rollback file of version 1",
+        "rollback file of version 1 or 2",
         creation_hint="name a file that commit-group --execute wrote, or a copy of it",
     )
 
@@ -196,41 +229,33 @@ def read_to_apply(path: Path) -> RollbackFile:
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
-    """Return the progress of a change, as the offsets of its partitions show it.
-
-    A rollback may delete the group and commit its offsets again. If the group lacks an offset that
-    is in both ``before`` and ``after``, the rollback ended midway.
-    """
-    before, after = file.before.committed, file.after.committed
-    partitions = (
-        file.changed_partitions if file.change == "commit" else before.keys() | after.keys()
-    )
-    if not any(
-        partition in before and partition in after and partition not in now.committed
-        for partition in partitions
-    ):
-        if all(
-            now.committed.get(partition) == after.get(partition)
-            for partition in file.changed_partitions
-        ):
-            return ChangeProgress.APPLIED
-        if all(
-            now.committed.get(partition) == before.get(partition)
-            for partition in file.changed_partitions
-        ):
-            return ChangeProgress.UNCHANGED
+    """Return the progress of a change, as the offsets of its partitions show it."""
+    before, after, held = file.before.committed, file.after.committed, now.committed
+    changed = file.changed_partitions
+    if all(held.get(partition) == after.get(partition) for partition in changed):
+        return ChangeProgress.APPLIED
+    if all(held.get(partition) == before.get(partition) for partition in changed):
+        return ChangeProgress.UNCHANGED
     return ChangeProgress.MOVED_ON if moved_on_partitions(file, now) else ChangeProgress.IN_PART
 
 
 def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
     """Return the changed partitions whose committed offset is neither the old nor the new one."""
-    before, after = file.before.committed, file.after.committed
+    before, after, held = file.before.committed, file.after.committed, now.committed
     return sorted(
         partition
-        for partition in file.changed_partitions
-        if partition in now.committed
-        and now.committed[partition] not in (before.get(partition), after.get(partition))
+        for partition in file.changed_partitions & held.keys()
+        if held[partition] not in (before.get(partition), after.get(partition))
     )
+
+
+def partitions_as_written(file: RollbackFile, now: GroupView) -> set[TopicPartition]:
+    """Return the partitions that hold an offset, and the one that the change left there."""
+    return {
+        partition
+        for partition, committed in file.after.committed.items()
+        if now.committed.get(partition) == committed
+    }
 
 
 def newest_change(

@@ -1,0 +1,42 @@
+"""The metadata of committed offsets, which belongs to the group's client."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from migrate.model.cluster_snapshot import Committed
+from migrate.model.positions import TopicPartition
+
+# Kafka Streams encodes a magic byte and the partition time (a long) in Base64, from magic byte 2 on
+# followed by the processors' metadata (StreamTask @ kafka-streams 2.8.2, TopicPartitionMetadata @
+# kafka-streams 4.1.1).
+_STREAMS_MAGIC_BYTES = (1, 2)
+_STREAMS_BYTES = 9
+
+
+def is_of_kafka_streams(metadata: str) -> bool:
+    """Return whether Kafka Streams (2.4 and newer) has written this metadata."""
+    try:
+        decoded = base64.b64decode(metadata, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    if len(decoded) < _STREAMS_BYTES or decoded[0] not in _STREAMS_MAGIC_BYTES:
+        return False
+    return decoded[0] != 1 or len(decoded) == _STREAMS_BYTES
+
+
+def with_client_metadata(
+    committed: Mapping[TopicPartition, Committed],
+) -> list[TopicPartition]:
+    """Return the partitions whose metadata may say more than the offset, in order.
+
+    Parallel Consumer encodes there which records beyond the offset are processed already. The
+    timestamps of Kafka Streams say nothing about that.
+    """
+    return sorted(
+        partition
+        for partition, offset in committed.items()
+        if offset.metadata and not is_of_kafka_streams(offset.metadata)
+    )

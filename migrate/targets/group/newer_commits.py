@@ -1,0 +1,47 @@
+"""Refuse a commit that would rewind a group; no I/O here.
+
+``migrate`` writes no metadata by default, so an offset does not show who committed it. The newest
+rollback file does, if it is in one of the folders that are searched. Without that file, every
+offset beyond the new one counts as a commit by another client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from migrate.model.cluster_snapshot import GroupView
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import counted
+from migrate.targets.group.rollback_file import LoggedChange, partitions_as_written
+
+
+def newer_commit_refusals(
+    group: GroupView, next_offsets: Mapping[TopicPartition, int], newest: LoggedChange | None
+) -> Iterator[str]:
+    """Yield a refusal if a commit of ``next_offsets`` would rewind commits by other clients.
+
+    Args:
+        group: the group as it is.
+        next_offsets: the offsets to commit.
+        newest: the newest change to the group that a rollback file shows, or None. An offset that
+            this change wrote may be rewound: no consumer has committed since.
+    """
+    ours: frozenset[TopicPartition] = frozenset()
+    if newest is not None and newest.file.change == "commit":
+        ours = newest.file.changed_partitions & partitions_as_written(newest.file, group)
+    ahead = {
+        partition: committed.next_offset - next_offset
+        for partition, next_offset in next_offsets.items()
+        if partition not in ours
+        and (committed := group.committed.get(partition)) is not None
+        and committed.next_offset > next_offset
+    }
+    if not ahead:
+        return
+    topic, partition = first = min(ahead)
+    yield (
+        f"group {group.name} has newer commits: {counted(len(ahead), 'offset')} would be rewound "
+        f"(the first is {topic}-{partition}: {group.committed[first].next_offset}, to rewind to "
+        f"{next_offsets[first]}), and up to {counted(sum(ahead.values()), 'record')} would be "
+        "reprocessed; add --allow-moved-on to rewind the group"
+    )

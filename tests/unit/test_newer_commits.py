@@ -1,0 +1,84 @@
+"""Commits that would rewind a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.targets.group.newer_commits import newer_commit_refusals
+from migrate.targets.group.rollback_file import (
+    LoggedChange,
+    RollbackFile,
+    change_progress,
+    rollback_file,
+)
+
+Offsets = dict[tuple[str, int], Committed]
+TARGET = {("t", partition): 5 for partition in range(3)}
+
+
+def _group(*offsets: int | None) -> GroupView:
+    committed = {("t", n): Committed(at) for n, at in enumerate(offsets) if at is not None}
+    return GroupView("g", True, "Empty", "classic", (), committed)
+
+
+def _commit(before: GroupView, after: GroupView) -> RollbackFile:
+    return rollback_file("commit", "cluster", "b:9092", before, after.committed, {})
+
+
+def _refusals(now: GroupView, file: RollbackFile | None = None) -> list[str]:
+    newest = None
+    if file is not None:
+        newest = LoggedChange(Path("rollback-g.json"), file, change_progress(file, now))
+    return list(newer_commit_refusals(now, TARGET, newest))
+
+
+@pytest.mark.parametrize(
+    "now", [_group(), _group(5, 5, 5), _group(4, None, 5), _group(None, None, None, 9)]
+)
+def test_commit_that_rewinds_no_partition_is_not_refused(now: GroupView) -> None:
+    assert _refusals(now) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "offsets", "records", "first"),
+    [
+        (_group(9, 7, 5), "2 offsets", 6, "t-0: 9"),
+        (_group(None, 9), "1 offset", 4, "t-1: 9"),
+        # Another partition that is behind does not make the rewind safe.
+        (_group(4, 9), "1 offset", 4, "t-1: 9"),
+    ],
+)
+def test_commit_that_rewinds_group_is_refused_without_rollback_file(
+    now: GroupView, offsets: str, records: int, first: str
+) -> None:
+    assert _refusals(now) == [
+        f"group g has newer commits: {offsets} would be rewound (the first is {first}, to rewind "
+        f"to 5), and up to {records} records would be reprocessed; add --allow-moved-on to rewind "
+        "the group"
+    ]
+
+
+def test_commit_may_rewind_what_newest_rollback_file_wrote() -> None:
+    assert _refusals(_group(9, 9, 9), _commit(_group(), _group(9, 9, 9))) == []
+
+
+def test_commit_that_rewinds_consumers_beyond_newest_rollback_file_is_refused() -> None:
+    file = _commit(_group(), _group(9, 9, 9))
+    (refusal,) = _refusals(_group(9, 12, 9), file)
+    assert "1 offset would be rewound (the first is t-1: 12" in refusal
+
+
+def test_commit_that_rewinds_partition_left_unchanged_by_earlier_commit_is_refused() -> None:
+    """Regression: one unchanged partition hid the progress of consumers in another partition."""
+    file = _commit(_group(1, 9), _group(9, 9))  # partition 1 held its offset already
+    (refusal,) = _refusals(_group(9, 12), file)
+    assert "(the first is t-1: 12" in refusal
+
+
+def test_offset_with_consumer_metadata_is_not_taken_for_our_commit() -> None:
+    file = _commit(_group(), _group(9))
+    now = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(9, "consumer")})
+    assert len(_refusals(now, file)) == 1
