@@ -62,7 +62,7 @@ def commit_group(
         panel=ALLOWED,
     ),
     metadata: str | None = option(
-        "Commit this text as the metadata of each offset, as a trace. By default no metadata is "
+        "Commit this string as the metadata of each offset, as a trace. By default no metadata is "
         "committed, because it belongs to the group's client.",
         metavar="TEXT",
     ),

@@ -75,7 +75,7 @@ class CutOverContext:
     def rollback_folders(self) -> list[Path]:
         """Return the folders whose rollback files show who has written the group.
 
-        These are this record's folder, the records beside it, and the current folder.
+        These are the folder of this record, the records next to it, and the current folder.
         """
         own = self.record.folder
         others = (file.parent for file in sorted(own.parent.glob("*/record.json")))

@@ -17,7 +17,7 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
 from migrate.report.cut_over import CutOverRecord
-from migrate.targets.group.rollback_file import LoggedChange, partitions_as_written
+from migrate.targets.group.rollback_file import RollbackFile, writers
 from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
@@ -130,28 +130,36 @@ class GroupFacts:
     """A consumer group and its cluster.
 
     Attributes:
-        newest_change: the newest change to the group that a rollback file in the searched folders
-            shows, or None.
+        changes: the changes to the group that the rollback files in the searched folders show, the
+            newest first.
     """
 
     view: GroupView
     cluster_id: str | None
-    newest_change: LoggedChange | None = None
+    changes: tuple[RollbackFile, ...] = ()
 
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
         """Return the planned partitions that hold exactly what the cut-over with this id wrote.
 
-        The newest rollback file shows what was written. If that of the cut-over was deleted and
-        there is no other one, the offset alone counts. Another client that has committed the
-        planned offset without metadata and without a leader epoch cannot be told from the cut-over.
+        If no rollback file is about a partition, as when that of the cut-over was deleted, the
+        offset alone counts. Another client that has committed the planned offset without metadata
+        and without a leader epoch is not distinguished from the cut-over.
         """
-        at_plan = {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
-        if self.newest_change is None:
-            return at_plan
-        file = self.newest_change.file
-        if file.change != "commit" or file.cut_over != record_id:
-            return set()
-        return at_plan & partitions_as_written(file, self.view)
+        known = frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
+        written = writers(self.changes, self.view)
+        return {
+            key
+            for key in self._at(planned)
+            if key not in known or (key in written and written[key].cut_over == record_id)
+        }
+
+    def _at(self, planned: Offsets) -> set[TopicPartition]:
+        return {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
+
+    def held_without_writer(self, planned: Offsets) -> bool:
+        """Return whether the group holds the whole plan, and no rollback file shows why."""
+        known = frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
+        return bool(planned) and self._at(planned) == planned.keys() and not known & planned.keys()
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
         assigned = (member.assigned for member in self.view.members)
@@ -163,18 +171,15 @@ class GroupFacts:
         A commit by another cut-over counts at any offset, one by ``commit-group`` only at the
         planned offset. Moves whose rollback files are not in the searched folders are not seen.
         """
-        newest = self.newest_change
-        if newest is None or newest.file.change != "commit":
-            return []
-        file = newest.file
-        if file.cut_over == record_id:
-            return []
-        written = partitions_as_written(file, self.view)
-        if file.cut_over is None:
-            written &= file.changed_partitions
-            written = {key for key in written if self.view.next_offset(*key) == planned.get(key)}
-        by = "commit-group" if file.cut_over is None else f"cut-over {file.cut_over}"
-        return [f"{topic}-{n}: by {by}" for topic, n in sorted(written & planned.keys())]
+        lines, at_plan = [], self._at(planned)
+        written = writers(self.changes, self.view)
+        for key in sorted(planned.keys() & written.keys()):
+            change = written[key]
+            if change.cut_over is None and key in at_plan & change.changed_partitions:
+                lines.append(f"{key[0]}-{key[1]}: by commit-group")
+            elif change.cut_over not in (None, record_id):
+                lines.append(f"{key[0]}-{key[1]}: by cut-over {change.cut_over}")
+        return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
-from migrate.targets.group.rollback_file import newest_change
+from migrate.targets.group.rollback_file import history
 from migrate.targets.seed import is_unfinished
 
 if TYPE_CHECKING:
@@ -88,8 +88,17 @@ def _read_if(is_needed: bool, read: Callable[[], _Fact | None]) -> _Fact | Unava
         return Unavailable(error)
 
 
-def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) -> GroupFacts:
-    """Return the consumer group as it is now, read by a new client if none is given.
+def read_group(
+    context: CutOverContext,
+    groups: ConsumerGroups | None = None,
+    earlier: GroupFacts | None = None,
+) -> GroupFacts:
+    """Return the consumer group as it is now.
+
+    Args:
+        context: the cut-over.
+        groups: the client; by default a new one.
+        earlier: an earlier result, whose rollback files are not read again.
 
     Raises:
         BrokerError: the broker did not answer.
@@ -98,9 +107,12 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     group = context.spec.target.group
     assert group is not None
     groups = groups or context.open_groups()
-    view, cluster_id = groups.view(group), groups.cluster_id()
-    newest = newest_change(context.rollback_folders(), cluster_id, view)
-    return GroupFacts(view, cluster_id, newest)
+    view = groups.view(group)
+    if earlier is not None:
+        return replace(earlier, view=view)
+    cluster_id = groups.cluster_id()
+    changes = history(context.rollback_folders(), cluster_id, group)
+    return GroupFacts(view, cluster_id, tuple(change for _, change in changes))
 
 
 def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:

@@ -170,10 +170,11 @@ def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     ``--adopt`` allows the first, ``move.allow-moved-on`` the second.
     """
     group = read_group(context)
-    reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
+    record, is_own = context.record.model, context.spec.targets_group_of_job
+    reason = other_move_reason(group, record, plan.next_offsets, is_group_of_job=is_own)
     if reason and not context.adopt:
         raise Refused(reason)
-    refusals = list(newer_commit_refusals(group.view, plan.next_offsets, group.newest_change))
+    refusals = list(newer_commit_refusals(group.view, plan.next_offsets, group.changes))
     if refusals and not context.spec.move.allow_moved_on:
         raise Refused(refusals)
 

@@ -242,6 +242,11 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
         undo.call()
     start, prime = context.start_command, context.prime_command
     record.put_aside(record.plan_path, start.log, start.state, prime.log, prime.state)
+    if (group := context.spec.target.group) is not None:
+        # Other records must not find these commits: they no longer explain the group's offsets.
+        for path, file in list(rollback_files(record.folder, group)):
+            if file.change == "commit":
+                path.rename(path.with_name(f"{path.name}.undone"))
     record.change(state="went back", moved_with=None, written=None, query_id=None)
 
 
@@ -254,7 +259,7 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     began = datetime.fromisoformat(runs[0].began_at if runs else now())
     created = (
         (datetime.fromisoformat(file.created_at), path)
-        for path, file in rollback_files(context.record.folder)
+        for path, file in rollback_files(context.record.folder, target.view.name)
         if (file.group, file.cluster_id, file.change) == wanted
     )
     first = min(((at, path) for at, path in created if at >= began), default=None)

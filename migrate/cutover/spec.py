@@ -239,6 +239,11 @@ class Spec(_SpecPart):
         return self
 
     @property
+    def targets_group_of_job(self) -> bool:
+        """Whether the target is the group that the Flink job itself commits for."""
+        return self.target.is_group and self.target.group == self.move.source_group
+
+    @property
     def stopped_by_others(self) -> bool:
         """Whether the spec names a savepoint, so that this cut-over stops no job."""
         return self.flink.savepoint is not None

@@ -53,11 +53,11 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}"):
         facts = observe(context)
         groups = context.open_groups() if is_group else None
+        group = read_group(context, groups) if is_group else None
         for _ in poll(parse_duration(limit), pause):
             if is_group:  # read only the group again, to be fast
-                facts = replace(
-                    facts, record=context.record.model, target=read_group(context, groups)
-                )
+                group = read_group(context, groups, group)
+                facts = replace(facts, record=context.record.model, target=group)
             else:
                 facts = observe(context, "target")
                 if isinstance(facts.target, Unavailable) and isinstance(

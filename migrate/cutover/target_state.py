@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
 from migrate.model.wording import join_some
+from migrate.report.cut_over import CutOverRecord
 
 _NEW_DIRECTORY = "name a new directory"
 
@@ -62,10 +63,26 @@ def other_cluster_reason(facts: Facts) -> str:
     )
 
 
-def other_move_reason(target: GroupFacts, record_id: str, planned: Offsets) -> str:
-    """Return a refusal if another move has written a group, or an empty text."""
-    others = target.written_by_others(record_id, planned)
+def other_move_reason(
+    target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
+) -> str:
+    """Return a refusal if another move has written a group, or may have, or an empty text.
+
+    ``is_group_of_job`` is whether the job itself commits for the group.
+    """
+    others = target.written_by_others(record.id, planned)
     if not others:
+        if (
+            record.moved_with is None
+            and not is_group_of_job
+            and target.held_without_writer(planned)
+        ):
+            return (
+                f"group {target.view.name} already holds the planned offsets, and no rollback file "
+                "here shows who committed them: the job, if this is its group (then set "
+                "move.source-group), or another cut-over (then continue that one); --adopt takes "
+                "the group over"
+            )
         return ""
     return (
         f"group {target.view.name} holds what another move has written ({join_some(others, 1)}); "
@@ -77,7 +94,8 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     if facts.plan is None:
         return Content.NOTHING, ""
     planned, record, view = facts.plan.next_offsets, facts.record, target.view
-    if reason := other_move_reason(target, record.id, planned):
+    is_own = facts.spec.targets_group_of_job
+    if reason := other_move_reason(target, record, planned, is_group_of_job=is_own):
         return Content.NOT_OURS, reason
     if record.moved_with is None:
         return Content.NOTHING, ""

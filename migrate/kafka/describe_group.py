@@ -131,6 +131,9 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
         for partition, entry in answer.items():
             if entry.error and entry.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
                 pending.add(partition)
+            elif entry.error:
+                name = f"{partition[0]}-{partition[1]}"
+                raise BrokerError(f"group {group}: the offset of {name}: {entry.error.str()}")
             else:
                 stable[partition] = entry.committed
         pending -= stable.keys()

@@ -219,10 +219,11 @@ class GroupOffsets:
         if not client:
             library.rd_kafka_conf_destroy(configuration)
             raise _exception(KafkaError._FAIL, message.value)
-        if error := library.rd_kafka_sasl_background_callbacks_enable(client):
-            library.rd_kafka_error_destroy(error)  # this client has no SASL
         self._client = client
         weakref.finalize(self, _destroy, library, client, self._token_refresh)
+        code = self._take_error(library.rd_kafka_sasl_background_callbacks_enable(client))
+        if code not in (KafkaError.NO_ERROR, KafkaError._NOT_CONFIGURED):  # no SASL with tokens
+            raise _exception(code, b"no thread for the tokens of SASL")
 
     def read(self, group: str, *, stable: bool) -> dict[TopicPartition, GroupOffset]:
         """Return the committed offsets of a group (OffsetFetch).
@@ -261,8 +262,12 @@ class GroupOffsets:
         try:
             milliseconds = round(self._timeout * 1000)
             library.rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, None, 0)
-            if stable:
-                library.rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)
+            if stable and (
+                code := self._take_error(
+                    library.rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)
+                )
+            ):
+                raise _exception(code, b"stable offsets cannot be requested")
             argument = _Pointer(self._argument(operation, group, offsets))
             getattr(library, f"rd_kafka_{operation}")(
                 self._client, ctypes.byref(argument), 1, options, queue
@@ -277,6 +282,14 @@ class GroupOffsets:
             return self._answer(operation, event)
         finally:
             library.rd_kafka_event_destroy(event)
+
+    def _take_error(self, error: int | None) -> int:
+        """Destroy a ``rd_kafka_error_t``, and return its code; 0 without an error."""
+        if not error:
+            return 0
+        code = int(self._library.rd_kafka_error_code(error))
+        self._library.rd_kafka_error_destroy(error)
+        return code
 
     def _argument(
         self,
@@ -370,7 +383,8 @@ def _token_refresh(library: Any, token: TokenCallback) -> Any:
         try:
             value, expires_at = token((config or b"").decode())
         except Exception as error:  # an exception cannot pass through C
-            library.rd_kafka_oauthbearer_set_token_failure(client, str(error).encode())
+            reason = str(error) or type(error).__name__
+            library.rd_kafka_oauthbearer_set_token_failure(client, reason.encode())
             return
         if library.rd_kafka_oauthbearer_set_token(
             client, value.encode(), round(expires_at * 1000), b"", None, 0, message, _ERROR_BYTES

@@ -1,4 +1,4 @@
-"""Read a cluster's consumer groups, commit offsets for them, and delete them."""
+"""Read a cluster's consumer groups, commit offsets for them, and remove offsets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ConsumerGroups:
 
     Requests share one connection. After a BrokerError or a transient failure, the next request
     opens a new connection. If the broker does not answer, the methods that only read raise
-    BrokerError; ``commit`` and ``delete`` return the failure.
+    BrokerError; ``commit`` and ``remove`` return the failure.
     """
 
     def __init__(self, config: KafkaConfig) -> None:
@@ -121,12 +121,13 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Remove committed offsets of a group without members; return the partitions that failed.
 
-        The request is not repeated.
+        No request is repeated.
         """
-        removed = tuple(partitions)
-        return self._change(
-            removed, lambda connection: connection.offsets.remove(group, removed), _DELETE_MEANINGS
-        )
+        failures: dict[tuple[str, int], CommitFailure] = {}
+        for request in _requests(group, dict.fromkeys(partitions, Committed(0))):
+            remove = partial(_remove_once, group=group, partitions=request.keys())
+            failures |= self._change(request, remove, _DELETE_MEANINGS)
+        return failures
 
     def _change(
         self,
@@ -152,19 +153,6 @@ class ConsumerGroups:
             }
         self._drop_connection_after(failed.values())
         return failed
-
-    def delete(self, group: str) -> CommitFailure | None:
-        """Delete a group without members and its offsets; return the failure, or None.
-
-        The request is not repeated.
-        """
-        try:
-            with self._connection() as connection:
-                failure = _delete_once(connection, group)
-        except BrokerError as error:
-            return _no_answer(error)
-        self._drop_connection_after([failure] if failure is not None else [])
-        return failure
 
     def _drop_connection_after(self, failures: Iterable[CommitFailure]) -> None:
         if any(failure.transient for failure in failures):
@@ -210,13 +198,10 @@ def _commit_once(
     return connection.offsets.commit(group, offsets)
 
 
-def _delete_once(connection: Connection, group: str) -> CommitFailure | None:
-    futures = connection.admin.delete_consumer_groups([group], request_timeout=connection.timeout)
-    try:
-        futures[group].result()
-    except KafkaException as error:
-        return _failure(kafka_error(error), _DELETE_MEANINGS, connection.config)
-    return None
+def _remove_once(
+    connection: Connection, group: str, partitions: Collection[tuple[str, int]]
+) -> Mapping[tuple[str, int], GroupOffset]:
+    return connection.offsets.remove(group, partitions)
 
 
 def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> CommitFailure:

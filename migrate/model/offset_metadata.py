@@ -27,6 +27,20 @@ def is_of_kafka_streams(metadata: str) -> bool:
     return decoded[0] != 1 or len(decoded) == _STREAMS_BYTES
 
 
+def holds_offset(held: Committed | None, wanted: Committed) -> bool:
+    """Return whether an offset need not be committed again.
+
+    Metadata of another client may change the meaning of an equal offset, so it must be replaced.
+    """
+    if held is None or held.next_offset != wanted.next_offset:
+        return False
+    return held.metadata == wanted.metadata or not _may_mean_more(held.metadata)
+
+
+def _may_mean_more(metadata: str) -> bool:
+    return bool(metadata) and not is_of_kafka_streams(metadata)
+
+
 def with_client_metadata(
     committed: Mapping[TopicPartition, Committed],
 ) -> list[TopicPartition]:
@@ -36,7 +50,5 @@ def with_client_metadata(
     timestamps of Kafka Streams say nothing about that.
     """
     return sorted(
-        partition
-        for partition, offset in committed.items()
-        if offset.metadata and not is_of_kafka_streams(offset.metadata)
+        partition for partition, offset in committed.items() if _may_mean_more(offset.metadata)
     )

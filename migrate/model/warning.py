@@ -28,7 +28,6 @@ class WarningCode(str, Enum):
     EXPIRY_IGNORED = "expiry-ignored"
     FIRED_WINDOWS = "fired-windows"
     FLINK_REST_CHANGED = "flink-rest-changed"
-    GROUP_DELETED = "group-deleted"
     GROUP_MOVED = "group-moved"
     GROUP_NOT_COMMITTED = "group-not-committed"
     GROUP_OFFSETS_LOST = "group-offsets-lost"

@@ -13,6 +13,7 @@ from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.offset_metadata import holds_offset
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
@@ -34,7 +35,7 @@ from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.newer_commits import newer_commit_refusals
-from migrate.targets.group.rollback_file import LoggedChange
+from migrate.targets.group.rollback_file import LoggedChange, change_progress
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,7 +100,7 @@ class GroupChange:
             raise Refused(self.refusals)
         new_offsets = self.new_offsets
         if self.cut_over is None and all(
-            self.group.next_offset(*partition) == committed.next_offset
+            holds_offset(self.group.committed.get(partition), committed)
             for partition, committed in new_offsets.items()
         ):
             return ChangeOutcome(self.group.name, (), None)
@@ -178,6 +179,10 @@ def commit_group(
         if group is None:
             raise other_command_error(name, plan)
     request = move_request(target_of(group), arguments)
+    try:
+        metadata.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("--metadata: the string is not valid UTF-8") from error
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
     if plan is None:
@@ -202,7 +207,10 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
     refusals = tuple(map(str, move.refusals))
     if not refusals:
         folders = path.parent, Path()
-        newest_change = rollback_files.newest_change(folders, move.target_cluster_id, before)
+        changes = rollback_files.history(folders, move.target_cluster_id, before.name)
+        if changes:
+            file, change = changes[0]
+            newest_change = LoggedChange(file, change, change_progress(change, before))
         _report_group(before, newest_change)
         watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)
         running = job_refusals(judgment, allow_ran_on=move.allow_ran_on, is_group=True)
@@ -210,7 +218,9 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
             report_for_group(judgment, move.origin, watch, move.source_group)
         refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
-            newer = newer_commit_refusals(before, move.next_offsets, newest_change)
+            newer = newer_commit_refusals(
+                before, move.next_offsets, [change for _, change in changes]
+            )
             refusals = (*refusals, *newer)
     return GroupChange(before, move, newest_change, refusals, path, _request=request, _watch=watch)
 
@@ -241,7 +251,7 @@ def _warn_of_discarded_metadata(
         for partition, new in new_offsets.items()
         if (held := group.committed.get(partition)) is not None
         and held.metadata not in ("", new.metadata)
-        and held.next_offset != new.next_offset
+        and not holds_offset(held, new)
     )
     if discarded:
         topic, number = discarded[0]

@@ -29,9 +29,8 @@ from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
-from migrate.storage.json_models import EditedFile
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
-from migrate.targets.group.rollback_file import LoggedChange, newest_change, partitions_as_written
+from migrate.targets.group.rollback_file import history, writers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -366,15 +365,22 @@ def _verify_group(
     """Check the offsets that a consumer group holds."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
-    newest = _newest_commit(snapshot)
-    if expected.plan is None and newest is not None and newest.file.from_cluster_id is not None:
-        raise _translated_error(side.label)
-    if expected.plan is None and newest is None and group.committed:
-        warn(
-            WarningCode.GROUP_ORIGIN_UNKNOWN,
-            f"no rollback file in this folder shows who committed the offsets of {side.label}; "
-            "they are compared as offsets of the cluster that the job reads",
-        )
+    changes = history(_rollback_folders(), snapshot.cluster_id, group.name)
+    written = writers((change for _, change in changes), group)
+    if expected.plan is None:
+        topics = expected.starts.topics
+        if any(
+            change.from_cluster_id is not None
+            for (topic, _), change in written.items()
+            if topic in topics
+        ):
+            raise _translated_error(side.label)
+        if group.committed and not written:
+            warn(
+                WarningCode.GROUP_ORIGIN_UNKNOWN,
+                f"no rollback file in this folder shows who committed the offsets of {side.label}; "
+                "they are compared as offsets of the cluster that the job reads",
+            )
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(
@@ -382,16 +388,11 @@ def _verify_group(
         group,
         snapshot.topics,
         new_at_earliest=expected.new_at_earliest,
-        written_by_us=partitions_as_written(newest.file, group) if newest is not None else (),
+        written_by_us=written,
         recreated=expected.recreated(snapshot),
     )
 
 
-def _newest_commit(snapshot: ClusterSnapshot) -> LoggedChange | None:
-    """Return the newest commit for the group that a rollback file in this folder shows, or None."""
-    assert snapshot.source_group is not None
-    try:
-        newest = newest_change([Path()], snapshot.cluster_id, snapshot.source_group)
-    except EditedFile:  # an edited file shows nothing
-        return None
-    return newest if newest is not None and newest.file.change == "commit" else None
+def _rollback_folders() -> list[Path]:
+    """Return the current folder, and the records of cut-overs in it."""
+    return [Path(), *(record.parent for record in sorted(Path().glob("*/record.json")))]

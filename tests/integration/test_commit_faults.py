@@ -512,12 +512,25 @@ def test_removal_whose_answer_is_lost_is_read_back(case: Case) -> None:
     assert case.view().committed == case.held
 
 
-def test_deletion_whose_answer_is_lost_is_read_back(case: Case) -> None:
-    """The rollback deletes a group that did not exist before the commit."""
-    case.group = f"new-{case.group}"
-    case.seen = case.view()
+def test_commit_of_rollback_whose_answer_is_lost_does_not_stop_removal(case: Case) -> None:
+    """Regression: the offset was restored, and the others were left with "timed out"."""
     assert case.commit().applied is Applied.ALL
-    trap = case.proxied.proxy.trap(Api.DELETE_GROUPS, Fault.LOSE_ANSWER)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
     assert trap.triggered.is_set()
-    assert not case.view().exists
+    assert case.view().committed == case.held
+
+
+def test_rollback_keeps_offset_committed_by_another_client_in_the_meantime(
+    case: Case, pool: ThreadPoolExecutor
+) -> None:
+    """Regression: the rollback removed the offset of the other client, and said "applied"."""
+    assert case.commit().applied is Applied.ALL
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")
+    assert trap.triggered.wait(_SOON)
+    case.proxied.commit(case.group, {(_TOPIC, 1): 25})
+    trap.release()
+    outcome = run.result(_SOON)
+    assert outcome.applied is Applied.PARTLY
+    assert case.view().committed == {**case.held, (_TOPIC, 1): Committed(25)}

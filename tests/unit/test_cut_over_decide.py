@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -39,7 +39,7 @@ from migrate.report.cut_over import (
     StartReport,
     VerificationReport,
 )
-from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, rollback_file
+from migrate.targets.group.rollback_file import RollbackFile, rollback_file
 
 _ID, _OTHER = "0" * 16, "f" * 16
 _PLAN = Plan(
@@ -281,14 +281,18 @@ def _group(*committed: int | None, members: int = 0, by: str | None = None) -> G
         ("orders", n): Committed(offset) for n, offset in enumerate(committed) if offset is not None
     }
     who = (Member("c", "h", frozenset({("orders", 1)})),) * members
-    newest = None
-    if by is not None:
-        before = GroupView("g", False, "Dead", "classic")
-        file = rollback_file(
-            "commit", "cluster", "b:9092", before, offsets, {}, cut_over=by or None
-        )
-        newest = LoggedChange(Path("rollback-g.json"), file, ChangeProgress.APPLIED)
-    return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster", newest)
+    changes = (_change(offsets, by or None),) if by is not None else ()
+    return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster", changes)
+
+
+def _change(
+    after: Mapping[tuple[str, int], Committed],
+    by: str | None,
+    before: Mapping[tuple[str, int], Committed] | None = None,
+    change: Literal["commit", "rollback"] = "commit",
+) -> RollbackFile:
+    group = GroupView("g", bool(before), "Empty", "classic", (), dict(before or {}))
+    return rollback_file(change, "cluster", "b:9092", group, after, {}, cut_over=by)
 
 
 _BOTH = (80, 81)
@@ -308,7 +312,7 @@ _RAN = {"start": StartReport(at="now", returned=None)}
     ("record", "target", "apply", "begun"),
     [
         ({}, _group(), Action.WRITE, Started.NO),
-        ({}, _group(80, 81), Action.WRITE, Started.NO),  # by Flink, say
+        ({}, _group(80, 81), "refused", Started.NO),  # by the job, or by a move elsewhere
         ({}, _group(80, 81, by=""), "refused", Started.MAYBE),  # by commit-group
         ({}, _group(70, by=""), Action.WRITE, Started.NO),
         ({}, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),
@@ -341,13 +345,47 @@ def test_what_a_group_holds(
     assert started_work(facts)[0] is begun
 
 
+def test_group_of_the_job_may_hold_the_plan_already() -> None:
+    facts = _facts(_record(), target=_group(80, 81))
+    move = facts.spec.move.model_copy(update={"source_group": facts.spec.target.group})
+    facts = replace(facts, spec=facts.spec.model_copy(update={"move": move}))
+    assert _shown(_decide("apply", facts)) == Action.WRITE
+
+
+@pytest.mark.parametrize("by", [None, _OTHER], ids=["commit-group", "cut-over"])
+def test_later_commit_for_another_topic_leaves_the_plan_ours(by: str | None) -> None:
+    """Regression: the start command was never run, as "others have committed"."""
+    ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
+    after = {**ours, ("payments", 0): Committed(5)}
+    view = GroupView("g", True, "Empty", "classic", (), after)
+    target = GroupFacts(view, "cluster", (_change(after, by, ours), _change(ours, _ID)))
+    facts = _facts(_record(**_WRITTEN), target=target, start=True)
+    assert _shown(_decide("apply", facts)) == "done"
+    assert _shown(_decide("start", facts)) == Action.START
+    assert started_work(facts)[0] is Started.MAYBE
+
+
+def test_record_whose_group_another_record_took_over_and_gave_back_continues() -> None:
+    ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
+    theirs = {("orders", 0): Committed(70), ("orders", 1): Committed(71)}
+    view = GroupView("g", True, "Empty", "classic", (), ours)
+    changes = (
+        _change(ours, None, theirs, "rollback"),
+        _change(theirs, _OTHER, ours),
+        _change(ours, _ID),
+    )
+    facts = _facts(_record(**_WRITTEN), target=GroupFacts(view, "cluster", changes))
+    assert _shown(_decide("apply", facts)) == "done"
+    assert started_work(facts)[0] is Started.MAYBE
+
+
 def test_a_member_that_reads_something_else_has_not_begun() -> None:
     """Seen: a member of another topic passed for proof, and the start command was never run."""
     member = Member("c", "h", frozenset({("payments", 0)}))
     view = replace(_group(*_BOTH, by=_ID).view, members=(member,))
     facts = _facts(
         _record(**_WRITTEN),
-        target=GroupFacts(view, "cluster"),
+        target=GroupFacts(view, "cluster", (_change(view.committed, _ID),)),
         start=True,
     )
     assert started_work(facts)[0] is Started.MAYBE

@@ -49,15 +49,21 @@ def _group(
 # -- what is committed, and what is refused ------------------------------------------------------
 
 
-def test_what_holds_its_offset_already_is_left_alone() -> None:
-    theirs = {**_at(a1=7, b0=9), A0: Committed(5, "theirs", 3)}
+def test_equal_offset_with_epoch_of_consumer_is_not_written() -> None:
+    theirs = {**_at(a1=7, b0=9), A0: Committed(5, "", 3)}
     change = pending_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
     assert change.offsets == _at(a1=8)
-    # Whatever is written beside it: it is the offset that counts.
     assert change.unchanged == (
-        PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5, "theirs", 3)),
+        PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5, "", 3)),
     )
     assert change.refusals == ()
+
+
+def test_equal_offset_with_metadata_of_client_is_written() -> None:
+    """Parallel Consumer encodes records beyond the offset as processed, and would skip them."""
+    theirs = {A0: Committed(5, "bDUAAAAAAA==")}
+    change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
+    assert (change.offsets, change.unchanged) == (_at(a0=5), ())
 
 
 def test_what_a_group_does_not_hold_yet_is_committed() -> None:

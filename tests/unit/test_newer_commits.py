@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.targets.group.newer_commits import newer_commit_refusals
-from migrate.targets.group.rollback_file import (
-    LoggedChange,
-    RollbackFile,
-    change_progress,
-    rollback_file,
-)
+from migrate.targets.group.rollback_file import RollbackFile, rollback_file
 
 Offsets = dict[tuple[str, int], Committed]
 TARGET = {("t", partition): 5 for partition in range(3)}
@@ -29,10 +22,7 @@ def _commit(before: GroupView, after: GroupView) -> RollbackFile:
 
 
 def _refusals(now: GroupView, file: RollbackFile | None = None) -> list[str]:
-    newest = None
-    if file is not None:
-        newest = LoggedChange(Path("rollback-g.json"), file, change_progress(file, now))
-    return list(newer_commit_refusals(now, TARGET, newest))
+    return list(newer_commit_refusals(now, TARGET, [file] if file is not None else []))
 
 
 @pytest.mark.parametrize(

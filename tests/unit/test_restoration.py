@@ -127,7 +127,6 @@ def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
         RestoredOffset("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
     )
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
-    assert not found.deletes_group
 
 
 def test_members_and_another_cluster_are_refused() -> None:
@@ -224,22 +223,6 @@ def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
 # -- what is warned of ---------------------------------------------------------------------------
 
 
-def test_only_a_group_that_did_not_exist_is_deleted() -> None:
-    file = _file(NOTHING, _at(a0=5))
-    alone = _restoration(file, _group(_at(a0=5)))
-    assert (alone.deletes_group, alone.target) == (True, {})
-    assert alone.warnings == (
-        "group g did not exist before the change, so it will be deleted; if it has offsets of "
-        "topics that this Kafka user may not see, they are deleted too [group-deleted]",
-    )
-    with_another_offset = _restoration(file, _group(_at(a0=5, b0=2)))
-    assert (with_another_offset.deletes_group, with_another_offset.target) == (False, _at(b0=2))
-    assert with_another_offset.warnings == ()
-    existed = _file(_at(b0=2), _at(a0=5, b0=2))
-    without_offsets = _restoration(existed, _group(_at(a0=5)))
-    assert (without_offsets.deletes_group, without_offsets.target) == (False, {})
-
-
 def test_offsets_that_come_from_a_file_are_warned_of() -> None:
     file = _file(_at(a0=1, b0=2, c0=3), _at(a0=5, b0=2, c0=3))
     found = _restoration(file, _group(NOTHING))
@@ -258,7 +241,6 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
 def test_what_is_as_it_was_seen_is_done() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     assert rollback_refusals(found, found, force=False) == ()
-    assert not found.deletes_group
     assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
 
 
@@ -293,7 +275,6 @@ def test_what_belongs_to_no_partition_is_left_out() -> None:
 def test_rollback_writes_only_changed_partitions() -> None:
     file = _file(_at(b0=2), _at(a0=5, b0=2))
     found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
-    assert not found.deletes_group
     assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0})
 
 

@@ -19,6 +19,7 @@ from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.log import log
+from migrate.model.offset_metadata import holds_offset
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
@@ -110,8 +111,8 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
-    The group's offsets of partitions outside ``target`` stay. A partition whose target is already
-    committed is not written, and keeps its metadata.
+    The group's offsets of partitions outside ``target`` stay. A partition that already holds its
+    target is not written (``holds_offset``).
 
     Args:
         config: librdkafka's properties.
@@ -143,10 +144,11 @@ def commit(
         now,
         after,
         rollback_path,
+        unchanged=target.keys() - pending.offsets.keys(),
         cut_over=cut_over,
         from_cluster_id=from_cluster_id,
     )
-    _check_unchanged(groups, now, rollback_path)
+    check_unchanged(groups, now, rollback_path)
     attempt = read_settled(groups, group, write(groups, group, pending.offsets, now.committed))
     outcomes = [
         partition_outcome(partition, committed, now.committed.get(partition), attempt)
@@ -169,7 +171,7 @@ def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> Pendin
     offsets = {
         partition: committed
         for partition, committed in target.items()
-        if now.next_offset(*partition) != committed.next_offset
+        if not holds_offset(now.committed.get(partition), committed)
     }
     unchanged = (
         PartitionOutcome(*partition, Result.UNCHANGED, committed, now.committed[partition])
@@ -187,10 +189,11 @@ def write_rollback_file(
     after: Offsets,
     path: Path,
     *,
+    unchanged: Iterable[TopicPartition] = (),
     cut_over: str | None = None,
     from_cluster_id: str | None = None,
 ) -> None:
-    """Write the rollback file of a change.
+    """Write the rollback file of a change; for the arguments see ``RollbackFile``.
 
     Raises:
         Refused, BrokerError, OSError: as for ``commit``.
@@ -202,6 +205,7 @@ def write_rollback_file(
         now,
         after,
         groups.topic_ids({topic for topic, _ in now.committed.keys() | after.keys()}),
+        unchanged=unchanged,
         cut_over=cut_over,
         from_cluster_id=from_cluster_id,
     )
@@ -219,7 +223,7 @@ def write_rollback_file(
         ) from error
 
 
-def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
+def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
     """Check that nobody has committed while the rollback file was written.
 
     Raises:

@@ -1,34 +1,38 @@
 """Refuse a commit that would rewind a group; no I/O here.
 
-``migrate`` writes no metadata by default, so an offset does not show who committed it. The newest
-rollback file does, if it is in one of the folders that are searched. Without that file, every
-offset beyond the new one counts as a commit by another client.
+``migrate`` writes no metadata by default, so an offset does not show who committed it. The rollback
+files in the searched folders do. Without them, every offset beyond the new one counts as a commit
+by another client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
-from migrate.targets.group.rollback_file import LoggedChange, partitions_as_written
+from migrate.targets.group.rollback_file import RollbackFile, writers
 
 
 def newer_commit_refusals(
-    group: GroupView, next_offsets: Mapping[TopicPartition, int], newest: LoggedChange | None
+    group: GroupView,
+    next_offsets: Mapping[TopicPartition, int],
+    changes: Iterable[RollbackFile] = (),
 ) -> Iterator[str]:
     """Yield a refusal if a commit of ``next_offsets`` would rewind commits by other clients.
 
     Args:
         group: the group as it is.
         next_offsets: the offsets to commit.
-        newest: the newest change to the group that a rollback file shows, or None. An offset that
-            this change wrote may be rewound: no consumer has committed since.
+        changes: the changes to the group that rollback files show, the newest first. An offset that
+            one of them wrote may be rewound: no consumer has committed since.
     """
-    ours: frozenset[TopicPartition] = frozenset()
-    if newest is not None and newest.file.change == "commit":
-        ours = newest.file.changed_partitions & partitions_as_written(newest.file, group)
+    ours = {
+        partition
+        for partition, change in writers(changes, group).items()
+        if partition in change.changed_partitions
+    }
     ahead = {
         partition: committed.next_offset - next_offset
         for partition, next_offset in next_offsets.items()

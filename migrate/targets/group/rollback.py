@@ -1,11 +1,12 @@
 """Roll back a change to a consumer group by its rollback file.
 
 The rollback first commits the offsets that the group is to get back, and then removes the offsets
-that it did not hold before the change (OffsetDelete). So nothing is removed before everything that
-the group is to hold is committed, and offsets of topics that this Kafka user may not see stay.
+that it did not hold before the change (OffsetDelete, Kafka 2.4 and newer). So nothing is removed
+before everything that the group is to hold is committed, and offsets of topics that this Kafka user
+may not see stay. Kafka itself removes a group without offsets within
+``offsets.retention.check.interval.ms``, 10 minutes by default.
 
-A group that did not exist before the change is deleted. Before anything changes, the rollback
-writes a rollback file of its own.
+Before anything changes, the rollback writes a rollback file of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from migrate.targets.group.commit import (
     ChangeOutcome,
     CommitAttempt,
     attempts,
-    change_refusals,
+    check_unchanged,
     in_order,
     partition_outcome,
     read_again,
@@ -84,15 +85,19 @@ def restore(
     if not partitions:
         return ChangeOutcome(now.name, (), None)
     write_rollback_file("rollback", groups, now, target, rollback_path)
+    check_unchanged(groups, now, rollback_path)
     written = {partition: target[partition] for partition in partitions if partition in target}
-    attempt = write(groups, now.name, written, now.committed)
     removed = partitions - target.keys()
-    if attempt.failures:
-        # Nothing is removed: each offset that stays has the same cause.
-        cause = next(iter(attempt.failures.values()))
-        attempt = replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
-    elif removed and attempt.group is not None:
-        attempt = _delete(groups, now) if current.deletes_group else _remove(groups, now, removed)
+    attempt = write(groups, now.name, written, now.committed)
+    if removed and attempt.group is not None:
+        view = attempt.group
+        if all(view.committed.get(partition) == held for partition, held in written.items()):
+            attempt = _remove(groups, now, view, removed)
+        elif attempt.failures:
+            # Nothing is removed, for the same reason.
+            cause = next(iter(attempt.failures.values()))
+            failures = {**dict.fromkeys(removed, cause), **attempt.failures}
+            attempt = replace(attempt, failures=failures)
     attempt = read_settled(groups, now.name, attempt)
     outcomes = (
         partition_outcome(partition, target.get(partition), now.committed.get(partition), attempt)
@@ -102,40 +107,28 @@ def restore(
 
 
 def _remove(
-    groups: ConsumerGroups, before: GroupView, partitions: Collection[TopicPartition]
+    groups: ConsumerGroups,
+    before: GroupView,
+    now: GroupView,
+    partitions: Collection[TopicPartition],
 ) -> CommitAttempt:
     """Remove offsets, retry after temporary errors, and read the group back.
 
-    An offset that another client has committed in the meantime is not removed.
+    An offset that differs from ``before`` in the last view is not removed: another client has
+    committed it in the meantime.
     """
     deadline = time.monotonic() + RETRY_SECONDS
-    pending = set(partitions)
     failures: dict[TopicPartition, CommitFailure] = {}
-    view: GroupView | None = None
+    pending, view = set(partitions), now
     for _ in attempts(deadline):
-        failures = groups.remove(before.name, pending)
-        view = read_again(groups, before.name, deadline)
-        if view is None:
-            break
-        pending = {
-            partition
-            for partition, failure in failures.items()
-            if failure.transient and view.committed.get(partition) == before.committed[partition]
-        }
+        pending = {key for key in pending if view.committed.get(key) == before.committed.get(key)}
+        failures = {key: failures[key] for key in failures if key not in pending}
+        failed = groups.remove(before.name, pending)
+        failures |= failed
+        read = read_again(groups, before.name, deadline)
+        if read is None:
+            return CommitAttempt(failures, None)
+        pending, view = {key for key in failed if failed[key].transient}, read
         if not pending:
             break
     return CommitAttempt(failures, view)
-
-
-def _delete(groups: ConsumerGroups, before: GroupView) -> CommitAttempt:
-    """Delete the group, retry after temporary errors, and read the group back."""
-    deadline = time.monotonic() + RETRY_SECONDS
-    failure: CommitFailure | None = None
-    now: GroupView | None = None
-    for _ in attempts(deadline):
-        failure = groups.delete(before.name)
-        now = read_again(groups, before.name, deadline)
-        if failure is None or not failure.transient or now is None or change_refusals(before, now):
-            break
-    failures = dict.fromkeys(before.committed, failure) if failure is not None else {}
-    return CommitAttempt(failures, now)

@@ -84,15 +84,6 @@ class RollbackPreview:
     unless_forced: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def deletes_group(self) -> bool:
-        """Whether the group is deleted: it did not exist, and is to hold no offset."""
-        return _deletes_group(self.file, self.now, self.target)
-
-
-def _deletes_group(file: RollbackFile, now: GroupView, target: Offsets) -> bool:
-    return not file.before.exists and not target and bool(now.committed)
-
 
 def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
     """Return every offset that the group is to hold.
@@ -149,7 +140,7 @@ def rollback_preview(
         partitions,
         tuple(commit_refusals(now, restores=True)),
         tuple(_forceable_refusals(file, now, partitions)),
-        tuple(_warnings(file, now, target, partitions)),
+        tuple(_warnings(file, partitions)),
     )
 
 
@@ -238,16 +229,8 @@ def _forceable_refusals(
         )
 
 
-def _warnings(
-    file: RollbackFile, now: GroupView, target: Offsets, partitions: Iterable[RestoredOffset]
-) -> Iterator[WarningText]:
-    """Warn about a deletion of the group, and about lost offsets that are restored."""
-    if _deletes_group(file, now, target):
-        yield warning_text(
-            WarningCode.GROUP_DELETED,
-            f"group {now.name} did not exist before the change, so it will be deleted; if it has "
-            "offsets of topics that this Kafka user may not see, they are deleted too",
-        )
+def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
+    """Warn about lost offsets that are restored."""
     lost = [
         restored
         for restored in partitions

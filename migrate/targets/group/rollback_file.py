@@ -6,8 +6,8 @@ and earlier, may contain inexact metadata and have no checksum, so they are show
 file of another version is refused, and so is a file that was edited (``sha256``). The file contains
 the brokers' addresses and no secret.
 
-The file also identifies the commits of ``migrate``, which writes no metadata by default: a group
-that still holds what the newest file has in ``after`` was not changed since.
+The files of a group are also its history: they identify the commits of ``migrate``, which writes no
+metadata by default (see ``writers``).
 """
 
 from __future__ import annotations
@@ -57,6 +57,13 @@ class SavedOffset(Model):
     leader_epoch: LeaderEpoch | None
 
 
+class SavedPartition(Model):
+    """A partition without its offset."""
+
+    topic: str
+    partition: PartitionNumber
+
+
 class SavedGroup(Model):
     """The state of a consumer group: whether it exists, and its committed offsets of all topics."""
 
@@ -79,6 +86,7 @@ class RollbackFile(Model):
     Attributes:
         topic_ids: Kafka's topic ids, if the brokers have them. A topic that is created again gets a
             new id.
+        unchanged: the partitions of the change that held their offset already.
         cut_over: the id of the cut-over that made the change, or None.
         from_cluster_id: the cluster that the job reads, if the offsets of ``after`` were translated
             from it (an empty string if its id is unknown); else None.
@@ -94,6 +102,7 @@ class RollbackFile(Model):
     change: Literal["commit", "rollback"]
     before: SavedGroup
     after: SavedGroup
+    unchanged: OncePerPartition[SavedPartition] = Field(default_factory=list)
     cut_over: str | None = None
     from_cluster_id: str | None = None
     # Rollback files of earlier releases lack this field; they are shown, and not applied.
@@ -103,6 +112,12 @@ class RollbackFile(Model):
     def changed_partitions(self) -> frozenset[TopicPartition]:
         """The partitions whose offset, metadata or leader epoch changes."""
         return frozenset(differing_partitions(self.before.committed, self.after.committed))
+
+    @cached_property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions that the change was planned for, changed or not."""
+        unchanged = ((saved.topic, saved.partition) for saved in self.unchanged)
+        return self.changed_partitions.union(unchanged)
 
 
 class ChangeProgress(str, Enum):
@@ -148,19 +163,21 @@ def rollback_file(
     after: Offsets,
     topic_ids: Mapping[str, str],
     *,
+    unchanged: Iterable[TopicPartition] = (),
     cut_over: str | None = None,
     from_cluster_id: str | None = None,
 ) -> RollbackFile:
-    """Return the rollback file of a change. If ``after`` is empty, the change deletes the group.
+    """Return the rollback file of a change; for the arguments see ``RollbackFile``.
 
     Raises:
-        Refused: metadata of the group is not UTF-8, and JSON cannot hold it.
+        Refused: metadata of the group is not UTF-8, which a file of JSON cannot hold exactly.
     """
     for (topic, partition), committed in before.committed.items():
         if not _is_utf8(committed.metadata):
             raise Refused(
                 f"group {before.name}: the metadata of {topic}-{partition} is not UTF-8, so no "
-                "rollback file can hold it, and a change could not be undone; choose another group"
+                "rollback file can hold it, and a change could not be undone; choose a different "
+                "group"
             )
     return RollbackFile(
         kind=KIND,
@@ -173,6 +190,9 @@ def rollback_file(
         change=change,
         before=SavedGroup(exists=before.exists, offsets=_saved(before.committed)),
         after=SavedGroup(exists=bool(after), offsets=_saved(after)),
+        unchanged=[
+            SavedPartition(topic=topic, partition=number) for topic, number in sorted(unchanged)
+        ],
         cut_over=cut_over,
         from_cluster_id=from_cluster_id,
     )
@@ -217,10 +237,10 @@ def read_to_apply(path: Path) -> RollbackFile:
     """Read a rollback file whose checksum shows that it was not edited.
 
     Raises:
-        InputError: as for ``read``, or the file has no checksum.
+        InputError: as for ``read``, or the file has no checksum or is of version 1.
     """
     file = read(path)
-    if file.sha256 is None:
+    if file.version == 1 or file.sha256 is None:
         raise EditedFile(
             f"{path}: the rollback file has no checksum, so it may have been edited; take the file "
             "as it was written, or the release that wrote it"
@@ -249,37 +269,68 @@ def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartiti
     )
 
 
-def partitions_as_written(file: RollbackFile, now: GroupView) -> set[TopicPartition]:
-    """Return the partitions that hold an offset, and the one that the change left there."""
-    return {
-        partition
-        for partition, committed in file.after.committed.items()
-        if now.committed.get(partition) == committed
-    }
-
-
 def newest_change(
     folders: Iterable[Path], cluster_id: str | None, now: GroupView
 ) -> LoggedChange | None:
     """Return the newest change to this group in the rollback files of the folders, or None."""
-    runs = (
-        (path, file)
-        for folder in folders
-        for path, file in rollback_files(folder)
-        if (file.group, file.cluster_id) == (now.name, cluster_id)
-    )
-    newest = max(runs, default=None, key=lambda run: run[1].created_at)
-    if newest is None:
-        return None
-    path, file = newest
-    return LoggedChange(path, file, change_progress(file, now))
+    for path, file in history(folders, cluster_id, now.name):
+        return LoggedChange(path, file, change_progress(file, now))
+    return None
 
 
-def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files among the ``*.json`` files of a folder; ignore all other files.
+def history(
+    folders: Iterable[Path], cluster_id: str | None, group: str
+) -> list[tuple[Path, RollbackFile]]:
+    """Return the rollback files of a group in the folders, the newest change first.
 
     Raises:
-        EditedFile: a rollback file was edited. If it were skipped, an older file could seem newest.
+        EditedFile: as for ``rollback_files``.
+    """
+    files = {
+        path.resolve(): (path, file)
+        for folder in folders
+        for path, file in rollback_files(folder, group)
+        if file.cluster_id == cluster_id
+    }
+    return sorted(files.values(), key=lambda found: found[1].created_at, reverse=True)
+
+
+def writers(
+    changes: Iterable[RollbackFile], group: GroupView
+) -> dict[TopicPartition, RollbackFile]:
+    """Return the change that wrote the offset of each partition, as far as the files show it.
+
+    A partition is left out if no file is about it, or if its offset, metadata or leader epoch
+    differs from what the newest change left there: another client has committed since. A rollback
+    gives a partition back to the change that had left the restored offset there. A client that
+    commits the same offset without metadata and without a leader epoch is not noticed.
+
+    Args:
+        changes: the changes to the group, the newest first.
+        group: the group as it is.
+    """
+    found: dict[TopicPartition, RollbackFile] = {}
+    decided, restored = set[TopicPartition](), set[TopicPartition]()
+    for change in changes:
+        for partition in change.partitions - decided:
+            held = group.committed.get(partition)
+            if held is None or held != change.after.committed.get(partition):
+                if partition not in restored:
+                    decided.add(partition)
+            elif change.change == "rollback":
+                restored.add(partition)
+            else:
+                found[partition] = change
+                decided.add(partition)
+    return found
+
+
+def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFile]]:
+    """Yield the rollback files of a group among the ``*.json`` files of a folder.
+
+    Raises:
+        EditedFile: a rollback file of the group was edited. If it were skipped, an older file could
+            seem newest.
     """
     for path in folder.glob("*.json"):
         try:
@@ -287,12 +338,19 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
                 continue  # opening a named pipe would wait for a writer
             with path.open("rb") as opened:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
-            if ours:
-                yield path, read(path)
+            if ours and (file := read(path)).group == group:
+                yield path, file
         except EditedFile:
-            raise
+            if _group_of(path) == group:
+                raise
         except (OSError, InputError):
             continue  # not readable, or not a rollback file that ``read`` accepts
+
+
+def _group_of(path: Path) -> object:
+    """Return the group of a rollback file with a wrong checksum."""
+    document = json.loads(path.read_bytes())
+    return document.get("group") if isinstance(document, dict) else None
 
 
 def json_schema() -> dict[str, Any]:
