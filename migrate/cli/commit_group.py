@@ -28,6 +28,7 @@ from migrate.cli.typer_parameters import (
 )
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
+from migrate.model.offset_metadata import holds_offset
 from migrate.model.wording import counted
 from migrate.moves import commit_group as api
 from migrate.moves.options import ALLOWED, CHECKED, MoveArguments
@@ -128,8 +129,11 @@ def commit_group(
 
 
 def _dry_run(change: api.GroupChange) -> str:
-    moving = [row for row in change.plan.partitions if row.next_offset is not None]
-    changing = sum(row.next_offset != row.current for row in moving)
+    moving = change.new_offsets
+    changing = sum(
+        not holds_offset(change.group.committed.get(partition), offset)
+        for partition, offset in moving.items()
+    )
     if not changing:
         return f"dry run: nothing to do, group {change.group.name} holds these offsets"
     return (

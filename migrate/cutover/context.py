@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -30,6 +31,15 @@ def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
         if time.monotonic() > deadline:
             return
         time.sleep(pause)
+
+
+def _went_back(folder: Path) -> bool:
+    """Return whether a record says so; one that cannot be read does not."""
+    try:
+        document = json.loads((folder / "record.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("state") == "went back"
 
 
 class CutOverContext:
@@ -75,11 +85,16 @@ class CutOverContext:
     def rollback_folders(self) -> list[Path]:
         """Return the folders whose rollback files show who has written the group.
 
-        These are the folder of this record, the records next to it, and the current folder.
+        These are the folder of this record, the records next to it that have not gone back, and the
+        current folder.
         """
         own = self.record.folder
         others = (file.parent for file in sorted(own.parent.glob("*/record.json")))
-        return [own, *(folder for folder in others if folder != own), Path()]
+        return [
+            own,
+            *(folder for folder in others if folder != own and not _went_back(folder)),
+            Path(),
+        ]
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location, or None if the target is a group.

@@ -156,6 +156,10 @@ class GroupFacts:
     def _at(self, planned: Offsets) -> set[TopicPartition]:
         return {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
 
+    def written_by_moves(self) -> set[TopicPartition]:
+        """Return the partitions that hold what a move has written."""
+        return set(writers(self.changes, self.view))
+
     def held_without_writer(self, planned: Offsets) -> bool:
         """Return whether the group holds the whole plan, and no rollback file shows why."""
         known = frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))

@@ -242,11 +242,6 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
         undo.call()
     start, prime = context.start_command, context.prime_command
     record.put_aside(record.plan_path, start.log, start.state, prime.log, prime.state)
-    if (group := context.spec.target.group) is not None:
-        # Other records must not find these commits: they no longer explain the group's offsets.
-        for path, file in list(rollback_files(record.folder, group)):
-            if file.change == "commit":
-                path.rename(path.with_name(f"{path.name}.undone"))
     record.change(state="went back", moved_with=None, written=None, query_id=None)
 
 

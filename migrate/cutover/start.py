@@ -102,7 +102,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
         return
     as_written = target.partitions_as_written(record.model.id, facts.plan.next_offsets)
-    assigned = target.assigned(facts.plan.next_offsets)
+    assigned, moves = target.assigned(facts.plan.next_offsets), target.written_by_moves()
 
     def updated(row: PartitionReport) -> PartitionReport:
         key = (row.topic, row.partition)
@@ -111,7 +111,8 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
         if key in as_written:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
-        if row.first_commit is None and commit is not None:
+        # Another move's commit shows nothing about the consumers.
+        if row.first_commit is None and commit is not None and key not in moves:
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from migrate.kafka import groups as changing
+from migrate.kafka.group_offsets import GroupOffsets
 from migrate.kafka.groups import ConsumerGroups
 from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
@@ -147,14 +148,14 @@ def test_a_group_that_is_born_between_two_requests_is_no_streams_group(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by the first commit of a KafkaSource: it is described as not there, and has offsets."""
-    ask = AdminClient.list_consumer_group_offsets
+    ask = GroupOffsets.read
 
-    def ask_once_it_is_born(admin: AdminClient, *arguments: Any, **more: Any) -> Any:
+    def ask_once_it_is_born(client: GroupOffsets, *arguments: Any, **more: Any) -> Any:
         broker.commit(group, {(topic, 0): 4})
-        return ask(admin, *arguments, **more)
+        return ask(client, *arguments, **more)
 
     with monkeypatch.context() as born:
-        born.setattr(AdminClient, "list_consumer_group_offsets", ask_once_it_is_born)
+        born.setattr(GroupOffsets, "read", ask_once_it_is_born)
         view = _view(broker, group)
     assert (view.exists, view.state, view.type) == (True, "Empty", "classic")
     assert view.committed == {(topic, 0): Committed(4)}

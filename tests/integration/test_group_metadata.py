@@ -119,13 +119,17 @@ def test_rollback_restores_what_java_client_committed(
 def test_commit_warns_that_it_discards_metadata(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    java.commit(group, {(topic, 0): (1, None, b"bDUAAAAAAA=="), (topic, 1): (4, None, b"kept")})
+    """Partition 1 holds its new offset already: its metadata may mean that later ones are done."""
+    java.commit(
+        group, {(topic, 0): (1, None, b"bDUAAAAAAA=="), (topic, 1): (4, None, b"bDUAAAAAAA==")}
+    )
     dry = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     assert dry.code == 0, dry.stderr
     assert (
-        f"the commit discards the metadata of 1 offset of group {group} (the first is {topic}-0), "
+        f"the commit discards the metadata of 2 offsets of group {group} (the first is {topic}-0), "
         "which its client may need; a rollback restores the metadata [metadata-discarded]"
     ) in dry.stderr
+    assert "dry run: 3 of 3 offsets would change" in dry.stderr
 
 
 def test_group_with_client_metadata_is_warned_about_as_source(

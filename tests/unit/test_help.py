@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fsspec.registry import _registry
 
 from migrate.cli.help import COMMANDS
 from migrate.cli.main import load_command
@@ -160,5 +161,6 @@ def test_missing_extra_names_the_installer_of_the_environment(
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(_registry, "s3", raising=False)  # of an earlier test
     message = migrate("inspect", "s3://bucket/chk-1").stderr
     assert f"{install} '.[s3]' in a clone, or {install} 'FILE.whl[s3]'" in message
