@@ -20,9 +20,13 @@ from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
-from decoder.metadata.original_location import is_other_directory, original_directory
+from decoder.metadata.original_location import (
+    is_other_directory,
+    original_directory,
+    original_files,
+)
 from decoder.metadata.parse import parse_metadata, read_header
-from decoder.state_files import StateFiles
+from decoder.state_files import StateFiles, is_below_without_entropy
 from decoder.storage import (
     METADATA_FILE,
     ByteSource,
@@ -206,6 +210,9 @@ def _read_checkpoint(
         if (sink := read_sink(operator, state_files)) is not None
     }
     original = original_directory(metadata.operators)
+    copied = _is_copy(directory, original, files)
+    if copied and _has_entropy(directory, original_files(metadata.operators), files):
+        copied = False
     siblings = find_siblings(directory, metadata.checkpoint_id, written_at, files)
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
@@ -219,7 +226,7 @@ def _read_checkpoint(
         written_at,
         siblings.earlier_run,
         siblings.contradicting,
-        original if _is_copy(directory, original, files) else None,
+        original if copied else None,
     )
 
 
@@ -232,6 +239,22 @@ def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
         return False
     path = files.from_uri(original) if _URI.match(original) else original
     return path is None or is_other_directory(directory, files.absolute(path))
+
+
+def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
+    """Return whether Flink wrote ``_metadata`` here and the ``named`` state files elsewhere.
+
+    Under entropy injection, the path of a state file has random characters, which differ from file
+    to file, and the path of ``_metadata`` lacks them. A copy has the state files next to
+    ``_metadata``.
+    """
+    root = posixpath.dirname(directory)
+    if checkpoint_number(directory) is not None:
+        root = posixpath.dirname(root)
+    places = {posixpath.dirname(files.from_uri(file) or file) for file in named}
+    if not all(is_below_without_entropy(f"{place}/", f"{directory}/", root) for place in places):
+        return False
+    return len(places) > 1 or not files.is_file(join(directory, posixpath.basename(named[0])))
 
 
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:

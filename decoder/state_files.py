@@ -234,7 +234,7 @@ class StateFiles:
             root = posixpath.dirname(root)
         return any(
             path.startswith(f"{directory}/")
-            or _is_below_without_entropy(path, f"{directory}/", root)
+            or is_below_without_entropy(path, f"{directory}/", root)
             for directory in own
         )
 
@@ -261,7 +261,7 @@ def _check_size(size: int, label: str) -> None:
         )
 
 
-def _is_below_without_entropy(path: str, directory: str, root: str) -> bool:
+def is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,

@@ -15,23 +15,37 @@ from collections.abc import Iterable
 from decoder.metadata.model import FileState, InlineState, Operator
 
 _CHECKPOINT_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
+# Enough to see that their directories differ, as under entropy injection.
+_MOST_FILES = 64
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
 
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    It is unknown if no handle of operator state names a file in a ``chk-<n>`` or
-    ``savepoint-<name>`` directory.
+    Under entropy injection, this is the directory of one of the state files.
     """
+    files = original_files(operators, most=1)
+    return posixpath.dirname(files[0]) if files else None
+
+
+def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> list[str]:
+    """Return the URIs of state files in the directory in which Flink wrote the checkpoint.
+
+    There are none if no handle of operator state names a file in a ``chk-<n>`` or
+    ``savepoint-<name>`` directory. At most ``most`` are returned.
+    """
+    found: list[str] = []
     for operator in operators:
         for handle in operator.operator_state_handles:
             match handle.stream:
                 case InlineState(name=file) | FileState(uri=file):
                     directory = posixpath.dirname(file)
                     if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
-                        return directory
-    return None
+                        found.append(file)
+                        if len(found) == most:
+                            return found
+    return found
 
 
 def is_other_directory(directory: str, original: str) -> bool:

@@ -18,6 +18,7 @@ from typing import ClassVar
 import pytest
 
 from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_checkpoint
+from decoder.checkpoint import _has_entropy
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles, StorageUnavailable, normalise_path
@@ -569,6 +570,51 @@ def test_a_savepoints_neighbours_are_not_its_own_under_entropy() -> None:
     with pytest.raises(DecodeError) as caught:
         StateFiles(savepoint, files).read(FileState(neighbour, 5), "it")
     assert caught.value.kind is ErrorKind.EXTERNAL
+
+
+# A savepoint that Flink wrote under entropy injection into the bucket ``checkpoints``.
+_ENTROPY = Path(__file__).parent / "field" / "16-entropy" / "tree"
+_SAVEPOINT = "save points/savepoint-9d18d9-f439468f2434"
+
+
+def _entropy_files(moved: str = "") -> _Bucket:
+    """The files of the savepoint, perhaps with the state files next to ``_metadata``."""
+    return _Bucket(
+        {
+            (
+                f"s3://checkpoints/{moved}/{file.name}"
+                if moved
+                else f"s3://checkpoints/{file.relative_to(_ENTROPY)}"
+            ): file.read_bytes()
+            for file in _ENTROPY.rglob("*")
+            if file.is_file()
+        }
+    )
+
+
+def test_savepoint_under_entropy_injection_is_no_copy() -> None:
+    """Regression: "the checkpoint is a copy of s3://checkpoints/IhOU/…", and its age unknown."""
+    checkpoint = read_checkpoint(f"s3://checkpoints/{_SAVEPOINT}", _entropy_files())
+    assert checkpoint.copied_from is None
+    assert sum(len(operator.subtasks) for operator in checkpoint.operators) > 0
+
+
+def test_copy_of_a_savepoint_with_entropy_is_a_copy() -> None:
+    moved = "copied/savepoint-9d18d9-f439468f2434"
+    checkpoint = read_checkpoint(f"s3://checkpoints/{moved}", _entropy_files(moved))
+    assert checkpoint.copied_from is not None
+    assert checkpoint.copied_from.startswith("s3://checkpoints/")
+
+
+@pytest.mark.parametrize(("beside", "is_copy"), [(True, True), (False, False)])
+def test_one_state_file_below_a_random_folder_is_entropy_unless_it_was_copied(
+    beside: bool, is_copy: bool
+) -> None:
+    """A copy from /prod to the bucket's root looks like entropy but for the state file."""
+    written = "s3://checkpoints/prod/savepoint-9d18d9-f439468f2434/state"
+    directory = "s3://checkpoints/savepoint-9d18d9-f439468f2434"
+    files = _Bucket({f"{directory}/state": b""} if beside else {written: b""})
+    assert _has_entropy(directory, [written], files) is not is_copy
 
 
 @pytest.mark.parametrize("path", ["../../../../etc/state", "/etc/state"])
