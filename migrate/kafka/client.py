@@ -210,6 +210,18 @@ class Connection:
         except KafkaException as error:
             raise self.error("the topics", error) from error
 
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions; none if it does not exist.
+
+        Raises:
+            BrokerError: the request failed.
+        """
+        try:
+            topics = self.admin.list_topics(topic, timeout=self.timeout).topics
+        except KafkaException as error:
+            raise self.error(f"topic {topic}", error) from error
+        return sorted(topics[topic].partitions) if topic in topics else []
+
     def consumer(self, settings: Mapping[str, Any]) -> Consumer:
         """Return a consumer that joins no group and commits nothing.
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from migrate.kafka.offset_syncs import OffsetSync, read_offset_syncs
 from migrate.kafka.records import Partition, RecordReader
 from migrate.model.cluster_snapshot import BrokerError
-from migrate.model.record import Record, Surroundings
+from migrate.model.record import Read, Side, Surroundings
 
-# How many records of the new log are read. The reading begins at the first record that is at least
-# as new as the record next to the position.
-_SEARCHED = 2000
-# How many records a longer search reads. Longer searches read one partition at a time.
-_SEARCHED_AT_MOST = 100_000
 # The maximum number of partitions with a longer search.
 _MOST_LONG_SEARCHES = 100
 
@@ -25,6 +21,7 @@ class LogPairs:
     Args:
         names: the topics' names in the new cluster, by their names in the old one.
         topics: the topics of the old cluster that are compared.
+        all_old, all_new: read all records, if ``old`` or ``new`` read committed ones only.
 
     Attributes:
         compacted: those of ``topics`` that either cluster compacts.
@@ -34,9 +31,22 @@ class LogPairs:
     """
 
     def __init__(
-        self, old: RecordReader, new: RecordReader, names: Mapping[str, str], topics: set[str]
+        self,
+        old: RecordReader,
+        new: RecordReader,
+        names: Mapping[str, str],
+        topics: set[str],
+        all_old: RecordReader | None = None,
+        all_new: RecordReader | None = None,
     ) -> None:
         self._old, self._new, self._names = old, new, names
+        self._readers = {
+            Side.OLD: old,
+            Side.ALL_OLD: all_old or old,
+            Side.NEW: new,
+            Side.ALL_NEW: all_new or new,
+        }
+        self._partitions: dict[str, Sequence[int]] = {}
         self._searches_left = _MOST_LONG_SEARCHES
         copies = {topic: names.get(topic, topic) for topic in topics}
         compacted_there = new.compacted_topics(set(copies.values()))
@@ -44,43 +54,65 @@ class LogPairs:
             topic for topic, copy in copies.items() if copy in compacted_there
         }
 
-    def _copy_of(self, partition: Partition) -> Partition:
+    def copy_of(self, partition: Partition) -> Partition:
+        """Return the partition of the new cluster that has the copies."""
         topic, number = partition
         return self._names.get(topic, topic), number
 
-    def around(
-        self, positions: Mapping[Partition, int], most: int
-    ) -> dict[Partition, tuple[Surroundings, Surroundings]]:
-        """Return at most ``most`` records on each side of each position, and those of its copy.
+    def read(self, reads: Mapping[Partition, Read]) -> dict[Partition, Surroundings]:
+        """Read from each pair of logs; a partition has its name in the old cluster.
 
-        The records of the copy are those before and after the first one that is at least as new as
-        the record next to the position.
+        Reads of the same form are one request.
         """
-        around = self._old.around(positions, most, most)
-        times = {self._copy_of(partition): _nearest_time(own) for partition, own in around.items()}
-        runs = self._new.around_times(times, most, _SEARCHED)
-        return {
-            partition: (own, runs[self._copy_of(partition)]) for partition, own in around.items()
-        }
+        # Partitions that read another one ask one by one: several may ask for the same.
+        alike: dict[tuple[object, ...], dict[Partition, Read]] = defaultdict(dict)
+        for partition, read in reads.items():
+            kind = (read.side, read.is_time, read.before, read.after)
+            other = None if read.partition is None else partition
+            alike[kind, other][partition] = read
+        results: dict[Partition, Surroundings] = {}
+        for group in alike.values():
+            read = next(iter(group.values()))
+            reader = self._readers[read.side]
+            around = reader.around_times if read.is_time else reader.around
+            names = {p: self._read_partition(p, asked) for p, asked in group.items()}
+            places = {names[p]: asked.at for p, asked in group.items()}
+            found = around(places, read.before, read.after)
+            results |= {p: found[name] for p, name in names.items()}
+        return results
 
-    def longer_runs(
-        self, partition: Partition, own: Surroundings, copies: Surroundings, most_before: int
-    ) -> Iterator[Surroundings]:
-        """Yield longer runs of the new log than ``copies``.
+    def _read_partition(self, partition: Partition, read: Read) -> Partition:
+        if read.partition is not None:
+            partition = partition[0], read.partition
+        return self.copy_of(partition) if read.side in (Side.NEW, Side.ALL_NEW) else partition
 
-        Yield none if ``copies`` reach the log end, or after ``_MOST_LONG_SEARCHES`` partitions. If
-        producers set the timestamps, the copy of the position might lie far after the start of
-        ``copies``. So the first run is from the newest offset sync at or below the position, if
-        there is one.
+    def partitions(self, topic: str) -> Sequence[int]:
+        """Return the numbers of a topic's partitions in the old cluster."""
+        if topic not in self._partitions:
+            self._partitions[topic] = self._old.partitions(topic)
+        return self._partitions[topic]
+
+    def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
+        """Fix the log ranges: those of the new cluster first, unless ``is_new`` is false.
+
+        So the old logs have every record that was copied to the new ones before.
         """
-        if copies.is_to_end or not self._searches_left:
-            return
+        if is_new:
+            self._new.take_snapshot([self.copy_of(partition) for partition in partitions])
+        self._old.take_snapshot(partitions)
+
+    def old_log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the log ends of the old cluster; see ``RecordReader.log_ends``."""
+        return self._old.log_ends(partitions)
+
+    def may_search_long(self) -> bool:
+        """Return whether one more partition may read a long run."""
         self._searches_left -= 1
-        syncs = self._offset_syncs.get(partition, ())
-        hints = [copy for offset, copy in syncs if offset <= own.position]
-        name = self._copy_of(partition)
-        for start in (*([max(hints)] if hints else ()), copies.position):
-            yield self._new.around({name: start}, most_before, _SEARCHED_AT_MOST)[name]
+        return self._searches_left >= 0
+
+    def syncs(self, partition: Partition) -> Sequence[OffsetSync]:
+        """Return the offset syncs of a partition. They are read once, for all partitions."""
+        return self._offset_syncs.get(partition, ())
 
     @cached_property
     def _offset_syncs(self) -> Mapping[Partition, Sequence[OffsetSync]]:
@@ -88,17 +120,3 @@ class LogPairs:
             return read_offset_syncs(self._old) or read_offset_syncs(self._new)
         except BrokerError:  # not fatal: offset syncs only show where to look
             return {}
-
-    def old_offset(self, partition: Partition, copy: Record) -> int | None:
-        """Return the offset that a record of the new log has in the old log, or None."""
-        run = self._old.around_times({partition: copy.timestamp}, 0, _SEARCHED)[partition]
-        return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
-
-
-def _nearest_time(around: Surroundings) -> int:
-    """Return the time of the first record after a position, or else of the last one before it.
-
-    Return 0 if there is no record.
-    """
-    nearest = [*around.after[:1], *around.before[-1:]]
-    return nearest[0].timestamp if nearest else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import cast
@@ -126,6 +126,7 @@ class RecordReader:
         self._connection = Connection(config)
         level = "read_committed" if is_committed else "read_uncommitted"
         self._isolation = IsolationLevel[level.upper()]
+        self._snapshot: dict[Partition, tuple[int, int]] = {}
         self._consumer = self._connection.consumer({**_SETTINGS, "isolation.level": level})
 
     def __enter__(self) -> RecordReader:
@@ -160,6 +161,8 @@ class RecordReader:
                     span.first_unread,
                     span.is_from_start,
                     span.is_to_end,
+                    span.log_start,
+                    span.log_end,
                 )
             missing = {
                 partition: at
@@ -190,9 +193,14 @@ class RecordReader:
         }
         return self.around(positions, most_before, most_after)
 
-    def log_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the log end of each partition; for ``read_committed`` the last stable offset."""
         return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
+
+    def take_snapshot(self, partitions: Collection[Partition]) -> None:
+        """Ask for the log ranges of partitions once, and read up to these log ends from now on."""
+        self._snapshot.clear()
+        self._snapshot = self._ranges(partitions)
 
     def compacted_topics(self, topics: Iterable[str]) -> set[str]:
         """Return those topics that Kafka compacts, except topics whose settings cannot be read."""
@@ -216,6 +224,10 @@ class RecordReader:
         """Return the topics that this user may see."""
         return self._connection.topics()
 
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions."""
+        return self._connection.partitions(topic)
+
     def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of the records in the last ``most`` offsets.
 
@@ -234,14 +246,17 @@ class RecordReader:
         self._read({partition: span}, keep)
         return contents
 
-    def _ranges(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-        """Return the log start and the log end of each partition."""
-        keys = [TopicPartition(*partition) for partition in partitions]
+    def _ranges(self, partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
+        """Return the log start and the log end of each partition: those of the snapshot, if any."""
+        known = {p: self._snapshot[p] for p in partitions if p in self._snapshot}
+        keys = [TopicPartition(*partition) for partition in partitions if partition not in known]
+        if not keys:
+            return known
         starts, ends = (
             list_offsets(self._connection, dict.fromkeys(keys, spec), self._isolation)
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
         )
-        return {
+        return known | {
             partition: (first.offset, ends[partition].offset) for partition, first in starts.items()
         }
 

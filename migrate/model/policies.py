@@ -71,6 +71,13 @@ class OnAmbiguous(str, Enum):
     FIRST = "first"  # the first place: loses no record, may repeat those up to the last one
 
 
+class Compare(str, Enum):
+    """How many records of a topic and its copy in another cluster are compared."""
+
+    SAMPLES = "samples"  # those around the position, and blocks all over the log
+    ALL = "all"
+
+
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     """Parse ``OLD=NEW`` texts.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -57,6 +58,8 @@ class Surroundings:
             on.
         is_from_start: whether the log has no record before these.
         is_to_end: whether the log had no record after these.
+        log_start, log_end: the log range. With a log start of 0, the log has never lost a record at
+            its start.
     """
 
     position: int
@@ -65,7 +68,36 @@ class Surroundings:
     first_unread: int
     is_from_start: bool
     is_to_end: bool
+    log_start: int = 0
+    log_end: int = 0
 
     @property
     def records(self) -> tuple[Record, ...]:
         return (*self.before, *self.after)
+
+
+class Side(Enum):
+    """The log to read: that of the job's cluster (old), or its copy (new)."""
+
+    OLD = "old"
+    ALL_OLD = "all old"  # with the records of aborted transactions
+    NEW = "new"
+    ALL_NEW = "all new"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Records to read: at most ``before`` below and ``after`` from an offset or a time on.
+
+    Attributes:
+        is_time: whether ``at`` is a time in milliseconds of the epoch: that of the first record
+            that is at least as new, or else the log end.
+        partition: another partition of the topic to read.
+    """
+
+    side: Side
+    at: int
+    before: int
+    after: int
+    is_time: bool = False
+    partition: int | None = None

@@ -18,6 +18,7 @@ WarningText = NewType("WarningText", str)
 class WarningCode(str, Enum):
     """The code of a warning that is not a finding; ``explanations.md`` explains each."""
 
+    ABORTED_COPIES = "aborted-copies"
     AGE_UNKNOWN = "age-unknown"
     ANOTHER_RUN = "another-run"
     EARLY_WINDOWS = "early-windows"

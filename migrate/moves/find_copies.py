@@ -1,4 +1,4 @@
-"""Find positions of one cluster in another, by the records around them."""
+"""Find positions of one cluster in another, by the records of both."""
 
 from __future__ import annotations
 
@@ -6,28 +6,37 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition
-from migrate.model.record import Surroundings
+from migrate.model.record import Read
 from migrate.model.wording import counted
-from migrate.planning.match_compacted import match_compacted
-from migrate.planning.match_records import Match, MatchOutcome, match_records
+from migrate.planning.find_copy import Depth, Reading, find_copy
+from migrate.planning.match_records import (
+    EQUAL_RECORDS,
+    NO_COPY,
+    Bound,
+    Match,
+    MatchOutcome,
+    not_found_match,
+)
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.kafka.log_pairs import LogPairs
 
-# How many records are compared on each side of a position.
-_COMPARED = 32
-# How many are compared if the result is ambiguous, or if a log is compacted.
-_COMPARED_AT_MOST = 1000
-# The number of partitions whose records are in memory at once.
+# The number of partitions whose records are in memory at once, and the same if all are compared.
 _PARTITIONS_AT_ONCE = 64
+_WHOLE_PARTITIONS_AT_ONCE = 8
+# A read of more records is of one partition at a time.
+_LONG_READ = 10_000
 # Seconds between two looks at a mirror that lags.
 _PAUSE = 2.0
+# Seconds between two lines about the progress.
+_PROGRESS = 10.0
 
 
 def translate_positions(
@@ -37,12 +46,9 @@ def translate_positions(
     names: Mapping[str, str],
     *,
     wait: float = 0,
-    were_proved: bool = False,
+    is_whole: bool = False,
 ) -> dict[TopicPartition, Match]:
     """Find the offset in another cluster that corresponds to each position.
-
-    Records of aborted and open transactions are compared, too: a mirror copies them unless it reads
-    committed records only. A position that is not found is compared again without these records.
 
     Args:
         positions: the next offset of each partition in the old cluster.
@@ -50,106 +56,195 @@ def translate_positions(
         new: librdkafka's properties for the new cluster.
         names: the topics' names in the new cluster, by their names in the old one.
         wait: seconds to wait for a mirror that lags.
-        were_proved: whether an earlier run has already found these positions in the new cluster. If
-            the mirror seems to lag at a position, the position is then compared again without
-            aborted records, even if ``wait`` is 0.
+        is_whole: whether every record is compared, from the log starts on.
     """
     from migrate.kafka.log_pairs import LogPairs
     from migrate.kafka.records import RecordReader
 
     deadline = time.monotonic() + wait
+    topics = {topic for topic, _ in positions}
+    depth = Depth(is_whole=is_whole)
     with ExitStack() as stack:
         compared = counted(len(positions), "partition")
         stack.enter_context(timed(f"comparing the records of {compared}"))
         copies = stack.enter_context(RecordReader(new, is_committed=True))
-        reader = stack.enter_context(RecordReader(old, is_committed=False))
-        pairs = LogPairs(reader, copies, names, {topic for topic, _ in positions})
-        results = _compare_all(pairs, positions)
-        while lagging := _with_outcome(positions, results, MatchOutcome.LAGGING):
-            if time.monotonic() > deadline:
-                break
-            log.info(f"waiting for the mirror: {counted(len(lagging), 'partition')} not complete")
+        all_copies = stack.enter_context(RecordReader(new, is_committed=False))
+        all_records = stack.enter_context(RecordReader(old, is_committed=False))
+        committed = stack.enter_context(RecordReader(old, is_committed=True))
+        pairs = LogPairs(all_records, copies, names, topics, all_new=all_copies)
+        committed_pairs = LogPairs(committed, copies, names, topics, all_records, all_copies)
+        results: dict[TopicPartition, Match] = {}
+        remaining = dict(positions)
+        while True:
+            results |= compare_logs(pairs, committed_pairs, remaining, depth)
+            remaining = {p: at for p, at in positions.items() if _may_settle(results[p])}
+            if not remaining or time.monotonic() > deadline:
+                return results
+            log.info(f"waiting for the mirror: {counted(len(remaining), 'partition')} not complete")
             time.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
-            results |= _compare_all(pairs, lagging)
-        # A mirror that reads committed records only never copies an aborted record, which looks
-        # like a record that is not copied yet. So positions at which the mirror still seems to lag
-        # are compared again without aborted records, if the mirror had time to copy (``wait``) or
-        # had copied the records before (``were_proved``).
-        again = _with_outcome(positions, results, MatchOutcome.NOT_FOUND)
-        again |= lagging if wait or were_proved else {}
-        if again:
-            committed = stack.enter_context(RecordReader(old, is_committed=True))
-            # Beyond the last stable offset, records of an open transaction were consumed. If the
-            # transaction is committed, the mirror still copies them.
-            stable = committed.log_ends(again)
-            again = {partition: at for partition, at in again.items() if at <= stable[partition]}
-            pairs = LogPairs(committed, copies, names, {topic for topic, _ in again})
-            for partition, match in _compare_all(pairs, again).items():
-                if match.outcome.is_proof:
-                    results[partition] = match
-    return results
 
 
-def _with_outcome(
+def _may_settle(match: Match) -> bool:
+    """Return whether a match may become another one once the mirror has copied more."""
+    is_open = match.outcome.is_lossless and match.bound is not Bound.EXACT
+    return match.outcome is MatchOutcome.LAGGING or is_open
+
+
+def compare_logs(
+    pairs: LogPairs,
+    committed_pairs: LogPairs,
     positions: Mapping[TopicPartition, int],
-    results: Mapping[TopicPartition, Match],
-    outcome: MatchOutcome,
-) -> dict[TopicPartition, int]:
-    return {p: at for p, at in positions.items() if results[p].outcome is outcome}
-
-
-def _compare_all(
-    pairs: LogPairs, positions: Mapping[TopicPartition, int]
+    depth: Depth,
 ) -> dict[TopicPartition, Match]:
-    """Find the offset in the other cluster that corresponds to each position."""
-    results: dict[TopicPartition, Match] = {}
-    remaining = iter(positions.items())
-    while batch := dict(islice(remaining, _PARTITIONS_AT_ONCE)):
-        few = {p: at for p, at in batch.items() if p[0] not in pairs.compacted}
-        results |= _compare(pairs, few, _COMPARED)
-        many = _with_outcome(few, results, MatchOutcome.AMBIGUOUS)
-        many |= {p: at for p, at in batch.items() if p[0] in pairs.compacted}
-        results |= _compare(pairs, many, _COMPARED_AT_MOST)
+    """Find the offset in the other cluster that corresponds to each position.
+
+    A mirror copies the records of aborted and open transactions, unless it reads committed records
+    only. So a position that is not found is compared again without these records.
+
+    Args:
+        pairs: the logs, with all records of the old cluster.
+        committed_pairs: the same without records of aborted and open transactions.
+        positions: the next offset of each partition in the old cluster.
+        depth: how much is read.
+    """
+    pairs.take_snapshot(list(positions))
+    committed_pairs.take_snapshot(list(positions), is_new=False)
+    results = _compare(pairs, positions, depth)
+    again = {p: at for p, at in positions.items() if _may_lack_aborted(results[p])}
+    if again:
+        # Beyond the last stable offset, records of an open transaction were consumed. If the
+        # transaction is committed, the mirror still copies them.
+        stable = committed_pairs.old_log_ends(list(again))
+        again = {p: at for p, at in again.items() if at <= stable[p]}
+        for p, match in _compare(committed_pairs, again, depth).items():
+            results[p] = _choose(results[p], match)
     return results
+
+
+def _may_lack_aborted(match: Match) -> bool:
+    """Return whether a match may be another one if aborted records have no copies."""
+    if match.is_doubtful:
+        return True
+    if match.outcome is MatchOutcome.NOT_FOUND:
+        return match.reason == NO_COPY
+    return match.outcome in (
+        MatchOutcome.FILTERED,
+        MatchOutcome.OTHER_PARTITIONING,
+        MatchOutcome.LAGGING,
+    )
+
+
+def _choose(match: Match, committed: Match) -> Match:
+    """Return the match to use, of those with and without aborted records.
+
+    If the mirror seems to lag by aborted records alone, and no earlier aborted record shows whether
+    it copies such records, a start at the end may read them again.
+    """
+    if match.next_offset is not None:
+        if committed.next_offset is None:
+            return match
+        if committed.next_offset != match.next_offset:
+            return not_found_match(EQUAL_RECORDS)
+        return _combine(match, committed)
+    if not (committed.outcome.is_match or committed.outcome.is_lossless):
+        return match
+    if match.is_doubtful or (committed.is_doubtful and committed.outcome.is_lossless):
+        return not_found_match(EQUAL_RECORDS)
+    if match.outcome is MatchOutcome.LAGGING:
+        if match.bound is not Bound.EXACT or committed.outcome is not MatchOutcome.AT_END:
+            return match
+        return replace(
+            committed,
+            outcome=MatchOutcome.AMBIGUOUS,
+            records=match.records,
+            bound=Bound.AT_MOST,
+        )
+    return committed
+
+
+def _combine(match: Match, committed: Match) -> Match:
+    """Return the match if both are possible, because aborted records equal others."""
+    both = (match, committed)
+    if match.outcome.is_match and committed.outcome.is_match:
+        return match
+    if any(one.outcome.is_lossless and one.bound is Bound.AT_LEAST for one in both):
+        return not_found_match(EQUAL_RECORDS)
+    records = max(one.records for one in both)
+    return replace(match, outcome=MatchOutcome.AMBIGUOUS, records=records, bound=Bound.AT_MOST)
 
 
 def _compare(
-    pairs: LogPairs, positions: Mapping[TopicPartition, int], most: int
+    pairs: LogPairs, positions: Mapping[TopicPartition, int], depth: Depth
 ) -> dict[TopicPartition, Match]:
-    """Compare at most ``most`` records on each side of each position."""
     results: dict[TopicPartition, Match] = {}
-    if not positions:
-        return results
-    for partition, (own, copies) in pairs.around(positions, most).items():
-        find_position = match_compacted if partition[0] in pairs.compacted else match_records
-        match = find_position(own, copies)
-        if match.outcome is MatchOutcome.NOT_FOUND:
-            for longer in pairs.longer_runs(partition, own, copies, most):
-                copies, match = longer, find_position(own, longer)
-                if match.outcome is not MatchOutcome.NOT_FOUND:
-                    break
-        if match.outcome is MatchOutcome.NOT_FOUND and own.records:
-            match = _match_at_log_ends(pairs, partition, own, copies) or match
-        results[partition] = replace(match, is_searched_to_end=copies.is_to_end)
+    progress = _Progress()
+    at_once = _WHOLE_PARTITIONS_AT_ONCE if depth.is_whole else _PARTITIONS_AT_ONCE
+    remaining = iter(positions.items())
+    while batch := dict(islice(remaining, at_once)):
+        readings = {
+            partition: find_copy(
+                at,
+                depth,
+                is_compacted=partition[0] in pairs.compacted,
+                others=[n for n in pairs.partitions(partition[0]) if n != partition[1]],
+                syncs=partial(pairs.syncs, partition),
+                may_search_long=pairs.may_search_long,
+            )
+            for partition, at in batch.items()
+        }
+        results |= _run(pairs, readings, progress)
     return results
 
 
-def _match_at_log_ends(
-    pairs: LogPairs, partition: TopicPartition, own: Surroundings, copies: Surroundings
-) -> Match | None:
-    """Compare the position with the ends of the new log.
+def _run(
+    pairs: LogPairs, readings: Mapping[TopicPartition, Reading], progress: _Progress
+) -> dict[TopicPartition, Match]:
+    """Run the searches; long reads are made for one partition at a time."""
+    results: dict[TopicPartition, Match] = {}
+    reads = {partition: next(reading) for partition, reading in readings.items()}
+    while reads:
+        short = {p: read for p, read in reads.items() if read.before + read.after <= _LONG_READ}
+        # A partition keeps what it has read, so it is finished before another one reads as much.
+        now = short or dict(islice(reads.items(), 1))
+        if not short:
+            (only,) = now
+            results[only] = _finish(pairs, only, readings[only], reads.pop(only), progress)
+            continue
+        for partition, records in pairs.read(now).items():
+            progress.add(len(records.records))
+            try:
+                reads[partition] = readings[partition].send(records)
+            except StopIteration as end:
+                del reads[partition]
+                results[partition] = end.value
+    return results
 
-    Return EXPIRED if the new log begins after the position, LAGGING if the new log ends before the
-    position, or None.
-    """
-    if copies.is_from_start and copies.records:
-        first = pairs.old_offset(partition, copies.records[0])
-        if first is not None and first > own.position:
-            missing = sum(record.offset < first for record in own.after)
-            return Match(MatchOutcome.EXPIRED, records=max(1, missing))
-    if copies.is_to_end and copies.records:
-        last = pairs.old_offset(partition, copies.records[-1])
-        if last is not None and last < own.position:
-            missing = sum(record.offset > last for record in own.before)
-            return Match(MatchOutcome.LAGGING, records=max(1, missing))
-    return None
+
+def _finish(
+    pairs: LogPairs,
+    partition: TopicPartition,
+    reading: Reading,
+    read: Read,
+    progress: _Progress,
+) -> Match:
+    while True:
+        records = pairs.read({partition: read})[partition]
+        progress.add(len(records.records))
+        try:
+            read = reading.send(records)
+        except StopIteration as end:
+            match: Match = end.value
+            return match
+
+
+class _Progress:
+    """Logs how many records were compared, from time to time."""
+
+    def __init__(self) -> None:
+        self._records, self._logged_at = 0, time.monotonic()
+
+    def add(self, records: int) -> None:
+        self._records += records
+        if time.monotonic() - self._logged_at > _PROGRESS:
+            self._logged_at = time.monotonic()
+            log.info(f"comparing: {self._records:,} records of both clusters read so far")

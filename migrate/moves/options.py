@@ -16,6 +16,7 @@ from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
 from migrate.model.policies import (
+    Compare,
     Gone,
     MergeSources,
     NewPartitions,
@@ -23,6 +24,7 @@ from migrate.model.policies import (
     OnBeyondEnd,
     OnExpired,
     Policies,
+    parse_choice,
     parse_partitions,
     parse_topic_map,
     policies_of,
@@ -224,11 +226,22 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             panel=OTHER_CLUSTER,
         ),
     ]
+    compare: Annotated[
+        Compare | Literal["samples", "all"],
+        Option(
+            "How much of a topic and its copy is compared. samples: the records around each "
+            "position, and blocks all over the log. all: every record, which reads both logs from "
+            "their starts.",
+            metavar="HOW",
+            panel=OTHER_CLUSTER,
+        ),
+    ]
     on_ambiguous: Annotated[
         OnAmbiguous | Literal["fail", "first"],
         Option(
-            "For a position that matches several offsets of the other cluster. first: start at the "
-            "first of them; the records from there to the last of them are repeated.",
+            "For a position that matches several offsets of the other cluster, or whose records a "
+            "mirror has copied again. first: start at the first offset, which loses nothing and "
+            "duplicates records.",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -356,6 +369,7 @@ class Request(Choice):
         kafka: the cluster that the job reads.
         to_kafka: the target's cluster; not given if it is the job's.
         wait: seconds to wait for a mirror.
+        compare: how many records of both clusters are compared.
     """
 
     source_group: str | None = None
@@ -364,6 +378,7 @@ class Request(Choice):
     kafka: Kafka = Kafka()
     to_kafka: Kafka = Kafka()
     wait: float = 0
+    compare: Compare = Compare.SAMPLES
     policies: Policies = Policies()
 
     @property
@@ -402,7 +417,8 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
         check_address(flink_rest)
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
-    _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"))
+    compare = parse_choice(Compare, "--compare", arguments.get("compare") or Compare.SAMPLES)
+    _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"), compare)
     return Request(
         chosen.allow_external_files,
         chosen.source,
@@ -413,11 +429,14 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
         kafka=brokers,
         to_kafka=to_kafka,
         wait=_seconds(arguments.get("wait")),
+        compare=compare,
         policies=policies,
     )
 
 
-def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
+def _check_to_kafka(
+    job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None, compare: Compare
+) -> None:
     """Check the options that depend on whether the target reads another cluster."""
     if to_kafka.is_given:
         if not job.is_given:
@@ -432,6 +451,7 @@ def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str |
         )
     for option, is_set in (
         ("--wait", wait is not None),
+        ("--compare", compare is not Compare.SAMPLES),
         ("--on-ambiguous", policies.on_ambiguous is not OnAmbiguous.FAIL),
     ):
         if is_set:

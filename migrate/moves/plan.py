@@ -12,7 +12,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log
-from migrate.model.policies import Policies
+from migrate.model.policies import Compare, Policies
 from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
@@ -203,10 +203,13 @@ def recheck_plan(
         snapshot = ask_broker(request.to_kafka.config(), question)
         moved += find_cluster_changes(plan.in_target_cluster(), snapshot)
         if not moved:
-            for lines in find_translation_changes(
-                plan, request.kafka.config(), request.to_kafka.config()
-            ):
-                moved += lines
+            changes = find_translation_changes(
+                plan,
+                request.kafka.config(),
+                request.to_kafka.config(),
+                is_whole=request.compare is Compare.ALL,
+            )
+            moved += [*changes.other_places, *changes.unmatched]
     if plan.origin.kind == "batch" and (since := describe_batches_since(plan)):
         ran_on.append(since)
     since = RAN_ON_SINCE.replace("job", _READERS[plan.origin.kind])

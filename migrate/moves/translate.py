@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker, ask_logs
-from migrate.model.cluster_snapshot import Question
+from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.policies import Compare
 from migrate.model.positions import (
     PositionSet,
     Start,
@@ -20,7 +22,6 @@ from migrate.model.positions import (
 from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
-from migrate.planning.match_records import MatchOutcome
 from migrate.planning.translation import topic_refusals, translated_plan
 
 if TYPE_CHECKING:
@@ -43,9 +44,25 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     target = ask_broker(new, question)
     if refusals := tuple(topic_refusals(plan, target, names)):
         return replace(plan, refusals=refusals)
-    translated = translate_positions(plan.next_offsets, old, new, names, wait=request.wait)
+    is_whole = request.compare is Compare.ALL
+    if is_whole:
+        log.info(f"--compare all: {_cost(plan, target, names)}")
+    translated = translate_positions(
+        plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
+    )
     target = ask_broker(new, question)  # the logs have grown meanwhile
     return translated_plan(plan, translated, target, request.policies)
+
+
+def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
+    """Return how many offsets of both clusters are read to compare all records."""
+    old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
+    new = sum(
+        log.end - log.start
+        for topic in plan.topics
+        for log in target.topics.get(names.get(topic, topic), {}).values()
+    )
+    return f"reading up to {old:,} records of the job's cluster and {new:,} of the target's"
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
@@ -76,7 +93,7 @@ def translate_side(
 ) -> PositionSet:
     """Return the positions of the left side of a diff in the cluster of the right side.
 
-    A position whose translation is not proved becomes ``Unknown.UNRESOLVED``. If no record lies
+    A position without a match becomes ``Unknown.UNRESOLVED``. If no record lies
     between the translated offset and the right side's offset, the right side's is returned, so that
     the sides do not differ.
     """
@@ -84,17 +101,17 @@ def translate_side(
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
     positions = {}
     for (topic, partition), start in left.starts.items():
-        log = log_of(logs, topic, partition)
-        offset = resolve(start, log)
+        range_ = log_of(logs, topic, partition)
+        offset = resolve(start, range_)
         same_numbers = len(new_logs.get(names.get(topic, topic), {})) == len(logs.get(topic, {}))
-        if log is not None and offset is not None and log.covers(offset) and same_numbers:
+        if range_ is not None and offset is not None and range_.covers(offset) and same_numbers:
             positions[topic, partition] = offset
     translated = translate_positions(positions, old, new, names)
     starts: dict[TopicPartition, Start] = {}
     for topic, partition in left.starts:
         copy = names.get(topic, topic), partition
         match = translated.get((topic, partition))
-        if match is None or match.next_offset is None or not match.outcome.is_proof:
+        if match is None or match.next_offset is None or not match.outcome.is_match:
             starts[copy] = Unknown.UNRESOLVED
             continue
         other = right.at(*copy)
@@ -103,40 +120,53 @@ def translate_side(
     return PositionSet(left.label, starts, left.note)
 
 
+@dataclass(frozen=True, slots=True)
+class TranslationChanges:
+    """A saved plan's positions that do not match the other cluster any more, each in one line.
+
+    Attributes:
+        other_places: positions that are at another offset now.
+        unmatched: positions that have no certain match.
+        duplicates: the same, where the plan has accepted that records are there twice.
+    """
+
+    other_places: Sequence[str]
+    unmatched: Sequence[str]
+    duplicates: Sequence[str]
+
+
 def find_translation_changes(
-    plan: Plan, old: KafkaConfig, new: KafkaConfig
-) -> tuple[list[str], list[str]]:
+    plan: Plan, old: KafkaConfig, new: KafkaConfig, *, is_whole: bool = False
+) -> TranslationChanges:
     """Translate the positions of a saved plan again, and compare them with the plan.
 
-    ``old`` and ``new`` are librdkafka's properties for the job's and for the target's cluster.
-
-    Returns:
-        Lines about the positions that are at another place now, and lines about those that cannot
-        be proved any more.
+    ``old`` and ``new`` are librdkafka's properties for the job's and for the target's cluster;
+    ``is_whole`` is as for ``translate_positions``.
     """
-    other_places, unproved = [], []
+    other_places, unmatched, duplicates = list[str](), list[str](), list[str]()
     positions = plan.in_job_cluster().next_offsets
     logs = ask_logs(old, {topic for topic, _ in positions})
     kept = {
         partition: position
         for partition, position in positions.items()
-        if (log := log_of(logs, *partition)) is not None and log.covers(position)
+        if (log_range := log_of(logs, *partition)) is not None and log_range.covers(position)
     }
-    translated = translate_positions(kept, old, new, plan.topic_map, were_proved=True)
+    translated = translate_positions(kept, old, new, plan.topic_map, is_whole=is_whole)
     for planned in plan.partitions:
-        proof, next_offset = planned.translation, planned.next_offset
-        if proof is None or next_offset is None:
+        own, next_offset = planned.translation, planned.next_offset
+        if own is None or next_offset is None:
             continue
-        match = translated.get((proof.topic, planned.partition))
+        match = translated.get((own.topic, planned.partition))
         if match is None:
-            unproved.append(f"{planned.name}: the job's cluster no longer has the records")
+            unmatched.append(f"{planned.name}: the job's cluster no longer has the records")
         elif match.next_offset is None:
-            unproved.append(f"{planned.name}: {match.reason or match.outcome.value}")
-        elif match.outcome is MatchOutcome.AMBIGUOUS is not proof.outcome:
-            unproved.append(f"{planned.name}: its records are there more than once now")
+            unmatched.append(f"{planned.name}: {match.reason or match.outcome.value}")
         elif not match.agrees_with(next_offset):
             other_places.append(
-                f"{planned.name}: the next record after {proof.next_offset} in the job's cluster "
+                f"{planned.name}: the next record after {own.next_offset} in the job's cluster "
                 f"is at {match.next_offset} there, and the plan has {next_offset}"
             )
-    return other_places, unproved
+        elif match.outcome.is_lossless:
+            line = f"{planned.name}: {match.outcome.value}: its records may be read twice"
+            (duplicates if own.outcome.is_lossless else unmatched).append(line)
+    return TranslationChanges(other_places, unmatched, duplicates)

@@ -20,7 +20,7 @@ from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX, PositionSet
 from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted, similar_names
+from migrate.model.wording import similar_names
 from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.translate import check_target_kafka, find_translation_changes
@@ -82,6 +82,7 @@ def verify(
 
         - there are partitions, and the outcome of each is ``ok``,
         - a plan does not differ from its origin, if the origin can be read,
+        - the positions of a plan for another cluster have a match there,
         - the states, if compared, are equal,
         - the query's log has not lost its first batches, and
         - no log start lies above the start of a query that has run.
@@ -139,8 +140,9 @@ def verify(
     if plan is not None:
         check = compare_with_origin(plan, allow_external_files=source_choice.allow_external_files)
         if to_kafka.is_given:
-            differences = (*check.differences, *_compare_records(plan, job, to_kafka))
-            check = replace(check, differences=differences)
+            other_places, unmatched = _compare_records(plan, job, to_kafka)
+            differences = (*check.differences, *other_places)
+            check = replace(check, differences=differences, unmatched=unmatched)
         partitions = _only_planned(verification.partitions, plan)
         verification = replace(verification, partitions=partitions, plan=check)
     if state is None:
@@ -308,18 +310,18 @@ def _only_planned(
     return tuple(row for row in partitions if row.topic_partition in planned)
 
 
-def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
-    """Compare both clusters' records; return a line for each offset that no longer matches."""
+def _compare_records(
+    plan: Plan, job: Kafka, to_kafka: Kafka
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compare both clusters' records.
+
+    Return a line for each offset of other records, and one for each position without a match.
+    """
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
-        return ()
-    other_places, unproved = find_translation_changes(plan, job.config(), to_kafka.config())
-    if unproved:
-        log.info(
-            f"note: the records of {counted(len(unproved), 'partition')} cannot be compared any "
-            f"more (the first is {unproved[0]})"
-        )
-    return other_places
+        return (), ()
+    changes = find_translation_changes(plan, job.config(), to_kafka.config())
+    return tuple(changes.other_places), (*changes.unmatched, *changes.duplicates)
 
 
 def _verify_query(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from migrate.model.record import Record, Surroundings
 from migrate.model.wording import counted
 from migrate.planning.match_records import (
+    Bound,
     Match,
     MatchOutcome,
     match_records,
@@ -23,9 +24,10 @@ from migrate.planning.match_records import (
 
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:
     """Find the place of a position in the new log; see ``match_records``."""
-    match = match_records(old, new)
-    is_found = match.outcome in (MatchOutcome.PROVED, MatchOutcome.AMBIGUOUS)
-    if is_found or not old.records or (match.outcome is MatchOutcome.AT_END and match.before):
+    match = match_records(old, new, is_compacted=True)
+    # Records that only the new log has may be consumed ones that the old log has lost.
+    is_certain = match.outcome is MatchOutcome.MATCHED or not match.trailing
+    if (match.outcome.is_match and is_certain) or not (old.records and new.records):
         return match
     return _Comparison(old, new).match()
 
@@ -58,11 +60,14 @@ class _Comparison:
         both = [*self.before, *self.after]
         if not both:
             return match_without_place(self._old, self._new)
-        if both != sorted(set(both)):
+        copies = [index for record in self._old_run for index in self._copies(record)]
+        if copies != sorted(set(copies)) or any(
+            len(self._copies(record)) > 1 for record in self._old_run
+        ):
             return not_found_match("some records are there twice, or in another order")
         if self._old.before and not self.before and not self._new.is_from_start:
             return not_found_match("no copy of the records before it")
-        lacking = self._count_lacking(both)
+        lacking, tombstones = self._count_lacking(both)
         if lacking and self._new.is_to_end and not self.after:
             return Match(MatchOutcome.LAGGING, records=lacking)
         if lacking:
@@ -77,9 +82,9 @@ class _Comparison:
             )
         if not self.after and not self._new.is_to_end:
             return not_found_match("no copy of the records after it")
-        return self._place()
+        return self._place(tombstones)
 
-    def _place(self) -> Match:
+    def _place(self, tombstones: int) -> Match:
         run, low = self._new_run, self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(run)
         if self._is_copied(self._old.position):
@@ -90,49 +95,69 @@ class _Comparison:
             high = low
         next_offset = run[low].offset if low < len(run) else self._new.first_unread
         lowest = run[low - 1].offset + 1 if low else None
-        outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
+        outcome, records = MatchOutcome.MATCHED if self.after else MatchOutcome.AT_END, 0
         if high > low:
             # The old log has lost the records between ``low`` and ``high``. So it is not known
             # whether they were consumed, and a start at ``low`` might repeat them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
+        if tombstones:
+            # They are compacted, or not copied yet: a start here reads them once they are.
+            outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
-        return Match(outcome, next_offset, before, after, records, lowest=lowest)
+        return Match(
+            outcome,
+            next_offset,
+            before,
+            after,
+            records,
+            bound=Bound.AT_MOST if records else Bound.EXACT,
+            lowest=lowest,
+            compared=before + after,
+            is_searched_to_end=self._new.is_to_end,
+        )
 
     def _is_copied(self, offset: int) -> bool:
         """Return whether the old log has a record at this offset, and the new log has its copy."""
         return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
-    def _count_lacking(self, both: Sequence[int]) -> int:
-        """Count the old records without a copy, except those that compaction explains.
+    def _count_lacking(self, both: Sequence[int]) -> tuple[int, int]:
+        """Count the old records without a copy that compaction does not explain.
 
-        Compaction of the new log explains a missing record only by a later record of the same key
-        that was copied as well. Records before the first copied one do not count. If the new log
-        ends before a copy of a later record, the records after the last copied one count only if
-        they were consumed: the mirror might not have copied the others yet. Then compaction
-        explains only a tombstone, and only if offsets after the last copy have no record.
+        Compaction of the new log explains a missing record by a later record of the same key that
+        was copied as well, and a missing tombstone by any later record that was copied. Records
+        before the first copied one do not count if they were consumed. If the new log ends before a
+        copy of a later record, the records after the last copied one count only if they were
+        consumed: the mirror might not have copied the others yet.
+
+        Returns:
+            The number of records, and that of the tombstones after the last copied record. Either
+            compaction has removed these tombstones, or the mirror has not copied them.
         """
         copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
-        end = compacted_to = tombstones_to = len(self._old_run)
-        others = len(self._new_run) - 1 - both[-1]
-        if self._new.is_to_end and (others == 0 or not self.after):
-            end = max(copied[-1], len(self._old.before))
-            offsets = self._new.first_unread - self._new_run[both[-1]].offset - 1
-            compacted_to = copied[-1]
-            tombstones_to = end if offsets > others else compacted_to
+        position = len(self._old.before)
+        end = max(copied[-1], position)
         last_of_key = {record.key: index for index, record in enumerate(self._old_run[:end])}
-        lacking, place = 0, both[0]
-        for index, record in enumerate(self._old_run[copied[0] : end], copied[0]):
+        lacking = tombstones = 0
+        place = both[0] - 1
+        for index, record in enumerate(self._old_run[:end]):
             if copies := self._copies(record):
                 place = copies[-1]
                 continue
+            if index < copied[0] and index < position:
+                continue
+            if index > copied[-1]:
+                is_gone = self._last_copy_of_key.get(record.key, -1) < 0
+                if record.is_tombstone and is_gone and last_of_key[record.key] == index:
+                    tombstones += 1
+                else:
+                    lacking += 1
+                continue
             has_later_copy = self._last_copy_of_key.get(record.key, -1) > place
-            is_removed = (
-                (record.is_tombstone and index < tombstones_to)
-                or last_of_key[record.key] > index
-                or (has_later_copy and index < compacted_to)
+            is_superseded = last_of_key[record.key] > index and (
+                last_of_key[record.key] <= copied[-1]
             )
-            lacking += not is_removed
-        return lacking
+            lacking += not (record.is_tombstone or has_later_copy or is_superseded)
+        return lacking, tombstones
 
     def _has_unexplained(self, both: Sequence[int]) -> bool:
         """Return whether compaction fails to explain a record that only the new log has.

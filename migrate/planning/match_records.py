@@ -1,44 +1,69 @@
 """Find a position in a copy of its log, by the records around it. Pure, no I/O.
 
 A mirror copies a partition's records in their order, each with its key, value, timestamp and
-headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed copies some records a
-second time. A record and its copy can have different offsets, because transaction markers,
-compaction and retention leave gaps in one log that the other does not have.
+headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed goes back, and copies
+some records again. So the new log is a sequence of passes. A pass copies successive records of the
+old log, and begins at or below the end of the pass before. Retention may have removed the start of
+either log. A record and its copy can have different offsets.
 
-The position lies after the last record that was consumed, and before the first one that was not. A
-place in the new log is proved if the copies of these two records are neighbours there, and if there
-is only one such place. Also, the logs are compared from the place on, backwards and forwards: in
-each direction, the first record of the new log that differs must be one that the old log has, such
-as a record that was copied twice (``is_sound``).
+If all records differ, each copy has one origin, and the passes are known. A record that equals
+others (key, value, timestamp and headers) has several possible origins. ``_Alignment`` computes the
+lowest and the highest origin of each copy over all sequences of passes that explain the new log. A
+match must hold for all of them.
 
-If the first record that was not consumed has several copies, a start at any of them loses nothing:
-a mirror that goes back copies everything from there again, so all later records follow each copy. A
-start at the first copy repeats the most records.
+The new log violates the assumption of a mirror if no sequence of passes explains it. The outcome
+then names the violation: records without a copy (``FILTERED``), copies without an origin
+(``FOREIGN``), or both (``OTHER_PARTITIONING``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from migrate.model.record import Record, Surroundings
+
+NO_COPY = "no copy of the records around it"
+EQUAL_RECORDS = "too many equal records around it"
+MAY_BEGIN_LATER = "the first records there equal others, so the log there may begin after it"
 
 
 class MatchOutcome(str, Enum):
     """The outcome of the translation of one position."""
 
-    PROVED = "proved"  # the records before and after the position agree
-    AT_END = "at the end"  # all consumed records are copied, and none after them
+    PROVED = "proved"  # every record from the old log start to the position has its copy in order
+    MATCHED = "matched"  # the records around the position agree, and so do samples before them
+    AT_END = "at the end"  # matched, and no record from the position on is copied yet
     LAGGING = "mirror lags"  # some consumed records are not copied yet
+    WENT_BACK = "mirror went back"  # the new log has records twice from the place on
     AMBIGUOUS = "ambiguous"  # several places in the new log agree
     EXPIRED = "expired there"  # the new log begins after the first record that was not consumed
+    FILTERED = "filtered"  # records of the old log have no copy
+    FOREIGN = "foreign records"  # the new log has records that the old log lacks
+    OTHER_PARTITIONING = "other partitioning"  # both
     NOT_FOUND = "not found"
 
     @property
-    def is_proof(self) -> bool:
-        return self in (MatchOutcome.PROVED, MatchOutcome.AT_END)
+    def is_match(self) -> bool:
+        """Whether a start at the place loses and duplicates nothing, as far as was compared."""
+        return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether a start at the place loses nothing, and may duplicate records."""
+        return self in (MatchOutcome.WENT_BACK, MatchOutcome.AMBIGUOUS)
+
+
+class Bound(str, Enum):
+    """The kind of a number of records."""
+
+    EXACT = "exactly"
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +71,29 @@ class Match:
     """The offset in the new log that corresponds to a position.
 
     Attributes:
-        next_offset: the position in the new log; for ``AMBIGUOUS`` the first of several places;
-            None for outcomes without a place.
+        next_offset: the position in the new log; for ``AMBIGUOUS`` and ``WENT_BACK`` the first of
+            several places; None for outcomes without a place.
         lowest: the lowest offset at which a start reads the same records as one at ``next_offset``;
             it is one above the offset of the record before the place. None if that record is not
             known.
         before, after: how many records agree directly before and after the place (in compacted
             logs: how many around it are in both logs).
-        records: for ``AMBIGUOUS``, how many records a start at ``next_offset`` repeats at most; for
-            ``LAGGING`` and ``EXPIRED``, how many records are missing at least.
+        records: for ``AMBIGUOUS`` and ``WENT_BACK``, how many records a start at ``next_offset``
+            duplicates; for ``LAGGING`` and ``EXPIRED``, how many records are missing; for the
+            violations, how many records violate the assumption.
+        bound: what kind of number ``records`` is.
         reason: for ``NOT_FOUND``, why there is no place.
-        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
-            might have further copies of the records. Set by the search.
+        compared: how many records of the old log were compared with their copies.
+        is_searched_to_end: whether the new log was compared up to its end; if not, it might have
+            further copies of the records.
+        is_history_compared: whether the records between the samples were counted, too.
+        aborted: how many records of aborted transactions the new log has after the place.
+        is_doubtful: whether the old log has equal records, some of them perhaps of aborted
+            transactions: the place may be another one without these.
+        trailing: the number of records without an origin after the last copy.
+        is_all_copied: whether the last record of the old log is copied.
+        first_pair, last_pair: the offsets (old, new) of the first and the last record of the
+            compared runs whose copy is certain.
     """
 
     outcome: MatchOutcome
@@ -66,8 +102,17 @@ class Match:
     after: int = 0
     records: int = 0
     reason: str = ""
+    bound: Bound = Bound.AT_LEAST
     lowest: int | None = field(default=None, compare=False)
+    compared: int = field(default=0, compare=False)
     is_searched_to_end: bool = False
+    is_history_compared: bool = field(default=True, compare=False)
+    aborted: int = field(default=0, compare=False)
+    is_doubtful: bool = field(default=False, compare=False)
+    trailing: int = field(default=0, compare=False)
+    is_all_copied: bool = field(default=False, compare=False)
+    first_pair: tuple[int, int] | None = field(default=None, compare=False)
+    last_pair: tuple[int, int] | None = field(default=None, compare=False)
 
     def agrees_with(self, next_offset: int) -> bool:
         """Return whether a start at this offset of the new log reads the same records."""
@@ -77,170 +122,293 @@ class Match:
         return lowest <= next_offset <= self.next_offset
 
 
-def match_records(old: Surroundings, new: Surroundings) -> Match:
+def match_records(old: Surroundings, new: Surroundings, *, is_compacted: bool = False) -> Match:
     """Find the place of a position in the new log.
 
     Args:
         old: the records around the position in the old log.
         new: the records of the new log among which the place is looked for.
+        is_compacted: whether the old log may have lost any record.
     """
     if not (old.before or old.after):
         if not new.records and new.is_from_start and new.is_to_end:
-            return Match(MatchOutcome.AT_END, new.first_unread)
-        return not_found_match("the job's log holds no record to compare")
-    search = _Search(old, new)
-    places = search.places()
-    if not places:
+            return Match(MatchOutcome.AT_END, new.first_unread, is_searched_to_end=True)
+        return not_found_match("the job's log has no record to compare")
+    if not new.records and new.is_from_start and new.is_to_end:
+        if new.first_unread > new.log_start or new.log_start > 0:
+            return not_found_match("the new log has no records any more")
+        bound = Bound.EXACT if old.is_from_start else Bound.AT_LEAST
+        return Match(MatchOutcome.LAGGING, records=len(old.before), bound=bound)
+    alignment = _Alignment(old, new, is_compacted)
+    if not alignment.is_found:
         return match_without_place(old, new)
-    if not any(map(search.is_sound, places)):
-        return not_found_match(
-            "records that the job's log lacks lie around the place, from another partition or "
-            "another producer"
-        )
-    if lacking := search.lacking(places[-1]):
-        return Match(MatchOutcome.LAGGING, records=lacking)
-    places = search.drop_equal_records(places)
-    if len(places) > 1:
-        return search.make_match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
-    return search.match_at(places[0])
+    return alignment.violation() or alignment.match()
 
 
 def not_found_match(reason: str) -> Match:
     return Match(MatchOutcome.NOT_FOUND, reason=reason)
 
 
-class _Search:
-    """The places at which the position might lie in a run of records of the new log.
+def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -> Match | None:
+    """Return the outcome for records without a copy, and copies without an origin, or None."""
+    missing, foreign = max(0, missing), max(0, foreign)
+    if missing and foreign:
+        return Match(MatchOutcome.OTHER_PARTITIONING, records=missing + foreign, bound=bound)
+    if missing:
+        return Match(MatchOutcome.FILTERED, records=missing, bound=bound)
+    if foreign:
+        return Match(MatchOutcome.FOREIGN, records=foreign, bound=bound)
+    return None
 
-    A place is an index into the run. The record there would be the first one that was not consumed;
-    the index after the last record is the end of the run.
+
+class RecordIndex:
+    """Records of the old log, found by their copies. Indexes count from the first record added."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._indexes: dict[bytes, list[int]] = defaultdict(list)
+
+    def add(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._indexes[record.digest].append(len(self.records))
+            self.records.append(record)
+
+    def equal_times(self) -> set[int]:
+        """Return the times of records that equal another one."""
+        return {
+            self.records[indexes[0]].timestamp
+            for indexes in self._indexes.values()
+            if len(indexes) > 1
+        }
+
+    def origins(self, copy: Record) -> list[int]:
+        """Return the indexes of all records that ``copy`` may be a copy of, in order."""
+        indexes = self._indexes.get(copy.digest, [])
+        if all(self.records[index].headers == copy.headers for index in indexes):
+            return indexes
+        return [index for index in indexes if self.records[index].is_copied_as(copy)]
+
+
+class _Alignment:
+    """The possible origins of the new log's records.
+
+    Attributes:
+        is_found: whether any record of the old log has a copy.
     """
 
-    def __init__(self, old: Surroundings, new: Surroundings) -> None:
-        self._before, self._after = old.before, old.after
-        self._new, self._new_run = new, new.records
-        self._consumed = {record.digest for record in old.before}
-        self._known = self._consumed | {record.digest for record in old.after}
+    def __init__(self, old: Surroundings, new: Surroundings, is_compacted: bool) -> None:
+        self._old, self._new, self._run = old, new, new.records
+        self._position = len(old.before)
+        index = RecordIndex()
+        index.add(old.records)
+        self._has_older = is_compacted or not old.is_from_start or old.log_start > 0
+        self._equal_times = index.equal_times()
+        self._count = len(index.records)
+        self._own = index.records
+        origins = [index.origins(copy) for copy in self._run]
+        found = [at for at, possible in enumerate(origins) if possible]
+        self.is_found = bool(found)
+        if not found:
+            return
+        # The records before the first copy are older than ``old``, and those after the last copy
+        # are newer, or of another client.
+        self._first, self._last = found[0], found[-1]
+        self._origins = origins[self._first : self._last + 1]
+        self._missing = self._foreign = 0
+        self._highest = self._find_highest()
+        if not old.is_to_end and self._count - 1 in self._highest:
+            # From there on, copies may be of later records, which ``old`` lacks.
+            length = self._highest.index(self._count - 1) + 1
+            self._last = self._first + length - 1
+            self._highest, self._origins = self._highest[:length], self._origins[:length]
+        self._lowest = self._find_lowest()
 
-    def places(self) -> list[int]:
-        """Return the places of the copies of the first record that was not consumed.
+    def _find_highest(self) -> list[int]:
+        """Return the highest possible origin of each copy; count the violations.
 
-        If there are such copies, and the run ends with a copy of the last consumed record, also
-        return the end of the run. If there are none, return the places after the copies of the last
-        consumed record.
+        The mirror was at the start of ``old`` if it has copied older records before. Otherwise it
+        may have begun anywhere.
         """
-        first = self._copies(self._after[:1])
-        after_last = [index + 1 for index in self._copies(self._before[-1:])]
-        end = len(self._new_run)
-        return [*first, *({end} & {*after_last})] if first else after_last
+        state = 0 if self._first else self._count
+        highest = []
+        for possible in self._origins:
+            if not possible:
+                self._foreign += 1
+                highest.append(state - 1)
+                continue
+            place = bisect_right(possible, state) - 1
+            origin = possible[max(0, place)]
+            self._missing += max(0, origin - state)
+            state = origin + 1
+            highest.append(origin)
+        return highest
 
-    def _copies(self, records: Sequence[Record]) -> list[int]:
-        return [
-            index
-            for record in records
-            for index, copy in enumerate(self._new_run)
-            if record.is_copied_as(copy)
-        ]
+    def _find_lowest(self) -> list[int]:
+        """Return the lowest possible origin of each copy, for a new log without violations."""
+        lowest = list(self._highest)
+        least = 0  # the mirror must be here at least, to copy what follows
+        for at in range(len(lowest) - 1, -1, -1):
+            possible = self._origins[at]
+            fitting = [origin for origin in possible if least - 1 <= origin <= self._highest[at]]
+            if least <= 0 and self._may_be_older(possible):
+                fitting.insert(0, -1)
+            if fitting:
+                least = lowest[at] = fitting[0]
+        return lowest
 
-    def _agreement(self, place: int) -> tuple[int, int]:
-        """Return how many records agree directly before a place, and from it on."""
-        before = _count_equal(reversed(self._before), reversed(self._new_run[:place]))
-        after = _count_equal(self._after, self._new_run[place : place + len(self._after)])
-        return before, after
+    def _may_be_older(self, possible: Sequence[int]) -> bool:
+        """Return whether an older record than those in ``old`` may equal a copy.
 
-    def _differing(self, place: int) -> Iterator[Record]:
-        """Yield, on each side of a place, the nearest record of the new log that does not agree."""
-        before, after = self._agreement(place)
-        if before < min(len(self._before), place):
-            yield self._new_run[place - 1 - before]
-        if after < min(len(self._after), len(self._new_run) - place):
-            yield self._new_run[place + after]
-
-    def is_sound(self, place: int) -> bool:
-        """Return whether a place agrees with the old log, apart from records copied twice.
-
-        The record directly before the place must agree, unless the old log has no record before the
-        position, or the new log begins at the place. The nearest record on each side that does not
-        agree must be one that the old log has near the position: a mirror that went back copies
-        such records again. If no record from the place on agrees, it must be a consumed one.
+        This is only assumed if some records of its time are equal, or if the copy equals the first
+        of the records that were read.
         """
-        before, after = self._agreement(place)
-        if self._before and not before and not (place == 0 and self._new.is_from_start):
+        if not possible or not self._has_older:
             return False
-        differing = list(self._differing(place))
-        if self._after and not after:  # the first record that was not consumed is not copied yet
-            return all(record.digest in self._consumed for record in differing)
-        return all(record.digest in self._known for record in differing)
+        is_first = possible[0] == 0 and not self._old.is_from_start
+        return is_first or self._own[possible[0]].timestamp in self._equal_times
 
-    def drop_equal_records(self, places: list[int]) -> list[int]:
-        """Drop the places that exist only because the old log itself has equal records.
+    def _may_be_newer(self, copy: Record) -> bool:
+        """Return whether a newer record than those in ``old`` may equal a copy."""
+        return not self._old.is_to_end and copy.timestamp in self._equal_times
 
-        Such places lie among the records that agree around the right place. So if there is exactly
-        one place at which all records agree, and if all other places lie among these records,
-        return only that place. Otherwise return all places.
-        """
-        whole = [place for place in places if not any(self._differing(place))]
-        if len(whole) != 1:
-            return places
-        before, after = self._agreement(whole[0])
-        run = range(whole[0] - before, whole[0] + after + 1)
-        return whole if all(place in run for place in places) else places
+    def violation(self) -> Match | None:
+        """Return the violation of the assumption between the first and the last copy, or None."""
+        foreign = self._foreign
+        if self._first and not self._has_older:
+            foreign += self._first  # the old log never had older records
+        mirror_end = self._highest[-1] + 1
+        trailing = len(self._run) - 1 - self._last
+        if trailing and mirror_end < self._position:
+            # Another client has written before the mirror has copied the consumed records.
+            foreign += trailing
+        violation = violation_match(self._missing, foreign)
+        return violation and replace(violation, trailing=trailing, is_doubtful=self._is_doubtful)
 
-    def match_at(self, place: int) -> Match:
-        """Return the match at the only place that was found."""
-        _, after = self._agreement(place)
-        if after:
-            return self.make_match(MatchOutcome.PROVED, place)
-        rest = self._new_run[place:]
-        if rest and rest[-1].digest in self._consumed:
-            # The mirror went back, and is copying consumed records a second time.
-            digests = [record.digest for record in self._before]
-            return Match(MatchOutcome.LAGGING, records=digests[::-1].index(rest[-1].digest))
-        if not rest and not self._new.is_to_end:
+    def match(self) -> Match:
+        """Return the match of a new log without violations."""
+        position, lowest, highest = self._position, self._lowest, self._highest
+        if not self._first and self._may_be_newer(self._run[0]):
+            return not_found_match(EQUAL_RECORDS)
+        if not self._first and highest[0] > position:
+            if lowest[0] > position and self._new.is_from_start:
+                bound = Bound.EXACT if lowest[0] == highest[0] else Bound.AT_LEAST
+                return Match(MatchOutcome.EXPIRED, records=lowest[0] - position, bound=bound)
+            return not_found_match(MAY_BEGIN_LATER if self._new.is_from_start else EQUAL_RECORDS)
+        first = next((at for at, origin in enumerate(highest) if origin >= position), None)
+        if first is None:
+            return self._match_end()
+        place = self._first + first
+        low, high = lowest[first:], highest[first:]
+        if low != high and not self._is_settled_later(low, high):
+            return self._ambiguous(place, low, high)
+        if all(after == before + 1 for before, after in pairwise(high)):
+            return self._make(MatchOutcome.MATCHED, place)
+        # Each origin is known, so each duplicate is.
+        top = max(high) + 1
+        distinct = len({origin for origin in high if origin >= position})
+        # Without gaps, the old log has no aborted records, so the mirror will copy all of these.
+        to_come = 0 if has_gaps(self._own) else top - (high[-1] + 1)
+        is_exact = high[-1] + 1 == top and self._is_all_known
+        return self._make(
+            MatchOutcome.WENT_BACK,
+            place,
+            len(high) - distinct + to_come,
+            Bound.EXACT if is_exact else Bound.AT_LEAST,
+        )
+
+    @property
+    def _is_doubtful(self) -> bool:
+        return bool(self._equal_times) and has_gaps(self._own)
+
+    @property
+    def _is_all_known(self) -> bool:
+        """Whether the new log was searched to its end, and all its records are known."""
+        is_all_old = self._old.is_to_end and not self._has_older
+        return self._new.is_to_end and (is_all_old or self._last + 1 == len(self._run))
+
+    def _match_end(self) -> Match:
+        """Return the match if no record from the position on is copied."""
+        place = self._last + 1
+        least, most = self._lowest[-1] + 1, self._highest[-1] + 1
+        trailing = place < len(self._run)
+        if not (self._new.is_to_end or trailing):
             return not_found_match("too many records have the same time")
-        return self.make_match(MatchOutcome.AT_END, place)
+        if most < self._position:
+            bound = Bound.EXACT if least == most else Bound.AT_LEAST
+            return Match(MatchOutcome.LAGGING, records=self._position - most, bound=bound)
+        if least < self._position:
+            if least == 0 and self._may_be_older(self._origins[-1]):
+                return not_found_match(EQUAL_RECORDS)
+            missing = self._position - least
+            return self._make(MatchOutcome.AMBIGUOUS, place, missing, Bound.AT_MOST)
+        return self._make(MatchOutcome.AT_END, place)
 
-    def lacking(self, place: int) -> int:
-        """Return how many of the last consumed records have no copy, if a place is the log end.
+    def _is_settled_later(self, low: Sequence[int], high: Sequence[int]) -> bool:
+        """Return whether only the last copies are uncertain, and more records follow in both logs.
 
-        If the last consumed records are equal, the record before the place may be the copy of any
-        of them. It is the copy of the one before which most records agree. If several agree as far
-        as the start of the new log, it is the copy of the first of them: a log begins with the
-        first record that was copied.
+        They are the last records of ``old``, in order.
         """
-        if not self._before or place < len(self._new_run) or not self._new.is_to_end:
-            return 0
-        consumed = self._before[::-1]
-        copies = self._new_run[max(0, place - len(consumed)) : place][::-1]
-        agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
-        most = max(agreeing)
-        places = [lacking for lacking, number in enumerate(agreeing) if number == most]
-        return places[-1 if most == len(copies) else 0]
+        if self._new.is_to_end or self._old.is_to_end or high[-1] + 1 < self._count:
+            return False
+        certain = max((at for at, origin in enumerate(low) if origin == high[at]), default=-1)
+        return low[: certain + 1] == high[: certain + 1] and certain >= 0
 
-    def make_match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
-        before, after = self._agreement(place)
-        is_end = place == len(self._new_run)
-        next_offset = self._new.first_unread if is_end else self._new_run[place].offset
-        lowest = self._new_run[place - 1].offset + 1 if place else None
-        return Match(outcome, next_offset, before, after, records, lowest=lowest)
+    def _ambiguous(self, place: int, low: Sequence[int], high: Sequence[int]) -> Match:
+        """Return that equal records do not show which of them was consumed."""
+        if not self._is_all_known or -1 in low:
+            return not_found_match(EQUAL_RECORDS)
+        certain = {
+            self._run[place + at].digest
+            for at, origin in enumerate(low)
+            if origin >= self._position
+        }
+        to_come = max(max(high) + 1, self._position) - (low[-1] + 1)
+        duplicates = len(low) - len(certain) + to_come
+        return self._make(MatchOutcome.AMBIGUOUS, place, duplicates, Bound.AT_MOST)
+
+    def _make(
+        self, outcome: MatchOutcome, place: int, records: int = 0, bound: Bound = Bound.EXACT
+    ) -> Match:
+        run = self._run
+        next_offset = run[place].offset if place < len(run) else self._new.first_unread
+        before = _count_equal(self._old.before[::-1], run[:place][::-1])
+        after = _count_equal(self._own[self._position :], run[place:])
+        certain = [
+            (self._own[low].offset, run[self._first + at].offset)
+            for at, (low, high) in enumerate(zip(self._lowest, self._highest, strict=True))
+            if low == high
+        ]
+        return Match(
+            outcome,
+            next_offset,
+            before,
+            after,
+            records,
+            bound=bound,
+            lowest=run[place - 1].offset + 1 if place else None,
+            compared=len({*self._highest}),
+            is_searched_to_end=self._new.is_to_end,
+            is_doubtful=self._is_doubtful,
+            trailing=len(run) - 1 - self._last,
+            is_all_copied=self._old.is_to_end and self._highest[-1] + 1 == self._count,
+            first_pair=certain[0] if certain else None,
+            last_pair=certain[-1] if certain else None,
+        )
 
 
-def _count_equal(
-    records: Iterator[Record] | Sequence[Record], copies: Iterator[Record] | Sequence[Record]
-) -> int:
+def has_gaps(records: Sequence[Record]) -> bool:
+    """Return whether there are offsets without a record between successive records."""
+    return any(after.offset > before.offset + 1 for before, after in pairwise(records))
+
+
+def _count_equal(records: Sequence[Record], copies: Sequence[Record]) -> int:
     pairs = zip(records, copies, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].is_copied_as(pair[1]), pairs))
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
-    """Return why there is no place: ``LAGGING``, ``EXPIRED``, or ``NOT_FOUND`` with a reason."""
+    """Return why no record has a copy: ``NOT_FOUND`` with a reason, or ``LAGGING``."""
     run = new.records
-    for missing, record in enumerate(reversed(old.before)):
-        if run and new.is_to_end and record.is_copied_as(run[-1]):
-            return Match(MatchOutcome.LAGGING, records=missing)
-    for missing, record in enumerate(old.after):
-        if run and new.is_from_start and record.is_copied_as(run[0]):
-            return Match(MatchOutcome.EXPIRED, records=missing)
     if not run and new.is_from_start and new.is_to_end:
         return Match(MatchOutcome.LAGGING, records=max(1, len(old.before)))
     if any(record.is_append_time for record in run):
@@ -256,4 +424,4 @@ def match_without_place(old: Surroundings, new: Surroundings) -> Match:
             return not_found_match(
                 f"its copy with the same key, value and time has other headers{which}"
             )
-    return not_found_match("no copy of the records around it")
+    return not_found_match(NO_COPY)

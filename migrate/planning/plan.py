@@ -41,6 +41,8 @@ class Translation:
 
     Attributes:
         before, after: how many records agree directly before and after the position.
+        compared: how many records of the old log were compared with their copies.
+        is_history_compared: whether the records between the samples were counted, too.
         is_searched_to_end: whether the new log was searched to its end; if not, it might have
             further copies of the records.
     """
@@ -53,6 +55,8 @@ class Translation:
     before: int
     after: int
     is_searched_to_end: bool
+    compared: int = 0
+    is_history_compared: bool = True
 
 
 @dataclass(frozen=True, slots=True)

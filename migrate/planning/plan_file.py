@@ -89,6 +89,9 @@ class SavedTranslation(Model):
     before: Offset
     after: Offset
     is_searched_to_end: bool
+    # Plans of earlier releases lack these fields.
+    compared: Offset = 0
+    is_history_compared: bool = True
 
 
 class SavedPartition(Model):

@@ -1,22 +1,23 @@
 """A plan for a target that reads another cluster than the job. Pure, no I/O.
 
 The plan is made for the job's cluster first. Then each next offset is replaced by that of the other
-cluster. The records around both offsets must prove that they correspond (``match_records``). If
-these records are in the other log more than once, ``--on-ambiguous first`` allows the first place.
-An offset is never computed from another offset, for example by adding a constant.
+cluster. The records around both offsets, and samples from all over the logs, must show that they
+correspond (``find_copy``). If records are in the other log more than once, ``--on-ambiguous first``
+allows the first place. An offset is never computed from another offset, for example by adding a
+constant.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, join_some
-from migrate.planning.match_records import Match, MatchOutcome
+from migrate.planning.match_records import Bound, Match, MatchOutcome
 from migrate.planning.obstacles import name_collision_refusals
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Translation
 from migrate.planning.refusals_and_warnings import target_group_warnings
@@ -72,7 +73,11 @@ def translated_plan(
         plan,
         partitions=partitions,
         refusals=tuple(_translation_refusals(partitions, translated)),
-        warnings=(*plan.warnings, *target_group_warnings(plan.origin, target, partitions)),
+        warnings=(
+            *plan.warnings,
+            *target_group_warnings(plan.origin, target, partitions),
+            *_aborted_warnings(partitions, translated),
+        ),
         topic_map=policies.topic_map,
         to_cluster_id=target.cluster_id,
         to_topic_ids={t: target.topic_ids[t] for t in sorted(topics & target.topic_ids.keys())},
@@ -112,13 +117,16 @@ def _translate(
             match.before,
             match.after,
             match.is_searched_to_end,
+            match.compared,
+            match.is_history_compared,
         ),
     )
-    if match.outcome.is_proof:
+    if match.outcome.is_match:
         return new
-    if match.outcome is MatchOutcome.AMBIGUOUS and policies.on_ambiguous is OnAmbiguous.FIRST:
-        repeated = planned.repeated + match.records if planned.repeated is not None else None
-        return replace(new, repeated=repeated)
+    if match.outcome.is_lossless and policies.on_ambiguous is OnAmbiguous.FIRST:
+        if planned.repeated is None or match.bound is Bound.AT_LEAST:
+            return replace(new, repeated=None)
+        return replace(new, repeated=planned.repeated + match.records)
     return replace(new, next_offset=None, problem=match.reason or match.outcome.value)
 
 
@@ -133,20 +141,36 @@ def _translation_refusals(
             alike.setdefault((match.outcome, match.reason), []).append((planned, match))
     for (outcome, reason), same in alike.items():
         names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
-        records = sum(match.records for _, match in same)
+        records = _bounded([match for _, match in same])
         match outcome:
             case MatchOutcome.LAGGING:
-                what = f"at least {counted(records, 'consumed record')} not copied yet"
+                what = f"{_bounded([match for _, match in same], 'consumed record')} not copied yet"
+                if not any(match.records for _, match in same):
+                    what = "no record is copied yet"
                 way_out = "wait for the mirror with --wait 5m"
-            case MatchOutcome.AMBIGUOUS:
-                what = "the records around the position are there more than once"
+            case MatchOutcome.AMBIGUOUS | MatchOutcome.WENT_BACK:
+                what = _WHY_SEVERAL[outcome]
                 way_out = (
-                    f"start at the first of them, and repeat up to {counted(records, 'record')}, "
-                    "with --on-ambiguous first"
+                    "start at the first of them, which loses nothing and duplicates "
+                    f"{records}, with --on-ambiguous first"
                 )
+                if outcome is MatchOutcome.WENT_BACK:
+                    way_out = f"if it still copies, wait with --wait 5m; {way_out}"
             case MatchOutcome.EXPIRED:
-                what = f"the log there begins at least {counted(records, 'record')} later"
+                what = f"the log there begins {records} later"
                 way_out = "mirror the topic again, or move while both clusters have the records"
+            case MatchOutcome.FILTERED:
+                what = f"{records} of the job's log without a copy, and later ones with one"
+                way_out = "mirror all records of the topic to a new topic"
+            case MatchOutcome.FOREIGN:
+                what = f"{records} there not in the job's log"
+                way_out = (
+                    "other clients write to the topic, or wrote before the mirror was done: mirror "
+                    "to a topic that nobody else writes to"
+                )
+            case MatchOutcome.OTHER_PARTITIONING:
+                what = f"{records} not in the partition where the job's log has them"
+                way_out = "mirror to a new topic, and let the mirror keep each record's partition"
             case _:
                 what = reason
                 way_out = (
@@ -156,22 +180,74 @@ def _translation_refusals(
         yield Refusal(f"{names}: {outcome.value}: {what}", way_out)
 
 
+_WHY_SEVERAL = {
+    MatchOutcome.AMBIGUOUS: "several places there agree with the job's log",
+    MatchOutcome.WENT_BACK: "from the position on, the log there has records twice",
+}
+
+
+def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
+    """Return the sum of the records of matches, with the kind of the sum."""
+    bounds = {match.bound for match in matches} - {Bound.EXACT}
+    count = counted(sum(match.records for match in matches), noun)
+    if not bounds:
+        return count
+    if len(bounds) > 1:  # neither a lower nor an upper bound
+        return f"about {count}"
+    (bound,) = bounds
+    return f"{bound.value} {count}"
+
+
+def _aborted_warnings(
+    partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
+) -> Iterator[WarningText]:
+    """Yield a warning of records of aborted transactions after the positions."""
+    aborted = {
+        planned.name: match.aborted
+        for planned in partitions
+        if planned.translation is not None
+        and (match := translated.get((planned.translation.topic, planned.partition))) is not None
+        and match.aborted
+    }
+    if aborted:
+        yield warning_text(
+            WarningCode.ABORTED_COPIES,
+            f"{join_some(aborted, _MAX_NAMED)}: at least {counted(sum(aborted.values()), 'record')}"
+            " of aborted transactions after the position: a target with "
+            "isolation.level=read_uncommitted (Spark's default) reads them",
+        )
+
+
+ASSUMPTION = (
+    "matched means that the records around the position and samples of the log agree, if the "
+    "mirror keeps partitions and order, and nobody else writes to the new topic; --compare all "
+    "compares every record"
+)
+
+
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
-    """Yield a line about all translated partitions, and one about proofs of incomplete searches."""
-    proofs = [proof for planned in partitions if (proof := planned.translation) is not None]
-    if not proofs:
+    """Yield lines about the translated partitions, and about what was not compared."""
+    found = [found for planned in partitions if (found := planned.translation) is not None]
+    if not found:
         return
-    outcomes = Counter(proof.outcome for proof in proofs)
-    counts = ", ".join(
-        f"{outcomes[outcome]} {outcome.value}" for outcome in MatchOutcome if outcomes[outcome]
-    )
-    compared = [
-        proof.before + proof.after for proof in proofs if proof.outcome is MatchOutcome.PROVED
-    ]
-    least = f"; each proved by {min(compared)} records or more" if compared else ""
-    yield f"{counted(len(proofs), 'position')} looked for in the other cluster: {counts}{least}"
-    if cut := sum(not p.is_searched_to_end for p in proofs if p.outcome is MatchOutcome.PROVED):
+    counts = []
+    for outcome in MatchOutcome:
+        alike = [one for one in found if one.outcome is outcome]
+        if alike:
+            compared = sum(one.compared for one in alike)
+            records = f" ({counted(compared, 'record')})" if compared else ""
+            counts.append(f"{len(alike)} {outcome.value}{records}")
+    yield f"{counted(len(found), 'position')} looked for in the other cluster: {', '.join(counts)}"
+    kept = [one for one in found if one.outcome.is_match or one.outcome.is_lossless]
+    if any(one.outcome is not MatchOutcome.PROVED for one in kept):
+        yield ASSUMPTION
+    if uncounted := sum(not one.is_history_compared for one in kept):
         yield (
-            f"{counted(cut, 'partition')} not searched to the log end: records that the mirror "
-            "copied again further on are read twice"
+            f"{counted(uncounted, 'partition')} not counted record by record before the position: "
+            "the logs have gaps, as of transactions; --compare all counts"
+        )
+    if cut := sum(not one.is_searched_to_end for one in kept):
+        yield (
+            f"{counted(cut, 'partition')} not compared up to the log end: whether the mirror "
+            "copied records there again, or dropped some, is unknown; --compare all compares them"
         )

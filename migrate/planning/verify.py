@@ -99,12 +99,15 @@ class PlanCheck:
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
         not_compared: why the origin cannot be read; empty if it was read.
+        unmatched: the positions of a plan for another cluster that have no certain match there,
+            each in one line.
         other_starts: the partitions that start at another offset than the checkpoint has: resolved
             markers, new partitions, and starts that the user's options chose.
     """
 
     differences: tuple[str, ...] = ()
     not_compared: str = ""
+    unmatched: tuple[str, ...] = ()
     other_starts: tuple[str, ...] = ()
 
 
@@ -161,7 +164,7 @@ class Verification:
     def _outcomes_are(self, *outcomes: StartOutcome) -> bool:
         if self.state is not None and not self.state.is_right:
             return False
-        if self.plan is not None and self.plan.differences:
+        if self.plan is not None and (self.plan.differences or self.plan.unmatched):
             return False
         return bool(self.partitions) and all(
             partition.outcome in outcomes for partition in self.partitions

@@ -49,12 +49,12 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return how many records around the position agree, and an outcome other than PROVED."""
+    """Return how many records around the position agree, and an outcome other than MATCHED."""
     proof = planned.translation
     if proof is None:
         return ""
     counts = f"{proof.before}+{proof.after}"
-    return counts if proof.outcome is MatchOutcome.PROVED else f"{counts}, {proof.outcome.value}"
+    return counts if proof.outcome is MatchOutcome.MATCHED else f"{counts}, {proof.outcome.value}"
 
 
 def _origin(planned: PlannedPartition) -> str:

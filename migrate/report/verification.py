@@ -138,6 +138,9 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     plan = verification.plan
     if plan is not None and plan.differences:
         return "not verified: the plan is not what it was made from"
+    if plan is not None and plan.unmatched:
+        unmatched = counted(len(plan.unmatched), "partition")
+        return f"not verified: {unmatched} without a certain match in the target's cluster"
     bad = sum(row.outcome is not StartOutcome.OK for row in partitions)
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
@@ -179,6 +182,11 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         yield f"the plan is not what it was made from: {printable(line)}"
     if len(plan.differences) > _MAX_SHOWN:
         yield f"and {len(plan.differences) - _MAX_SHOWN} differences more; make the plan again"
+    if plan.unmatched:
+        yield (
+            f"without a match in the target's cluster ({len(plan.unmatched)}): "
+            f"{printable(join_some(plan.unmatched, _MAX_SHOWN))}"
+        )
     if plan.other_starts:
         yield (
             f"not an offset of the checkpoint ({len(plan.other_starts)}): "

@@ -23,6 +23,11 @@ UNRUN = {
     ): _TWO_CLUSTERS,
     (
         "docs/how-to/another-cluster.md",
+        "migrate to-spark SAVEPOINT --checkpoint-dir DIR -b west:9092 --to-bootstrap-servers "
+        "east:9092 --compare all",
+    ): _TWO_CLUSTERS,
+    (
+        "docs/how-to/another-cluster.md",
         "migrate verify plan:plan.json spark:DIR -b west:9092 --to-kafka-config east.properties",
     ): _TWO_CLUSTERS,
     (

@@ -602,7 +602,7 @@ def test_the_records_of_two_clusters_are_compared(permitted: Permitted) -> None:
     said = permitted.run(*command, code=6)
     assert "access denied; its records are compared: grant this user READ on topic" in said
     permitted.allow(AclOperation.READ, topics=2)
-    assert "1 proved" in permitted.run(*command, code=0)
+    assert "1 matched" in permitted.run(*command, code=0)
     wrong = there.read_text(encoding="utf-8").replace(PLAIN_PASSWORD, "not-the-password")
     there.write_text(wrong, encoding="utf-8")
     said = permitted.run(*command, code=6)

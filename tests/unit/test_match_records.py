@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from migrate.model.record import Record, Surroundings
 from migrate.planning.match_compacted import match_compacted
-from migrate.planning.match_records import Match, MatchOutcome, match_records
+from migrate.planning.match_records import (
+    EQUAL_RECORDS,
+    Match,
+    MatchOutcome,
+    match_records,
+    not_found_match,
+)
 
 
 def _record(offset: int, name: str, **more: object) -> Record:
@@ -36,6 +42,7 @@ def _old(
     *,
     position: int | None = None,
     from_start: bool | None = None,
+    log_start: int = 0,
 ) -> Surroundings:
     """What lies around the ``at``-th record of a log of these; the n-th has the offset 10n."""
     records = _log(names, 10)
@@ -47,6 +54,7 @@ def _old(
         (last - 1) * 10 + 1,
         first == 0 if from_start is None else from_start,
         last == len(records),
+        log_start,
     )
 
 
@@ -57,15 +65,22 @@ def _new(names: str, *, from_start: bool = True, to_end: bool = True) -> Surroun
     return Surroundings(0, (), records, end, from_start, to_end)
 
 
+def _short(match: Match) -> tuple[object, ...]:
+    """What the tests below compare."""
+    return (
+        match.outcome, match.next_offset, match.before, match.after, match.records, match.reason
+    )  # fmt: skip
+
+
 LETTERS = "a b c d e f g h"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        (_old(LETTERS, 4), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 4, 4)),
+        (_old(LETTERS, 4), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 4, 4)),
         # At either end of a log.
-        (_old(LETTERS, 0), _new(LETTERS), Match(MatchOutcome.PROVED, 100, 0, 4)),
+        (_old(LETTERS, 0), _new(LETTERS), Match(MatchOutcome.MATCHED, 100, 0, 4)),
         (_old(LETTERS, 8), _new(LETTERS), Match(MatchOutcome.AT_END, 122, 4)),
         # The mirror went on, or others write to the new topic.
         (_old(LETTERS, 8), _new(LETTERS + " i"), Match(MatchOutcome.AT_END, 124, 4)),
@@ -75,72 +90,96 @@ LETTERS = "a b c d e f g h"
         (_old(LETTERS, 4), _new("a"), Match(MatchOutcome.LAGGING, records=3)),
         (_old(LETTERS, 4), _new(""), Match(MatchOutcome.LAGGING, records=4)),
         # Retention, on either side.
-        (_old(LETTERS, 4), _new("c d e f"), Match(MatchOutcome.PROVED, 106, 2, 2)),
-        (_old(LETTERS, 4), _new("e f g h"), Match(MatchOutcome.PROVED, 100, 0, 4)),
+        (_old(LETTERS, 4), _new("c d e f"), Match(MatchOutcome.MATCHED, 106, 2, 2)),
+        (_old(LETTERS, 4), _new("e f g h"), Match(MatchOutcome.MATCHED, 100, 0, 4)),
         (_old(LETTERS, 4), _new("f g h"), Match(MatchOutcome.EXPIRED, records=1)),
-        (_old("d e f", 1), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 1, 2)),
-        (_old("e f", 0), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 0, 2)),
+        (_old("d e f", 1, log_start=5), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 1, 2)),
+        (_old("e f", 0, log_start=5), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 0, 2)),
         # A mirror that was killed: it went back over the position, before it, and after it.
         (
             _old(LETTERS, 4),
             _new("a b c d e f c d e f g h"),
-            Match(MatchOutcome.AMBIGUOUS, 112, 4, 2, 4),
+            Match(MatchOutcome.WENT_BACK, 112, 4, 2, 4),
         ),
-        (_old(LETTERS, 4), _new("a b c d c d e f g h"), Match(MatchOutcome.PROVED, 118, 2, 4)),
-        (_old(LETTERS, 4), _new("a b c d e f f g h"), Match(MatchOutcome.PROVED, 112, 4, 2)),
-        (_old(LETTERS, 8), _new(LETTERS + " g h"), Match(MatchOutcome.AMBIGUOUS, 124, 4, 0, 2)),
-        # It goes over them now.
+        (_old(LETTERS, 4), _new("a b c d c d e f g h"), Match(MatchOutcome.MATCHED, 118, 2, 4)),
+        (_old(LETTERS, 4), _new("a b c d e f f g h"), Match(MatchOutcome.WENT_BACK, 112, 4, 2, 1)),
+        (_old(LETTERS, 8), _new(LETTERS + " g h"), Match(MatchOutcome.AT_END, 128, 2)),
+        # It goes over them now, or has passed the position before.
+        (_old(LETTERS, 4), _new("a b c d e f c d"), Match(MatchOutcome.WENT_BACK, 112, 4, 2, 2)),
         (_old(LETTERS, 8), _new(LETTERS + " e f"), Match(MatchOutcome.LAGGING, records=2)),
         (_old(LETTERS, 4), _new("a b c d a b"), Match(MatchOutcome.LAGGING, records=2)),
         # Equal records.
-        (_old("a x x x x b", 3), _new("a x x x x b"), Match(MatchOutcome.PROVED, 109, 3, 3)),
-        (_old("x " * 20, 10), _new("x " * 20), Match(MatchOutcome.AMBIGUOUS, 100, 0, 4, 20)),
+        (_old("a x x x x b", 3), _new("a x x x x b"), Match(MatchOutcome.MATCHED, 109, 3, 3)),
+        (_old("x " * 20, 10), _new("x " * 20), not_found_match(EQUAL_RECORDS)),
         # The mirror has not copied the last of equal records.
         (_old("a x x", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
-        (_old("x x", 2), _new("x"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old("x x", 2), _new("x"), Match(MatchOutcome.AMBIGUOUS, 101, 1, records=1)),
         (_old("a x x b", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x x", 4), _new("a x x"), Match(MatchOutcome.LAGGING, records=1)),
-        (_old("a x x b", 3), _new("a x x"), Match(MatchOutcome.AT_END, 107, 3)),
+        (_old("a x x b", 3), _new("a x x"), Match(MatchOutcome.AMBIGUOUS, 107, 3, records=1)),
         # Nothing on both sides.
         (_old("", 0), _new(""), Match(MatchOutcome.AT_END, 0)),
     ],
 )
 def test_places(old: Surroundings, new: Surroundings, match: Match) -> None:
-    assert match_records(old, new) == match
+    assert _short(match_records(old, new)) == _short(match)
 
 
 @pytest.mark.parametrize(
     ("new", "reason"),
     [
-        # Another partition's records among those of this one, or in their place.
-        (_new("a b c d X e f g h"), "records that the job's log lacks"),
-        (_new("a c X e g Y"), "records that the job's log lacks"),
-        (_new("b X d e Y h"), "records that the job's log lacks"),
         (_new("X Y Z"), "no copy of the records around it"),
         (
             Surroundings(0, (), (_record(0, "X", is_append_time=True),), 1, True, True),
             "LogAppendTime",
         ),
-        (_new("b c d e", from_start=False, to_end=False), ""),
     ],
 )
 def test_no_place(new: Surroundings, reason: str) -> None:
     match = match_records(_old(LETTERS, 4), new)
-    if reason:
-        assert match.outcome is MatchOutcome.NOT_FOUND and reason in match.reason
-    else:
-        assert match == Match(MatchOutcome.PROVED, 109, 3, 1)
+    assert match.outcome is MatchOutcome.NOT_FOUND and reason in match.reason
 
 
-def test_the_records_before_are_cut_off() -> None:
-    """The run begins at the first record that was not consumed, and the log does not."""
-    match = match_records(_old(LETTERS, 4), _new("e f g h", from_start=False))
-    assert match.outcome is MatchOutcome.NOT_FOUND
+@pytest.mark.parametrize(
+    ("new", "outcome", "records"),
+    [
+        ("a b c d X e f g h", MatchOutcome.FOREIGN, 1),
+        ("X a b c d e f g h", MatchOutcome.FOREIGN, 1),
+        ("a b c X Y", MatchOutcome.FOREIGN, 2),  # before the mirror has copied d
+        ("a c X e g Y", MatchOutcome.OTHER_PARTITIONING, 4),
+        ("b X d e Y h", MatchOutcome.OTHER_PARTITIONING, 5),
+        ("a b d e f g h", MatchOutcome.FILTERED, 1),
+        ("a b c d e h", MatchOutcome.FILTERED, 2),
+    ],
+)
+def test_a_violated_assumption_is_named(new: str, outcome: MatchOutcome, records: int) -> None:
+    match = match_records(_old(LETTERS, 4), _new(new))
+    assert (match.outcome, match.records, match.next_offset) == (outcome, records, None)
+
+
+@pytest.mark.parametrize(
+    ("new", "first", "agreeing"), [("b c d e", 109, (3, 1)), ("e f g h", 100, (0, 4))]
+)
+def test_the_run_is_a_part_of_the_log(new: str, first: int, agreeing: tuple[int, int]) -> None:
+    """All records from the first one that was not consumed follow its copy."""
+    match = match_records(_old(LETTERS, 4), _new(new, from_start=False, to_end=False))
+    assert _short(match) == _short(Match(MatchOutcome.MATCHED, first, *agreeing))
+
+
+def test_equal_records_are_compared_as_runs() -> None:
+    """Regression: retention has deleted some of the equal records; 8 were skipped."""
+    old = _old("x " * 10 + "b c", 1, most=12)
+    match = match_records(old, _new("x b c"))
+    assert (match.outcome, match.records) == (MatchOutcome.EXPIRED, 8)
+    whole = match_records(old, _new("x " * 10 + "b c"))
+    assert whole.outcome is MatchOutcome.NOT_FOUND  # the first x may be any of them
 
 
 def test_a_log_that_holds_no_record_proves_nothing() -> None:
     match = match_records(_old("", 0), _new(LETTERS))
-    assert match == Match(MatchOutcome.NOT_FOUND, reason="the job's log holds no record to compare")
+    assert _short(match) == _short(
+        Match(MatchOutcome.NOT_FOUND, reason="the job's log has no record to compare")
+    )
 
 
 HEADERS = (("trace", b"1"), ("user", None))
@@ -163,7 +202,7 @@ def test_headers(headers: tuple[tuple[str, bytes | None], ...], lacking: str | N
     new = Surroundings(0, (), (_record(7, "a", headers=headers),), 8, True, True)
     match = match_records(old, new)
     if lacking is None:
-        assert match == Match(MatchOutcome.PROVED, 7, 0, 1)
+        assert _short(match) == _short(Match(MatchOutcome.MATCHED, 7, 0, 1))
     else:
         assert match.outcome is MatchOutcome.NOT_FOUND and lacking in match.reason
 
@@ -233,11 +272,11 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
     ("at", "new", "match"),
     [
         # Every record is there.
-        (4, KEYED, Match(MatchOutcome.PROVED, 112, 4, 4)),
+        (4, KEYED, Match(MatchOutcome.MATCHED, 112, 4, 4)),
         # The first record that was not consumed is compacted, the last one that was, or both.
-        (2, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.PROVED, 103, 1, 3)),
-        (2, "a.1 a.2 c.1 b.2 d.1 a.3", Match(MatchOutcome.PROVED, 103, 1, 4)),
-        (3, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.PROVED, 103, 1, 4)),
+        (2, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.MATCHED, 103, 1, 3)),
+        (2, "a.1 a.2 c.1 b.2 d.1 a.3", Match(MatchOutcome.MATCHED, 103, 1, 4)),
+        (3, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.MATCHED, 103, 1, 4)),
         (5, "c.1 d.1 a.3 e.1", Match(MatchOutcome.NOT_FOUND, reason=NO_COPY)),
         # The mirror lags.
         (8, "c.1 b.2 d.1", Match(MatchOutcome.LAGGING, records=2)),
@@ -248,20 +287,20 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
     ],
 )  # fmt: skip
 def test_compacted(at: int, new: str, match: Match) -> None:
-    assert match_compacted(_old(KEYED, at), _new(new)) == match
+    assert _short(match_compacted(_old(KEYED, at), _new(new))) == _short(match)
 
 
 @pytest.mark.parametrize(
     ("position", "match"),
     [
-        (20, Match(MatchOutcome.PROVED, 109, 2, 2)),  # c.1 was not consumed: b.2 was
-        (11, Match(MatchOutcome.PROVED, 106, 2, 2)),  # b.1 was the last one: b.2 was not
+        (20, Match(MatchOutcome.MATCHED, 109, 2, 2)),  # c.1 was not consumed: b.2 was
+        (11, Match(MatchOutcome.MATCHED, 106, 2, 2)),  # b.1 was the last one: b.2 was not
         (15, Match(MatchOutcome.AMBIGUOUS, 106, 2, 2, 1)),
     ],
 )
 def test_a_record_that_the_old_log_has_lost(position: int, match: Match) -> None:
     old = _old("a.1 b.1 c.1 b.3", 2, position=position)
-    assert match_compacted(old, _new("a.1 b.1 b.2 c.1 b.3")) == match
+    assert _short(match_compacted(old, _new("a.1 b.1 b.2 c.1 b.3"))) == _short(match)
 
 
 def test_a_record_that_the_old_log_never_had() -> None:
@@ -273,33 +312,36 @@ def test_a_record_that_the_old_log_never_had() -> None:
 def test_a_tombstone_may_be_gone() -> None:
     records = [*_log("a.1 b.1"), _record(5, "a.", is_tombstone=True), *_log("c.1 d.1", 1, 7)]
     old = Surroundings(7, tuple(records[:3]), tuple(records[3:]), 9, True, True)
-    assert match_compacted(old, _new("b.1 c.1 d.1")) == Match(MatchOutcome.PROVED, 103, 1, 2)
+    assert _short(match_compacted(old, _new("b.1 c.1 d.1"))) == _short(
+        Match(MatchOutcome.MATCHED, 103, 1, 2)
+    )
 
 
 @pytest.mark.parametrize(
     ("end", "match"),
     [
         (104, Match(MatchOutcome.LAGGING, records=1)),
-        (105, Match(MatchOutcome.AT_END, 105, 2)),  # the new log had a record there
+        # Regression: an offset without a record was taken for that of the tombstone.
+        (105, Match(MatchOutcome.LAGGING, records=1)),
     ],
 )
 def test_a_tombstone_at_the_end_may_not_be_copied_yet(end: int, match: Match) -> None:
     records = (*_log("a.1 b.1"), _record(2, "a.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     new = Surroundings(0, (), tuple(_log("a.1 b.1", 3, 100)), end, True, True)
-    assert match_compacted(old, new) == match
+    assert _short(match_compacted(old, new)) == _short(match)
 
 
 def test_the_old_log_was_compacted_before_its_records_were_copied() -> None:
     """The copies of older records do not stand for those of newer ones with the same keys."""
     new = _new("c.1 a.1 e.1 e.2")
     lags = match_compacted(_old("c.1 a.2 e.3", 3), new)
-    assert lags == Match(MatchOutcome.LAGGING, records=2)
+    assert _short(lags) == _short(Match(MatchOutcome.LAGGING, records=2))
 
 
 def test_a_record_at_the_end_that_the_old_log_has_lost() -> None:
-    """It was consumed, or somebody else wrote it."""
+    """Regression: b.1 is still there, so its tombstone is not copied yet."""
     records = (*_log("c.1"), _record(2, "b.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     match = match_compacted(old, _new("c.1 b.1"))
-    assert match == Match(MatchOutcome.AMBIGUOUS, 103, 1, 0, 1)
+    assert _short(match) == _short(Match(MatchOutcome.LAGGING, records=1))

@@ -1,0 +1,626 @@
+"""Find a position of one log in its copy, and test that the log is a copy. Pure, no I/O.
+
+``find_copy`` is a generator: it yields what it needs to read, and is sent the records. So a caller
+can read the same step of many partitions at once.
+
+1. *Around the position.* The records around the position are found in the new log
+   (``match_records``). If they do not match, longer runs are compared.
+2. *From the log start to there.* Blocks at many offsets, the anchors, are looked for in the new
+   log. Each must be there, and in order. If two anchors are equally far apart in both logs, the new
+   log has as many records between them as the old one: every offset has a record, or both logs have
+   equally many gaps. Otherwise the records between them are read and compared.
+3. *From there to the log end.* The same, except that the new log may end with records of producers
+   that have moved.
+
+With ``is_whole``, every record is compared instead of anchors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from migrate.model.record import Read, Record, Side, Surroundings
+from migrate.planning.follow_copies import Follower
+from migrate.planning.match_compacted import match_compacted
+from migrate.planning.match_records import (
+    EQUAL_RECORDS,
+    MAY_BEGIN_LATER,
+    Bound,
+    Match,
+    MatchOutcome,
+    has_gaps,
+    match_records,
+    not_found_match,
+    violation_match,
+)
+
+# A record that the old log lacks is looked for in at most this number of other partitions.
+_MOST_OTHERS = 8
+
+# How many times as many records are compared in a compacted topic.
+_FURTHER = 10
+
+Reading = Generator[Read, Surroundings, Match]
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much is read of each partition.
+
+    Attributes:
+        around: the number of records on each side of the position.
+        searched: the number of records of the new log among which the position is looked for.
+        around_at_most, searched_at_most: the same for a longer search.
+        anchors: the number of anchors before the position.
+        anchors_after: the number of anchors after it.
+        block: the number of records of an anchor.
+        counted: how many records are read where offsets do not show how many there are.
+        chunk: how many records are read at once.
+        is_whole: whether all records are compared.
+    """
+
+    around: int = 100
+    searched: int = 2000
+    around_at_most: int = 20_000
+    searched_at_most: int = 100_000
+    anchors: int = 24
+    anchors_after: int = 6
+    block: int = 16
+    counted: int = 100_000
+    chunk: int = 5000
+    is_whole: bool = False
+
+
+def find_copy(
+    position: int,
+    depth: Depth,
+    *,
+    is_compacted: bool = False,
+    others: Sequence[int] = (),
+    syncs: Callable[[], Sequence[tuple[int, int]]] = tuple,
+    may_search_long: Callable[[], bool] = lambda: True,
+) -> Reading:
+    """Find the offset in the new log that corresponds to a position.
+
+    Args:
+        position: the next offset in the old log.
+        depth: how much to read.
+        is_compacted: whether Kafka compacts either log.
+        others: the other partitions of the topic.
+        syncs: returns pairs of offsets that a mirror has written. They only show where to look.
+        may_search_long: returns whether runs of ``searched_at_most`` records may be read.
+    """
+    own, copies, match = yield from _around(position, depth, is_compacted, syncs, may_search_long)
+    if match.next_offset is not None:
+        aborted = yield from _count_aborted(match.next_offset, copies, depth)
+        match = replace(match, aborted=aborted)
+    if is_compacted:
+        is_all = own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end
+        if depth.is_whole and is_all and match.outcome.is_match:
+            return replace(match, outcome=MatchOutcome.PROVED)
+        return match
+    if match.next_offset is None or not own.records:
+        return match
+    is_doubtful = match.is_doubtful
+    match = yield from _Check(depth, own, copies, match, others).history()
+    if match.outcome.is_match or match.outcome.is_lossless:
+        match = yield from _Check(depth, own, copies, match, others).rest()
+    return replace(match, is_doubtful=is_doubtful)
+
+
+def _around(
+    position: int,
+    depth: Depth,
+    is_compacted: bool,
+    syncs: Callable[[], Sequence[tuple[int, int]]],
+    may_search_long: Callable[[], bool],
+) -> Generator[Read, Surroundings, tuple[Surroundings, Surroundings, Match]]:
+    """Compare the records around the position; return both runs, and the match."""
+    find_place = match_compacted if is_compacted else match_records
+    around = depth.around
+    if is_compacted:  # what explains a missing record may be further away
+        around = depth.around_at_most if depth.is_whole else _FURTHER * around
+    own = yield Read(Side.OLD, position, around, around)
+    time = _nearest_time(own)
+    copies = yield Read(Side.NEW, time, around, max(around, depth.searched), is_time=True)
+    match = find_place(own, copies)
+    if _is_final(match, own, copies) or not may_search_long():
+        best = own, copies, match
+    else:
+        most, searched = depth.around_at_most, depth.searched_at_most
+        own = yield Read(Side.OLD, position, most, most)
+        hints = [copy for offset, copy in syncs() if offset <= position]
+        best = own, copies, find_place(own, copies)
+        for start in (*([max(hints)] if hints else ()), copies.position):
+            run = yield Read(Side.NEW, start, most, searched)
+            match = find_place(own, run)
+            if match.outcome is not MatchOutcome.NOT_FOUND or start == copies.position:
+                best = own, run, match
+            if match.outcome.is_match:
+                break
+    own, copies, match = best
+    is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
+    if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
+        match = (yield from _match_at_log_ends(own, copies, depth)) or match
+    return own, copies, match
+
+
+def _count_aborted(
+    place: int, copies: Surroundings, depth: Depth
+) -> Generator[Read, Surroundings, int]:
+    """Return how many records of aborted transactions the new log has from a place on.
+
+    Only the records that were read are examined. Each transaction leaves an offset without a
+    record, and an aborted one leaves more.
+    """
+    after = [copy.offset for copy in copies.records if copy.offset >= place]
+    if all(last - first <= 2 for first, last in pairwise([place, *after, copies.first_unread])):
+        return 0
+    run = yield Read(Side.ALL_NEW, place, 0, depth.searched)
+    committed = {*after}
+    return sum(
+        copy.offset < copies.first_unread and copy.offset not in committed for copy in run.after
+    )
+
+
+def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
+    """Return whether longer runs cannot show more."""
+    if match.outcome.is_match or match.outcome is MatchOutcome.LAGGING:
+        return True
+    if match.outcome is MatchOutcome.WENT_BACK and match.bound is Bound.EXACT:
+        return True
+    is_all_old = own.is_from_start and own.is_to_end
+    return is_all_old and copies.is_from_start and copies.is_to_end
+
+
+def _nearest_time(around: Surroundings) -> int:
+    """Return the time of the first record after a position, or else of the last one before it.
+
+    Return 0 if there is no record.
+    """
+    nearest = [*around.after[:1], *around.before[-1:]]
+    return max(0, nearest[0].timestamp) if nearest else 0
+
+
+def _match_at_log_ends(
+    own: Surroundings, copies: Surroundings, depth: Depth
+) -> Generator[Read, Surroundings, Match | None]:
+    """Compare the position with the ends of the new log.
+
+    Return EXPIRED if the new log begins after the position, LAGGING if the new log ends before the
+    position, or None.
+    """
+    if copies.is_from_start and copies.records:
+        first = yield from _origin(copies.records[0], depth)
+        if first is not None and first > own.position:
+            missing = sum(record.offset < first for record in own.after)
+            return Match(MatchOutcome.EXPIRED, records=max(1, missing))
+    if copies.is_to_end and copies.records:
+        last = yield from _origin(copies.records[-1], depth)
+        if last is not None and last < own.position:
+            missing = sum(record.offset > last for record in own.before)
+            return Match(MatchOutcome.LAGGING, records=max(1, missing))
+    return None
+
+
+def _origin(
+    copy: Record, depth: Depth, partition: int | None = None
+) -> Generator[Read, Surroundings, int | None]:
+    """Return the offset that a record of the new log has in the old log, or None."""
+    time = max(0, copy.timestamp)
+    run = yield Read(Side.OLD, time, 0, depth.searched, is_time=True, partition=partition)
+    return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
+
+
+def _are_known(
+    copies: Sequence[Record], depth: Depth, side: Side = Side.OLD, partition: int | None = None
+) -> Generator[Read, Surroundings, bool | None]:
+    """Return whether a record of the new log is in the old log; None after too many records."""
+    digests = {copy.digest for copy in copies}
+    at, is_time, read = max(0, min(copy.timestamp for copy in copies)), True, 0
+    while True:
+        run = yield Read(side, at, 0, depth.chunk, is_time=is_time, partition=partition)
+        if any(record.digest in digests for record in run.after):
+            return True
+        read += len(run.after)
+        if run.is_to_end or not run.after:
+            return False
+        if read > depth.counted:
+            return None
+        at, is_time = run.first_unread, False
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """A block's offset in both logs.
+
+    Attributes:
+        is_doubtful: whether a block after this one was not found where it should be.
+    """
+
+    old: int
+    new: int
+    is_doubtful: bool = False
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """How far the logs of a stretch were read.
+
+    Attributes:
+        old_at, new_at: the next offsets to read.
+        new_end: the offset at which the new log's stretch ends; None for the log end.
+        read: how many records of the new log were read.
+    """
+
+    old_at: int
+    is_old_left: bool
+    new_at: int
+    new_end: int | None
+    read: int = 0
+    is_new_done: bool = False
+
+
+def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
+    """Return whether two anchors are equally far apart in both logs, and no block lacks between."""
+    first, last = span
+    return last.old - first.old == last.new - first.new and not first.is_doubtful
+
+
+class _Check:
+    """A test that the new log is a copy, outside of the runs that were compared."""
+
+    def __init__(
+        self,
+        depth: Depth,
+        own: Surroundings,
+        copies: Surroundings,
+        match: Match,
+        others: Sequence[int],
+    ) -> None:
+        self._others = others[:_MOST_OTHERS]
+        self._depth, self._own, self._copies, self._match = depth, own, copies, match
+        self._read = 0  # the records that were read to count them
+        self._is_search_complete = False
+        # If either log has gaps, equal distances are no evidence of equal numbers of records.
+        self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
+
+    # -- before ------------------------------------------------------------------------------------
+
+    def history(self) -> Reading:
+        """Compare the logs from their starts to the compared runs."""
+        match = self._match
+        if match.first_pair is None:
+            return self._uncompared()
+        known = _Anchor(*match.first_pair)
+        start = yield from self._start(known)
+        if isinstance(start, Match):
+            return start
+        is_from_log_start = start is not None and (yield from self._is_first(start))
+        if start is not None and start.new < known.new:
+            anchors = [start, known]
+            if not self._depth.is_whole:
+                anchors = yield from self._anchors(start, known)
+            # Spans that must be read come first: they show whether the logs have gaps.
+            for first, last in sorted(pairwise(anchors), key=_may_be_trusted):
+                if (violation := (yield from self._span(first, last))) is not None:
+                    return violation
+        if start is None:
+            follower = Follower(is_open=True)
+            own_start, new_start = self._own.log_start, self._copies.log_start
+            stretch = _Stretch(own_start, True, new_start, known.new)
+            is_done = yield from self._follow(follower, stretch, self._depth.counted)
+            foreign = follower.foreign + follower.trailing
+            if own_start == 0:  # the old log never had older records
+                foreign += follower.leading
+            lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
+            if violation := violation_match(follower.missing + lacking, foreign):
+                return violation
+            if not is_done:
+                return not_found_match("the start of the job's log is not found there")
+            self._count(follower.compared)
+            is_from_log_start = follower.is_from_first
+        if self._depth.is_whole and is_from_log_start and self._match.outcome.is_match:
+            return replace(self._match, outcome=MatchOutcome.PROVED)
+        return self._match
+
+    def _uncompared(self) -> Match:
+        return replace(self._match, is_history_compared=False)
+
+    def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
+        """Return whether the old log has no record before an anchor."""
+        if self._own.is_from_start and self._own.records[0].offset == anchor.old:
+            return True
+        before = yield Read(Side.OLD, anchor.old, 1, 1)
+        return not before.before
+
+    def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
+        """Return the first anchor: the first record that both logs have.
+
+        Return None if it is not found, and a match for a violation.
+        """
+        block = self._depth.block
+        first = yield Read(Side.NEW, self._copies.log_start, 0, block)
+        if not first.after or first.after[0].offset >= known.new:
+            return known  # the new log begins there
+        old = yield from self._old_block(first.after, known)
+        if old is not None:
+            return _Anchor(old, first.after[0].offset)
+        is_first_complete = self._is_search_complete
+        # The new log begins with older records than the old log has, or with records of others.
+        begin = yield Read(Side.OLD, self._own.log_start, 0, block)
+        if not begin.after:
+            return None
+        if begin.after[0].offset >= known.old:
+            new: int | None = known.new
+        else:
+            new = yield from self._new_block(begin.after, known)
+        if new is None:
+            is_complete = is_first_complete and self._is_search_complete
+            return violation_match(1, 0) if is_complete else None
+        if self._own.log_start == 0:  # the old log never had older records
+            count = yield Read(Side.NEW, new, block, 1)
+            return violation_match(0, max(1, len(count.before)))
+        return _Anchor(begin.after[0].offset, new)
+
+    def _anchors(
+        self, start: _Anchor, known: _Anchor
+    ) -> Generator[Read, Surroundings, list[_Anchor]]:
+        """Return anchors from ``start`` to ``known``: spread evenly, and closer towards the end."""
+        distance = known.old - start.old
+        number = self._depth.anchors
+        evenly = {start.old + distance * n // (number // 2 + 1) for n in range(1, number // 2 + 1)}
+        closer = {known.old - (distance >> n) for n in range(2, number - number // 2 + 2)}
+        anchors, is_doubtful = [known], False
+        for old in sorted(evenly | closer, reverse=True):
+            if not start.old < old < anchors[-1].old:
+                continue
+            run = yield Read(Side.OLD, old, 0, self._depth.block)
+            self._has_gaps |= has_gaps(run.after)
+            block = [record for record in run.after if record.offset < anchors[-1].old]
+            # Among equal records, only the first and the last have a certain place.
+            edges = [
+                at for at, (one, two) in enumerate(pairwise(block)) if one.digest != two.digest
+            ]
+            if not edges or block[edges[0] + 1].offset <= start.old:
+                continue
+            block = block[edges[0] :]
+            new = yield from self._new_block(block, anchors[-1], 1)
+            if new is None or new <= start.new:
+                is_doubtful = True
+                continue
+            anchors.append(_Anchor(block[1].offset, new, is_doubtful))
+            is_doubtful = False
+        anchors.append(replace(start, is_doubtful=is_doubtful))
+        return anchors[::-1]
+
+    def _new_block(
+        self, block: Sequence[Record], next_: _Anchor, number: int = 0
+    ) -> Generator[Read, Surroundings, int | None]:
+        """Return the new offset of a record of a block that lies before an anchor, or None.
+
+        ``number`` is the record's place in the block. ``_is_search_complete`` then says whether
+        every place before the anchor was searched.
+        """
+        expected = next_.new - (next_.old - block[0].offset)
+        if expected >= self._copies.log_start:
+            run = yield Read(Side.NEW, expected, 0, len(block))
+            if run.after and run.after[0].offset == expected and _agrees(block, run.after):
+                return run.after[number].offset if number < len(run.after) else None
+        time = max(0, block[0].timestamp)
+        run = yield Read(Side.NEW, time, 0, self._depth.searched, is_time=True)
+        self._is_search_complete = run.first_unread >= next_.new or run.is_to_end
+        starts = [
+            at
+            for at, copy in enumerate(run.after)
+            if copy.offset < next_.new and block[0].is_copied_as(copy)
+        ]
+        whole = [at for at in starts if _agrees(block, run.after[at : at + len(block)])]
+        places = [at + number for at in whole or starts if at + number < len(run.after)]
+        return run.after[places[-1]].offset if places else None
+
+    def _old_block(
+        self, block: Sequence[Record], next_: _Anchor
+    ) -> Generator[Read, Surroundings, int | None]:
+        """Return the old offset of a block of the new log that lies before an anchor, or None."""
+        block = [copy for copy in block if copy.offset < next_.new]
+        expected = next_.old - (next_.new - block[0].offset)
+        if expected >= self._own.log_start:
+            run = yield Read(Side.OLD, expected, 0, len(block))
+            if run.after and run.after[0].offset == expected and _agrees(run.after, block):
+                return expected
+        time = max(0, block[0].timestamp)
+        run = yield Read(Side.OLD, time, 0, self._depth.searched, is_time=True)
+        self._is_search_complete = run.first_unread > next_.old or run.is_to_end
+        starts = [at for at, record in enumerate(run.after) if record.is_copied_as(block[0])]
+        whole = [at for at in starts if _agrees(run.after[at : at + len(block)], block)]
+        places = whole or starts
+        return run.after[places[0]].offset if places else None
+
+    def _span(self, first: _Anchor, last: _Anchor) -> Generator[Read, Surroundings, Match | None]:
+        """Compare the logs between two anchors; return a match for a violation."""
+        depth = self._depth
+        is_trusted = _may_be_trusted((first, last)) and not self._has_gaps
+        if is_trusted and not depth.is_whole:
+            self._count(depth.block)
+            return None
+        # A mirror that went back may have copied the last anchor before the first.
+        follower = Follower(begin=first.old)
+        stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
+        most = None if depth.is_whole else depth.counted - self._read
+        is_done = yield from self._follow(follower, stretch, most)
+        self._read += stretch.read
+        if not is_done and not follower.is_violated:
+            self._match = self._uncompared()
+            if not first.is_doubtful:
+                return None
+            return not_found_match("a part of the job's log is not found there")
+        self._count(follower.compared)
+        lacking = 0 if follower.is_violated else follower.lacking(last.old)
+        return violation_match(follower.missing + lacking, follower.foreign + follower.trailing)
+
+    def _count(self, compared: int) -> None:
+        self._match = replace(self._match, compared=self._match.compared + compared)
+
+    # -- after -------------------------------------------------------------------------------------
+
+    def rest(self) -> Reading:
+        """Compare the logs from the compared runs to their ends."""
+        match, own, copies = self._match, self._own, self._copies
+        is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
+        if is_all_known and match.trailing:
+            unknown = copies.records[len(copies.records) - match.trailing :]
+            return (yield from self._check_trailing(unknown, match.trailing))
+        if is_all_known or match.outcome.is_lossless or match.last_pair is None:
+            return match
+        known = _Anchor(*match.last_pair)
+        if not (self._depth.is_whole or self._has_gaps):
+            is_equal = yield from self._is_rest_equal(known)
+            if is_equal:
+                return replace(self._match, is_searched_to_end=True)
+        records = own.records
+        passed = sum(record.offset <= known.old for record in records)
+        follower = Follower(records, passed=passed)
+        stretch = _Stretch(own.first_unread, not own.is_to_end, known.new + 1, None)
+        most = None if self._depth.is_whole else self._depth.counted
+        is_done = yield from self._follow(follower, stretch, most)
+        match = replace(match, is_searched_to_end=is_done)
+        is_cut = not (is_done or follower.is_violated or self._has_gaps)
+        if is_cut and (violation := (yield from self._compare_ends(known))):
+            return violation
+        if violation := violation_match(follower.missing, follower.foreign):
+            return violation
+        if follower.repeated:
+            is_known = match.is_searched_to_end and not follower.trailing
+            is_exact = is_known and not (follower.to_come or follower.uncertain)
+            return replace(
+                match,
+                outcome=MatchOutcome.WENT_BACK,
+                records=follower.repeated + (0 if self._has_gaps else follower.to_come),
+                bound=Bound.EXACT if is_exact else Bound.AT_LEAST,
+            )
+        is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
+        self._match = replace(match, is_all_copied=is_all_copied)
+        match = yield from self._check_trailing(follower.unknown, follower.trailing)
+        if match.outcome.is_match and is_done and follower.uncertain:
+            return replace(
+                match,
+                outcome=MatchOutcome.AMBIGUOUS,
+                records=follower.uncertain,
+                bound=Bound.AT_MOST,
+            )
+        return match
+
+    def _compare_ends(self, known: _Anchor) -> Generator[Read, Surroundings, Match | None]:
+        """Return a violation if the last records of the new log are too near for logs without gaps.
+
+        They were not read from ``known`` on, because there are too many.
+        """
+        end = yield Read(Side.NEW, self._copies.log_end, self._depth.block, 1)
+        if not end.before:
+            return None
+        old = yield from _origin(end.before[0], self._depth)
+        if old is None:
+            return None
+        return violation_match(old - known.old - (end.before[0].offset - known.new), 0)
+
+    def _check_trailing(self, unknown: Sequence[Record], trailing: int) -> Reading:
+        """Check the last records of the new log if they have no origin.
+
+        They must be records of producers that have moved after the mirror had copied everything.
+        """
+        match = self._match
+        if not trailing or not match.is_searched_to_end:
+            return match
+        if match.outcome.is_match:
+            is_older = yield from _are_known(unknown[-1:], self._depth)
+            if is_older is None:
+                return replace(match, is_searched_to_end=False)
+            if is_older:
+                return replace(
+                    match, outcome=MatchOutcome.WENT_BACK, records=trailing, bound=Bound.AT_LEAST
+                )
+        if (yield from _are_known(unknown, self._depth, Side.ALL_OLD)) is not False:
+            return Match(MatchOutcome.FOREIGN, records=trailing)  # of an aborted transaction
+        for other in self._others:
+            if (yield from _are_known(unknown, self._depth, partition=other)) is not False:
+                return Match(MatchOutcome.OTHER_PARTITIONING, records=trailing)
+        if not match.is_all_copied:
+            return Match(MatchOutcome.FOREIGN, records=trailing)
+        return match
+
+    def _follow(
+        self, follower: Follower, stretch: _Stretch, most: int | None
+    ) -> Generator[Read, Surroundings, bool]:
+        """Read both logs up to the end of a stretch, or at most this number of copies.
+
+        Return whether all of the stretch was read.
+        """
+        chunk = self._depth.chunk
+        copies: Sequence[Record] = ()
+        while True:
+            needs_old = not follower.is_ahead(chunk)
+            if copies:
+                copies = copies[follower.add_copies(copies, stretch.is_old_left) :]
+                needs_old = bool(copies) or not follower.is_ahead(chunk)
+            if follower.is_violated:
+                return False
+            if stretch.is_old_left and needs_old:
+                run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
+                self._has_gaps |= has_gaps(run.after)
+                follower.add_old(run.after)
+                stretch.old_at, stretch.is_old_left = run.first_unread, not run.is_to_end
+                continue
+            if copies:
+                continue
+            if stretch.is_new_done:
+                return True
+            if most is not None and stretch.read >= most:
+                return False
+            run = yield Read(Side.NEW, stretch.new_at, 0, chunk)
+            self._has_gaps |= has_gaps(run.after)
+            end = stretch.new_end
+            copies = [copy for copy in run.after if end is None or copy.offset < end]
+            stretch.new_at, stretch.read = run.first_unread, stretch.read + len(copies)
+            is_past = end is not None and stretch.new_at >= end
+            stretch.is_new_done = run.is_to_end or is_past or not run.after
+
+    def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
+        """Return whether blocks up to the end of the new log are where the offsets say."""
+        depth = self._depth
+        end = yield Read(Side.NEW, self._copies.log_end, depth.block, 1)
+        if not end.before or end.before[0].offset <= known.new:
+            return False
+        last = end.before[0].offset
+        step = (last - known.new) // (depth.anchors_after + 1)
+        blocks = [end.before]
+        for number in range(1, depth.anchors_after + 1 if step else 1):
+            run = yield Read(Side.NEW, known.new + step * number, 0, depth.block)
+            blocks.append(run.after)
+        for block in blocks:
+            if not block:
+                return False
+            expected = known.old + (block[0].offset - known.new)
+            run = yield Read(Side.OLD, expected, 0, len(block))
+            if has_gaps(run.after) or has_gaps(block):
+                self._has_gaps = True
+                return False
+            if len(run.after) < len(block) or not _agrees(run.after, block):
+                return False
+            if run.after[0].offset != expected:
+                return False
+        if sum(copy.digest == end.before[-1].digest for copy in end.before) > 1:
+            return False  # the mirror may have copied it twice
+        self._count(sum(map(len, blocks)))
+        return True
+
+
+def _agrees(records: Sequence[Record], copies: Sequence[Record]) -> bool:
+    """Return whether successive records are copied one by one, as far as both are there."""
+    number = min(len(records), len(copies))
+    return number > 0 and all(
+        record.is_copied_as(copy)
+        for record, copy in zip(records[:number], copies[:number], strict=True)
+    )

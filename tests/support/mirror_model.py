@@ -1,0 +1,513 @@
+"""A model of logs and of mirrors that copy them, which knows the origin of every copy.
+
+The model decides what a start at an offset of the new log reads, now and once the mirror has copied
+the rest. It shares no code with ``migrate``, except the type ``Record``.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from migrate.model.record import Record, Surroundings
+
+TOPIC = "orders"
+KINDS = (
+    "keeping",
+    "late",
+    "lagging",
+    "went back",
+    "going back",
+    "re-partitioning",
+    "filtering",
+    "skipping",
+    "foreign records",
+    "transactional",
+    "compacting",
+    "compacting and lagging",
+    "changing",
+)
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A record of the old cluster; ``number`` is unique in its partition."""
+
+    partition: int
+    number: int
+    offset: int
+    key: str
+    content: str
+    time: int
+    is_aborted: bool = False
+    is_tombstone: bool = False
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What can be told apart: equal records count as one that is there several times."""
+        return self.key, self.content, self.time, self.is_tombstone
+
+    def at(self, offset: int) -> Record:
+        content = f"{self.key}|{self.content}|{self.time}|{self.is_tombstone}"
+        return Record(
+            offset,
+            content.encode(),
+            self.key.encode(),
+            timestamp=self.time,
+            is_tombstone=self.is_tombstone,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A record of the new cluster; ``origin`` is None if no mirror has copied it."""
+
+    offset: int
+    origin: Original | None
+    record: Record
+
+
+@dataclass(slots=True)
+class ModelLog:
+    """A log as a reader sees it: its records, and the offsets at which it begins and ends."""
+
+    records: list[Record]
+    start: int
+    end: int
+
+
+class ModelReader:
+    """Reads logs of the model as ``RecordReader`` reads those of Kafka."""
+
+    def __init__(self, logs: Mapping[int, ModelLog], *, is_compacted: bool = False) -> None:
+        self._logs, self._is_compacted = logs, is_compacted
+
+    def around(
+        self, positions: Mapping[Partition, int], most_before: int, most_after: int
+    ) -> dict[Partition, Surroundings]:
+        return {p: self._around(p, at, most_before, most_after) for p, at in positions.items()}
+
+    def _around(self, p: Partition, at: int, most_before: int, most_after: int) -> Surroundings:
+        log = self._logs[p[1]]
+        at = min(max(at, log.start), log.end)
+        below = [record for record in log.records if record.offset < at]
+        above = [record for record in log.records if record.offset >= at]
+        after = above[:most_after]
+        is_to_end = len(after) == len(above)
+        if is_to_end and len(after) == most_after and after:
+            # A reader stops at the number of records, before it sees the end.
+            is_to_end = after[-1].offset + 1 >= log.end
+        unread = log.end if is_to_end else (after[-1].offset + 1 if after else at)
+        before = below[len(below) - most_before :] if most_before < len(below) else below
+        return Surroundings(
+            at, tuple(before), tuple(after), unread,
+            len(before) == len(below), is_to_end, log.start, log.end,
+        )  # fmt: skip
+
+    def around_times(
+        self, times: Mapping[Partition, int], most_before: int, most_after: int
+    ) -> dict[Partition, Surroundings]:
+        positions = {}
+        for partition, time in times.items():
+            log = self._logs[partition[1]]
+            newer = [record.offset for record in log.records if record.timestamp >= time]
+            positions[partition] = newer[0] if newer else log.end
+        return self.around(positions, most_before, most_after)
+
+    def log_ranges(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+        return {p: (self._logs[p[1]].start, self._logs[p[1]].end) for p in partitions}
+
+    def log_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return {p: self._logs[p[1]].end for p in partitions}
+
+    def compacted_topics(self, topics: Iterable[str]) -> set[str]:
+        return set(topics) if self._is_compacted else set()
+
+    def take_snapshot(self, partitions: Iterable[Partition]) -> None:
+        """Do nothing: the logs do not change."""
+
+    def partitions(self, topic: str) -> list[int]:
+        return list(self._logs)
+
+    def topics(self) -> list[str]:
+        return []
+
+
+@dataclass(slots=True)
+class Case:
+    """Two clusters with a mirror between them, and a job that has read to ``positions``.
+
+    Attributes:
+        is_hidden: whether nothing in the logs can tell: the mirror has dropped records, and its
+            last copy equals one before them, as if it lagged; or retention has deleted the record
+            or the copy that would show what the mirror has done.
+    """
+
+    kind: str
+    originals: dict[int, list[Original]]
+    kept: dict[int, list[Original]]
+    old_ranges: dict[int, tuple[int, int]]
+    copies: dict[int, list[Copy]]
+    new_ranges: dict[int, tuple[int, int]]
+    future: dict[int, list[Original]]
+    positions: dict[int, int]
+    reads_committed: bool
+    old_compacted: bool
+    new_compacted: bool
+    began: dict[int, int] = field(default_factory=dict)
+    is_hidden: bool = False
+
+    def readers(self) -> tuple[ModelReader, ModelReader, ModelReader]:
+        """Return readers of the old log, of its committed records, and of the new log."""
+        old, committed = {}, {}
+        for partition, kept in self.kept.items():
+            start, end = self.old_ranges[partition]
+            old[partition] = ModelLog([o.at(o.offset) for o in kept], start, end)
+            committed[partition] = ModelLog(
+                [o.at(o.offset) for o in kept if not o.is_aborted], start, end
+            )
+        new = {
+            partition: ModelLog([copy.record for copy in copies], *self.new_ranges[partition])
+            for partition, copies in self.copies.items()
+        }
+        return (
+            ModelReader(old, is_compacted=self.old_compacted),
+            ModelReader(committed, is_compacted=self.old_compacted),
+            ModelReader(new, is_compacted=self.new_compacted),
+        )
+
+    def lost_and_repeated(self, starts: Mapping[int, int]) -> tuple[int, int]:
+        """Return how many records starts at these offsets lose, and how many they read twice.
+
+        ``starts`` has all partitions. A superseded record of a compacted topic is not lost.
+        """
+        read: list[Original] = []
+        lost = 0
+        for partition, copies in self.copies.items():
+            start = starts[partition]
+            first = self.began.get(partition, 0)
+            for copy in copies:
+                if copy.offset >= start and copy.origin is not None:
+                    read.append(copy.origin)
+                # Records that others wrote between the mirror's are read by nobody.
+                lost += copy.origin is None and first <= copy.offset < start
+            read += self.future[partition]
+        unread = [
+            o
+            for partition, originals in self.originals.items()
+            for o in originals
+            if o.offset >= self.positions[partition]
+        ]
+        if self.old_compacted or self.new_compacted:
+            # The last tombstone of a key may be gone from either log.
+            newest = self._newest_by_key(read, starts)
+            gone = [
+                o
+                for o in unread
+                if o.is_tombstone or newest.get((o.partition, o.key), -1) > o.number
+            ]
+        else:
+            gone = [o for o in unread if o.is_aborted]
+        wanted, counted = Counter(o.identity for o in unread), Counter(o.identity for o in read)
+        lost += (wanted - Counter(o.identity for o in gone) - counted).total()
+        if self.reads_committed:
+            wanted = Counter(o.identity for o in unread if not o.is_aborted)
+        return lost, (counted - wanted).total()
+
+    def _newest_by_key(
+        self, read: Iterable[Original], starts: Mapping[int, int]
+    ) -> dict[tuple[int, str], float]:
+        """Return the number of the newest record of each key that was read, or is a tombstone."""
+        newest: dict[tuple[int, str], float] = {}
+        tombstones = (o for log in self.originals.values() for o in log if o.is_tombstone)
+        for o in (*read, *tombstones):
+            key = o.partition, o.key
+            newest[key] = max(newest.get(key, -1), o.number)
+        for partition, copies in self.copies.items():
+            for copy in copies:
+                if copy.origin is None and copy.offset >= starts[partition]:
+                    newest[partition, copy.record.key.decode()] = math.inf
+        return newest
+
+
+def make_case(seed: int) -> Case:
+    """Return a random case; the same for the same seed."""
+    rng = random.Random(seed)
+    kind = rng.choice(KINDS)
+    numbers = range(1 if rng.random() < 0.7 and kind != "re-partitioning" else rng.choice((2, 3)))
+    compacts = kind.startswith("compacting")
+    reads_committed = rng.random() < 0.4
+    # In a compacted topic, equal records count as one.
+    style = "distinct" if compacts else rng.choice(("distinct", "distinct", "runs", "few"))
+    clock = rng.choice(("rising", "rising", "constant", "mixed"))
+    has_transactions = rng.random() < (0.3 if not compacts else 0)
+    most = rng.choice((6, 20, 60))
+    originals, ends = {}, {}
+    for partition in numbers:
+        originals[partition], ends[partition] = _old_log(
+            rng, partition, most, style, clock, has_transactions, compacts
+        )
+    positions = {p: rng.randint(0, ends[p]) for p in numbers}
+    case = Case(
+        kind, originals, {}, {}, {}, {}, {}, positions, reads_committed,
+        compacts and rng.random() < 0.6, compacts and rng.random() < 0.7,
+    )  # fmt: skip
+    gone_before = dict.fromkeys(numbers, 0)
+    if kind == "late":
+        gone_before = {p: rng.randint(0, positions[p]) for p in numbers}
+    present = {p: [o for o in originals[p] if o.offset >= gone_before[p]] for p in numbers}
+    if case.old_compacted and rng.random() < 0.4:  # before the mirror has copied
+        present = {p: _compacted(rng, present[p]) for p in numbers}
+    visible = {
+        p: [o for o in present[p] if not (o.is_aborted and reads_committed)] for p in numbers
+    }
+    _mirror(rng, case, visible)
+    for p in numbers:
+        kept, (start, end) = present[p], (gone_before[p], ends[p])
+        if case.old_compacted:
+            kept = _compacted(rng, kept)
+        if rng.random() < 0.3:
+            start = max(start, rng.randint(0, positions[p]))
+        case.kept[p] = [o for o in kept if o.offset >= start]
+        left = {o.number for o in case.kept[p]}
+        case.future[p] = [o for o in case.future[p] if o.number in left]
+        case.old_ranges[p] = (start, end)
+    for p in numbers:
+        copies, end = case.copies[p], case.new_ranges[p][1]
+        if case.new_compacted:
+            survivors = {id(o) for o in _compacted(rng, copies)}
+            copies = [copy for copy in copies if id(copy) in survivors]
+        start = 0
+        if copies and rng.random() < 0.3:
+            start = rng.choice(copies).offset
+        # Records that the mirror wrote to another partition, and that retention has deleted there.
+        case.is_hidden |= any(
+            copy.origin is not None and copy.origin.partition != p
+            for copy in copies
+            if copy.offset < start
+        )
+        case.copies[p] = [copy for copy in copies if copy.offset >= start]
+        case.new_ranges[p] = (start, end)
+        # What others wrote before the copy of the first record that the old log still has, nothing
+        # can tell from older copies.
+        first = case.kept[p][0].number if case.kept[p] else None
+        later = [
+            copy.offset
+            for copy in case.copies[p]
+            if copy.origin is not None and first is not None
+            and copy.origin.partition == p and copy.origin.number >= first
+        ]  # fmt: skip
+        case.began[p] = min(later, default=end)
+    case.is_hidden |= _has_lost_witness(case)
+    return case
+
+
+def _has_lost_witness(case: Case) -> bool:
+    """Return whether the old cluster lacks a record that would show what the mirror has done."""
+    if case.old_compacted or case.new_compacted:
+        return False
+    kept = {(o.partition, o.number) for log in case.kept.values() for o in log}
+    identities = {o.identity for log in case.kept.values() for o in log}
+    for partition, copies in case.copies.items():
+        origins = [copy.origin for copy in copies if copy.origin is not None]
+        is_kept = [(o.partition, o.number) in kept for o in origins]
+        # The last copies are of records that the old log has lost.
+        if any(is_kept) and not is_kept[-1]:
+            return True
+        # A copy of a record that the old log has lost, which still has an equal one.
+        if any(
+            not there and o.identity in identities
+            for there, o in zip(is_kept, origins, strict=True)
+        ):
+            return True
+        # Records of other partitions lie among copies of records that the old log has lost.
+        own = [
+            o.partition == partition and there for there, o in zip(is_kept, origins, strict=True)
+        ]
+        first = own.index(True) if any(own) else len(own)
+        lost = any(o.offset > 0 and o.partition == partition for o in origins[:first])
+        if any(o.partition != partition for o in origins[:first]) and (
+            lost or case.old_ranges[partition][0] > 0
+        ):
+            return True
+    return False
+
+
+def _old_log(
+    rng: random.Random,
+    partition: int,
+    most: int,
+    style: str,
+    clock: str,
+    has_transactions: bool,
+    compacts: bool,
+) -> tuple[list[Original], int]:
+    records: list[Original] = []
+    offset, time = 0, 1000
+    while len(records) < most and rng.random() > 0.02:
+        size = rng.randint(1, 4)
+        is_aborted = has_transactions and rng.random() < 0.3
+        for _ in range(size):
+            number = len(records)
+            key = f"k{rng.randint(0, 5)}"
+            content = f"{partition}/{number}"
+            if clock == "rising":
+                time += rng.randint(0, 2)
+            elif clock == "mixed":
+                time = 1000 + rng.randint(0, 40)
+            same = time
+            if style == "few":
+                key, content, same = "k", f"{partition}{rng.choice('ab')}", 1000
+            elif style == "runs" and records and rng.random() < 0.5:
+                key, content, same = records[-1].key, records[-1].content, records[-1].time
+            is_tombstone = compacts and rng.random() < 0.15
+            records.append(
+                Original(partition, number, offset, key, content, same, is_aborted, is_tombstone)
+            )
+            offset += 1
+        offset += has_transactions  # the marker
+    return records, offset
+
+
+_Entry = TypeVar("_Entry", Original, Copy)
+
+
+def _compacted(rng: random.Random, records: list[_Entry]) -> list[_Entry]:
+    """Remove superseded records, and tombstones, up to a place that the cleaner has reached."""
+    reached = rng.randint(0, len(records))
+    newest = {_key(record): index for index, record in enumerate(records[:reached])}
+    drops_tombstones = rng.random() < 0.5
+    return [
+        record
+        for index, record in enumerate(records)
+        if index >= reached
+        or (newest[_key(record)] == index and not (drops_tombstones and _is_tombstone(record)))
+    ]
+
+
+def _key(record: Original | Copy) -> str:
+    return record.key if isinstance(record, Original) else record.record.key.decode()
+
+
+def _is_tombstone(record: Original | Copy) -> bool:
+    return record.is_tombstone if isinstance(record, Original) else record.record.is_tombstone
+
+
+def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) -> None:
+    """Copy the records, as the kind of mirror does; sets copies, ranges and future."""
+    numbers, kind = list(visible), case.kind
+    writes_markers = kind == "transactional" or rng.random() < 0.15
+    size = rng.choice((1, 2, 5, 20))
+    logs: dict[int, list[Copy]] = {p: [] for p in numbers}
+    ends = dict.fromkeys(numbers, 0)
+    drops = _dropping(rng, kind)
+    written: list[Original] = []
+
+    def write(partition: int, origin: Original | None, is_changed: bool = False) -> None:
+        offset = ends[partition]
+        ends[partition] += 1
+        if origin is None:
+            name = f"foreign/{rng.random()}"
+            record = Record(offset, name.encode(), f"k{rng.randint(0, 5)}".encode(), timestamp=1020)
+        else:
+            record = origin.at(offset)
+            written.append(origin)
+            if is_changed:
+                record = record._replace(digest=record.digest + b"!")
+        logs[partition].append(Copy(offset, origin, record))
+
+    for p in numbers:
+        if rng.random() < 0.1:  # an older life of the topic
+            for _ in range(rng.randint(1, 4)):
+                write(p, None)
+    passes = {p: _passes(rng, kind, len(visible[p])) for p in numbers}
+    batches = {
+        p: [
+            (p, visible[p][begin : min(last, begin + size)])
+            for first, last in passes[p]
+            for begin in range(first, last, size)
+        ]
+        for p in numbers
+    }
+    # The partitions' batches are in any order among each other.
+    order = [p for p in numbers for _ in batches[p]]
+    rng.shuffle(order)
+    left = {p: iter(batches[p]) for p in numbers}
+    stays = rng.choice((0.0, 0.5, 0.9))
+    foreign_left = rng.randint(1, 6) if kind == "foreign records" else 0
+    moved_producers = rng.random() < 0.1
+    for p, batch in (next(left[p]) for p in order):
+        is_moved = kind == "re-partitioning" and rng.random() >= stays
+        there = rng.choice(numbers) if is_moved else p
+        for origin in batch:
+            if not drops(origin):
+                write(there, origin, kind == "changing" and rng.random() < 0.1)
+        if writes_markers:
+            ends[there] += 1
+        while foreign_left and rng.random() < 0.4:
+            write(p, None)
+            foreign_left -= 1
+    for p in numbers:
+        # A mirror that went back, skipped or dropped records, and has copied none since, looks like
+        # one that has not: these records count as copied later.
+        last = next((o.number for o in written[::-1] if o.partition == p), -1)
+        rest = [origin for origin in visible[p] if origin.number > last]
+        case.future[p] = rest
+        # A dropped record that equals another one, and the mirror's newest copies.
+        equal = {o.identity for o in visible[p] if o.number < last}
+        newest = [o for o in visible[p] if o.number == last]
+        case.is_hidden |= kind in ("filtering", "skipping") and any(
+            o.identity in equal for o in newest
+        )
+        if moved_producers and not rest:
+            for _ in range(rng.randint(1, 4)):
+                write(p, None)
+    case.copies = logs
+    case.new_ranges = {p: (0, ends[p]) for p in numbers}
+
+
+def _dropping(rng: random.Random, kind: str) -> Callable[[Original], bool]:
+    """Return which records a mirror drops."""
+    if kind != "filtering":
+        return lambda _: False
+    how = rng.choice(("one", "key", "some"))
+    chosen, key = rng.randint(0, 40), f"k{rng.randint(0, 5)}"
+    dropped: dict[int, bool] = {}
+
+    def drops(origin: Original) -> bool:
+        if how == "one":
+            return origin.number == chosen
+        if how == "key":
+            return origin.key == key
+        return dropped.setdefault(origin.number, rng.random() < 0.1)
+
+    return drops
+
+
+def _passes(rng: random.Random, kind: str, count: int) -> list[tuple[int, int]]:
+    """Return the ranges of records that the mirror copies, one after the other."""
+    end = count
+    if kind in ("lagging", "compacting and lagging") or rng.random() < 0.2:
+        end = rng.randint(0, count)
+    passes = [(0, end)]
+    if kind == "late" and rng.random() < 0.5:
+        passes = [(rng.randint(0, end), end)]
+    if kind in ("went back", "going back") or (kind == "transactional" and rng.random() < 0.3):
+        passes, reached = [], 0
+        for _ in range(rng.randint(1, 3)):
+            to = rng.randint(reached, count)
+            passes.append((rng.randint(0, reached), to))
+            reached = to
+        passes.append((rng.randint(0, reached), count))
+        if kind == "going back":
+            first, last = passes[-1]
+            passes[-1] = (first, rng.randint(first, last))
+    if kind == "skipping" and end:
+        first = rng.randint(0, end)
+        passes = [(0, first), (rng.randint(first, end), end)]
+    return passes
