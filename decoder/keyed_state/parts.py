@@ -38,6 +38,7 @@ _MAX_WHOLE_BYTES = 32 * 1024 * 1024
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
+_END_OF_KEY_GROUP = b"\xff\xff"
 
 
 class StateSource(Protocol):
@@ -108,8 +109,37 @@ class KeyGroupsSource:
         for key_group in reversed(self.key_groups):
             beginning = next(self.stream.blocks(key_group, 4), None)
             if beginning:
-                return beginning[:4] != key_group.to_bytes(4, "big")
+                if beginning[:4] != key_group.to_bytes(4, "big"):
+                    return True
+                return key_group == 0 and self._is_canonical_key_group_0()
         return True
+
+    def _is_canonical_key_group_0(self) -> bool:
+        """Return whether key group 0, which begins with four zero bytes, is in canonical form.
+
+        In this form, ``u16 state``, and entries of ``i32 n, n bytes, i32 m, m bytes`` follow; after
+        an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each key
+        begins with the number of the key group. Bytes of the other form do not fit all of this.
+        """
+        if self.head.compressed:
+            return False  # in canonical form, compressed bytes do not begin with zeros
+        data = next(self.stream.blocks(0, _BLOCK_BYTES), b"")
+        is_whole = len(data) < _BLOCK_BYTES
+        number, position = data[:2], 2
+        while number != _END_OF_KEY_GROUP:
+            if int.from_bytes(number, "big") >= len(self.head.states) and self.head.error is None:
+                return False
+            key_end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+            end = key_end + 4 + int.from_bytes(data[key_end : key_end + 4], "big")
+            if end > len(data):
+                return not is_whole and position > 2  # an entry of the next block
+            first = data[position + 4 : position + 5]
+            if key_end == position + 4 or first[0] & 0x7F:
+                return False
+            position = end
+            if first[0] & 0x80:
+                number, position = data[end : end + 2], end + 2
+        return position == len(data) or not is_whole
 
     @cached_property
     def _readers(self) -> Sequence[Readers]:

@@ -84,6 +84,13 @@ def _name(serializer: str) -> str:
     return f"{serializer}${serializer}Snapshot"
 
 
+def _cep(class_name: str) -> Unreadable:
+    """Return the type of a class of CEP, whose state is of the partial matches of a pattern."""
+    return Unreadable(
+        f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not read here"
+    )
+
+
 _SIMPLE: dict[str, Type] = {
     "BigDecSerializer$BigDecSerializerSnapshot": Scalar(Kind.BIG_DECIMAL),
     "BigIntSerializer$BigIntSerializerSnapshot": Scalar(Kind.BIG_INTEGER),
@@ -112,6 +119,13 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not read here"
     ),
+    # Numbers whose order is that of their bytes, in process table functions of Flink 2.3.
+    "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
+        "SortedLongSerializer", "the buffer of sorted inputs is not read here"
+    ),
+    # Operators of CEP (SQL's MATCH_RECOGNIZE).
+    "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": _cep("DeweyNumber"),
+    "EventId$EventIdSerializer$EventIdSerializerSnapshot": _cep("EventId"),
     **{_name(f"{n}Serializer"): Scalar(Kind[n.upper()]) for n in _PRIMITIVES},
     **{_name(f"{n}ValueSerializer"): Scalar(Kind[n.upper()], mutable=True) for n in _PRIMITIVES},
     **{_name(f"{n}PrimitiveArraySerializer"): PrimitiveArray(Kind[n.upper()]) for n in _PRIMITIVES},
@@ -292,6 +306,19 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
 
 
+def _nfa_state(reader: _Reader, outer: int) -> Type:
+    """Read the nested snapshots; version 2 begins with ``bool supportsPreviousTimestamp``."""
+    if outer >= 2:
+        reader.cursor.boolean("previous timestamp in NFAState")
+    return _opaque(_cep("NFAState"), reader, outer)
+
+
+def _opaque(type_: Unreadable, reader: _Reader, outer: int) -> Type:
+    """Read the nested snapshots of a class whose values are not read."""
+    reader.nested()
+    return type_
+
+
 def _window_key(reader: _Reader, outer: int) -> Type:
     """Read the key's snapshot; a window key is ``i64`` window and the key."""
     window = Field("window", Scalar(Kind.LONG))
@@ -330,6 +357,15 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     ),
     "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": partial(
         _struct, "RowSqnInfo", ("firstSqn", "lastSqn")
+    ),
+    # State of CEP is not read. Its snapshots are, so that the states after it can be listed.
+    "NFAStateSerializerSnapshot": _nfa_state,
+    "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": partial(_opaque, _cep("NodeId")),
+    "LockableTypeSerializerSnapshot": partial(_opaque, _cep("Lockable")),
+    "SharedBufferNodeSerializerSnapshot": partial(_opaque, _cep("SharedBufferNode")),
+    "SharedBufferNodeSerializerSnapshotV2": partial(_opaque, _cep("SharedBufferNode")),
+    "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": partial(
+        _opaque, _cep("SharedBufferEdge")
     ),
     "NodeSerializer$NodeSerializerSnapshot": partial(
         _struct,

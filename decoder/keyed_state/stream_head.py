@@ -28,6 +28,9 @@ _PROXY_VERSIONS = (2,)
 # StateMetaInfoSnapshot.BackendStateType
 _KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
 # StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
+# The queues of SQL's asynchronous joins hold watermarks and other elements between the records
+# (TableKeyedAsyncWaitOperator, StreamingDeltaJoinOperator @ Flink 2.2.0, 2.3.0).
+_QUEUES = frozenset({"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"})
 _KIND_OPTION = "KEYED_STATE_TYPE"
 _NAMESPACE, _VALUE = "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 _USER_KEY = "USER_KEY_SERIALIZER"
@@ -200,6 +203,11 @@ def _key_value_info(
     if isinstance(value, types.Ttl):
         value = value.type
     unreadable = _first_reason(key, namespace, map_key, value)
+    if name in _QUEUES and unreadable is None:
+        unreadable = (
+            "the queue of an asynchronous join: it holds watermarks and other elements between its "
+            "records"
+        )
     return StateInfo(name, kind, key, namespace, map_key, value, ttl, unreadable)
 
 

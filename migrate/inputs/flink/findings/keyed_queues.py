@@ -13,6 +13,7 @@ may be one of them since metadata version 6 (Flink 2.1).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from decoder import ByteSource, Checkpoint, DecodeError, Operator
 from migrate.model.finding import Code, Finding
@@ -54,7 +55,9 @@ def findings_of_keyed_queues(
             continue
         waiting = 0
         try:
-            for entry in state.entries():
+            # Not state.entries(): the queue counts as unreadable, because of such elements.
+            batches = chain.from_iterable(part.batches() for part in state.parts)
+            for entry in chain.from_iterable(batches):
                 waiting += len(entry.value) if isinstance(entry.value, list) else 1
             number = counted(waiting, "record")
         except DecodeError:  # such as for a watermark between the records
