@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:
     """Plan a move, and write nothing.
 
+    ``Plan.save`` does not wait for a newer checkpoint of a running job; applying the plan does.
+
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
             directory; a local path or a URL. For a group, ``chk`` can also be ``spark:DIR``; for
