@@ -134,6 +134,8 @@ def read_states(
             ) from error
         raise with_location(error, label, name, start) from error
     if position != len(data):
+        if head_error is not None:  # states follow that the head does not list
+            raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem, file=label)
         raise DecodeError(
             ErrorKind.CORRUPT,
             f"{len(data) - position} bytes are left over after the key group",

@@ -84,6 +84,14 @@ def _name(serializer: str) -> str:
     return f"{serializer}${serializer}Snapshot"
 
 
+def _scala(class_name: str) -> Unreadable:
+    """Return the type of a class of Scala whose values are not read."""
+    return Unreadable(
+        f"scala.{class_name}",
+        "it is not read here; have the job keep a case class, a POJO or a Java tuple",
+    )
+
+
 def _cep(class_name: str) -> Unreadable:
     """Return the type of a class of CEP, whose state is of the partial matches of a pattern."""
     return Unreadable(
@@ -306,6 +314,12 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
 
 
+def _traversable(reader: _Reader, outer: int) -> Type:
+    """Read ``UTF code`` that makes the collection, then the snapshot of the elements."""
+    reader.cursor.skip_utf("code of a collection of Scala")
+    return NullableList(reader.part(), null=0)
+
+
 def _nfa_state(reader: _Reader, outer: int) -> Type:
     """Read the nested snapshots; version 2 begins with ``bool supportsPreviousTimestamp``."""
     if outer >= 2:
@@ -327,6 +341,12 @@ def _window_key(reader: _Reader, outer: int) -> Type:
 
 _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TupleSerializerSnapshot": _tuple,
+    # A case class, or a tuple of Scala; the names of the fields are in the class.
+    "ScalaCaseClassSerializerSnapshot": _tuple,
+    "TraversableSerializerSnapshot": _traversable,
+    "ScalaOptionSerializerSnapshot": partial(_opaque, _scala("Option")),
+    "ScalaEitherSerializerSnapshot": partial(_opaque, _scala("util.Either")),
+    "ScalaTrySerializerSnapshot": partial(_opaque, _scala("util.Try")),
     "RowSerializer$RowSerializerSnapshot": _row,
     "ListSerializerSnapshot": lambda reader, _: List(reader.part()),
     "ArrayListSerializerSnapshot": lambda reader, _: List(reader.part()),
@@ -385,6 +405,18 @@ def _enum(reader: _Reader) -> Type:
     name = cursor.utf("class of an enum")
     field = f"constants of {name}"
     return JavaEnum(name, tuple(cursor.utf(field) for _ in range(cursor.count(field))))
+
+
+def _scala_enum(reader: _Reader) -> Type:
+    """Read ``UTF class, i32 n`` x {``UTF constant, i32 id``}; a value is the id of a constant."""
+    reader.check_version(3)
+    cursor = reader.cursor
+    name = cursor.utf("class of an enum")
+    field = f"constants of {name}"
+    constants = [(cursor.utf(field), cursor.i32(field)) for _ in range(cursor.count(field))]
+    if [number for _, number in constants] != list(range(len(constants))):
+        return Unreadable(name, "an Enumeration of Scala whose ids are not 0, 1, 2 and so on")
+    return JavaEnum(name, tuple(constant for constant, _ in constants))
 
 
 def _pojo(reader: _Reader) -> Type:
@@ -555,6 +587,7 @@ def _value(reader: _Reader) -> Type:
 
 _OTHERS: dict[str, Callable[[_Reader], Type]] = {
     "EnumSerializer$EnumSerializerSnapshot": _enum,
+    "ScalaEnumSerializerSnapshot": _scala_enum,
     "PojoSerializerSnapshot": _pojo,
     "KryoSerializerSnapshot": _kryo,
     "AvroSerializerSnapshot": _avro,

@@ -6,6 +6,7 @@ The checkpoints are from the test jars of Apache Flink (tests/unit/field/README.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,36 @@ def test_sorted_input_of_a_process_table_function_is_refused_and_the_others_are_
     assert {row["key"]["f0"]: len(row["value"]["f1"]) for row in captured} == {"Bob": 4, "Alice": 1}
     timers = _entries(name, operator, "_timer_state/event_input-sort-buffer-0")
     assert [(row["key"]["f0"], row["value"]) for row in timers] == [("Bob", 99_999)]
+
+
+# StatefulJobSavepointMigrationITCase.StatefulFlatMapper @ Flink: the elements are (i, i) for i < 4.
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        ("caseClassState", lambda i: {"f0": str(i), "f1": 2 * i}),
+        ("caseClassWithNestingState", lambda i: {"f0": i, "f1": {"f0": str(i), "f1": 2 * i}}),
+        ("collectionState", lambda i: [{"f0": str(i), "f1": 2 * i}]),
+        ("enumOneState", lambda _: "THREE"),
+    ],
+)
+def test_case_classes_collections_and_enums_of_scala_are_read(
+    state: str, value: Callable[[int], Any]
+) -> None:
+    """Regression: the whole operator was refused, "Flink's Scala API"."""
+    shown = migrate("state", _FIELD / "20-scala", "--state", state, "--format", "json")
+    assert shown.code == 0, shown.stderr
+    entries = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert {entry["key"]: entry["value"] for entry in entries} == {i: value(i) for i in range(4)}
+
+
+def test_option_either_and_try_of_scala_are_refused_by_name() -> None:
+    states = _states("20-scala")
+    refused = {name: str(s.reason).partition(":")[0] for name, s in states.items() if s.reason}
+    assert refused == {
+        "optionState": "scala.Option",
+        "optionNoneState": "scala.Option",
+        "eitherLeftState": "scala.util.Either",
+        "eitherRightState": "scala.util.Either",
+        "tryState": "scala.util.Try",
+        "tryFailureState": "scala.util.Try",
+    }
