@@ -27,6 +27,8 @@ from migrate.model.wording import join_some
 # In characters. A topic's name has at most 249, and a group's at most 32,767.
 _LONGEST_LINE = 40_000
 _MOST_NAMED = 10
+# The head of the table that ``--describe`` prints.
+_DESCRIBED = re.compile(rb"\s*GROUP\s+TOPIC\s+PARTITION\s")
 # The beginning of JSON, which may follow a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 
@@ -49,6 +51,11 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
     content = read_bounded(path)
     if _JSON.match(content):
         raise InputError(f"{path}: it is JSON, not CSV; name it json:{path}")
+    if _DESCRIBED.match(content):
+        raise InputError(
+            f"{path}: the table of kafka-consumer-groups --describe; name the group itself, "
+            "group:NAME, or export it with --reset-offsets --to-current --dry-run --export"
+        )
     # The positions by group; without a group in the lines, the group is "".
     groups: dict[str, dict[TopicPartition, Start]] = {}
     width = None

@@ -53,6 +53,11 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
             raise InputError(
                 f"{path}: a file of this tool, not startingOffsets; `migrate show {path}` prints it"
             )
+        if isinstance(value, dict) and isinstance(value.get("sources"), list):
+            raise InputError(
+                f"{path}: the progress of a Spark query; write the endOffset of its Kafka source, "
+                "which is startingOffsets, into a file and name that"
+            )
         offsets = topic_offsets(value)
         check_count(len(offsets), path)
         starts = {place: _parse_start(number) for place, number in offsets.items()}

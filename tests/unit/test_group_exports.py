@@ -135,3 +135,16 @@ def test_inline_json_is_told_that_json_takes_a_file() -> None:
         "migrate: json: takes a file, and this is JSON itself; write it into a file and name the "
         "file, such as json:offsets.json\n"
     )
+
+
+def test_table_of_describe_and_progress_of_a_query_are_named(tmp_path: Path) -> None:
+    described = tmp_path / "describe.txt"
+    described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
+    result = migrate("to-spark", f"csv:{described}")
+    assert result.code == 3
+    assert "the table of kafka-consumer-groups --describe; name the group itself" in result.stderr
+    progress = tmp_path / "progress.json"
+    progress.write_text('{"id":"x","sources":[{"endOffset":{"orders":{"0":9}}}]}')
+    result = migrate("to-spark", f"json:{progress}")
+    assert result.code == 3
+    assert "the progress of a Spark query; write the endOffset of its Kafka source" in result.stderr
