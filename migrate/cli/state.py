@@ -40,6 +40,10 @@ def state(
     output: str | None = option(
         "Write all entries of --state to this new Parquet file instead.", metavar="FILE"
     ),
+    truncate_keys: bool = option(
+        "With --output: cut nanoseconds in keys to microseconds. Two keys may become one. "
+        "[default: such a key is an error]"
+    ),
     limit: int | None = typer.Option(
         None,
         metavar="N",
@@ -52,9 +56,17 @@ def state(
     if output is not None:
         if state is None or format is not None or limit is not None:
             raise UsageError("--output goes with --state, without --format and --limit")
-        entries = state_module.write_state(chk, output, operator=operator, state=state, **reading)
+        entries = state_module.write_state(
+            *(chk, output),
+            operator=operator,
+            state=state,
+            truncate_keys=truncate_keys,
+            **reading,
+        )
         log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
         return
+    if truncate_keys:
+        raise UsageError("--truncate-keys goes with --output: all else prints keys exactly")
     if state is not None:
         keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)
         _print_entries(keyed_state, format or TextFormat.JSON, limit)

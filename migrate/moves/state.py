@@ -74,6 +74,7 @@ def read_state(
     operator: str | None = None,
     state: str,
     allow_external_files: bool = False,
+    truncate_keys: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Return the entries of a keyed state as Arrow record batches of limited size.
 
@@ -87,6 +88,8 @@ def read_state(
         operator: as for ``find_state``.
         state: the name of the state.
         allow_external_files: as for ``inspect``.
+        truncate_keys: whether nanoseconds in keys, namespaces and map keys are cut. Two keys may
+            become one. By default such a key is an InputError.
 
     Raises:
         DecodeError: as for ``find_state``, at once; or while the batches are read, if bytes of the
@@ -100,7 +103,8 @@ def read_state(
 
     check_arrow()
     return record_batches(
-        find_state(chk, operator=operator, state=state, allow_external_files=allow_external_files)
+        find_state(chk, operator=operator, state=state, allow_external_files=allow_external_files),
+        truncate_keys=truncate_keys,
     )
 
 
@@ -111,6 +115,7 @@ def write_state(
     operator: str | None = None,
     state: str,
     allow_external_files: bool = False,
+    truncate_keys: bool = False,
 ) -> int:
     """Write the entries of a keyed state to a new Parquet file; return their number.
 
@@ -122,6 +127,7 @@ def write_state(
         operator: as for ``find_state``.
         state: the name of the state.
         allow_external_files: as for ``inspect``.
+        truncate_keys: as for ``read_state``.
 
     Raises:
         DecodeError, InputError: as for ``read_state``.
@@ -132,7 +138,11 @@ def write_state(
     path = local_path(os.fspath(file))
     check_new_file("--output", path)
     batches = read_state(
-        chk, operator=operator, state=state, allow_external_files=allow_external_files
+        chk,
+        operator=operator,
+        state=state,
+        allow_external_files=allow_external_files,
+        truncate_keys=truncate_keys,
     )
     from pyarrow import parquet
 

@@ -37,8 +37,12 @@ def check_arrow() -> None:
         raise UsageError(f"a state in Arrow batches needs pyarrow: {install_command('parquet')}")
 
 
-def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
+def record_batches(state: KeyedState, *, truncate_keys: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield all entries of a state; if it has no entries, yield one batch without rows.
+
+    Args:
+        state: the state.
+        truncate_keys: whether nanoseconds in a key are cut.
 
     Raises:
         DecodeError: as for ``KeyedState.entries``.
@@ -46,14 +50,16 @@ def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
     """
     import pyarrow as pa
 
+    selected = columns(state, truncate_keys=truncate_keys)
+
     state.check_readable()
     empty = True
     for part in state.parts:
-        for batch in part_batches(state, part, part.key_groups):
+        for batch in part_batches(state, part, part.key_groups, selected):
             empty = False
             yield batch
     if empty:
-        yield pa.RecordBatch.from_pylist([], schema=arrow_schema(columns(state)))
+        yield pa.RecordBatch.from_pylist([], schema=arrow_schema(selected))
 
 
 def part_batches(
@@ -88,11 +94,14 @@ def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
     """Return the compiled reader, or None if it is missing or cannot read a type or a column."""
-    entry_columns = columns(state)
+    exact, truncated = columns(state), columns(state, truncate_keys=True)
     if find_spec("numba") is None or any(
-        column.name not in constants and column not in entry_columns for column in selected
+        column.name not in constants and column not in exact and column not in truncated
+        for column in selected
     ):
         return None
+    # The types of these columns refuse values that they would change.
+    exact_names = {column.name for column in selected if column not in truncated}
     from migrate.state.kernel.program import CannotCompile
     from migrate.state.kernel.read import FastReader
 
@@ -100,7 +109,7 @@ def _fast_reader(
         return plain_batches(state, part, [key_group], selected, constants, skip)
 
     try:
-        return FastReader(state, part, arrow_schema(selected), constants, plain)
+        return FastReader(state, part, arrow_schema(selected), constants, plain, exact_names)
     except CannotCompile:
         return None
 

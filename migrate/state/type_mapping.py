@@ -11,9 +11,12 @@ Values that no column type of Spark holds exactly become text:
   a Kryo collection, a field that subclasses have with different types);
 - as JSON, an Avro record inside a record of the same name.
 
-Timestamps are cut to microseconds. java.sql.Date and java.sql.Time become timestamps: Flink stores
-epoch milliseconds, not the time zone needed to turn them into a date or a time of day. A map whose
-keys contain maps, or may be null, becomes a list of structs of key and value.
+Timestamps are cut to microseconds. In a key, a namespace or a map key, nanoseconds are an error
+unless the user allows the cut, because two keys could become one.
+
+java.sql.Date and java.sql.Time become timestamps: Flink stores epoch milliseconds, not the time
+zone needed to turn them into a date or a time of day. A map whose keys contain maps, or may be
+null, becomes a list of structs of key and value.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ from migrate.state.column_types import (
 )
 from migrate.state.json_form import NO_NAMESPACE, value_json
 
+# The columns of which two values must not become one.
+KEY_COLUMNS = ("key", "namespace", "map_key")
 _MAX_DIGITS = 38  # of Spark's DECIMAL, and of Arrow's decimal128
 _MICROS = 1_000_000
 _SECONDS_PER_DAY = 86_400
@@ -51,8 +56,12 @@ def column_type(type_: types.Type) -> ColumnType | None:
     return None if unreadable(type_) is not None else _column(type_)
 
 
-def columns(state: KeyedState) -> tuple[Column, ...]:
-    """Return the columns of a readable state, named as the fields of ``Entry``."""
+def columns(state: KeyedState, *, truncate_keys: bool = False) -> tuple[Column, ...]:
+    """Return the columns of a readable state, named as the fields of ``Entry``.
+
+    ``truncate_keys`` says whether nanoseconds in keys are cut; otherwise they are an error when
+    they are converted.
+    """
     by_name: dict[str, ColumnType | None] = {
         "key_group": INT,
         "key": column_type(state.key),
@@ -62,6 +71,10 @@ def columns(state: KeyedState) -> tuple[Column, ...]:
     }
     if state.ttl:
         by_name["last_access"] = ArrayOf(BIGINT) if state.kind is StateKind.LIST else BIGINT
+    if not truncate_keys:
+        for name in KEY_COLUMNS:
+            type_ = by_name[name]
+            by_name[name] = None if type_ is None else _exactly(type_)
     return tuple(Column(name, type_) for name, type_ in by_name.items() if type_ is not None)
 
 
@@ -84,6 +97,24 @@ def _instant(value: Instant) -> int:
     return value.seconds * _MICROS + value.nano // 1000
 
 
+def _exact_instant(value: Instant) -> int:
+    return _whole_micros(value, value.nano, _instant(value))
+
+
+def _exact_date_time(value: LocalDateTime) -> int:
+    return _whole_micros(value, value.time.nano_of_day, _date_time(value))
+
+
+def _whole_micros(value: Any, nanos: int, micros: int) -> int:
+    if nanos % 1000:
+        raise ValueError(
+            f"{value_json(value)} has nanoseconds, and Arrow and Spark keep microseconds, so two "
+            "keys could become one; set truncateKeys (truncate_keys, --truncate-keys) to "
+            "cut them"
+        )
+    return micros
+
+
 def _date(value: LocalDate) -> int:
     return value.epoch_day
 
@@ -98,6 +129,10 @@ _BINARY, _VOID = map(Leaf, ("BINARY", "VOID"))
 _DATE = Leaf("DATE", _date)
 _TIMESTAMP = Leaf("TIMESTAMP", _instant)
 _TIMESTAMP_NTZ = Leaf("TIMESTAMP_NTZ", _date_time)
+_EXACT = {
+    _TIMESTAMP: Leaf("TIMESTAMP", _exact_instant),
+    _TIMESTAMP_NTZ: Leaf("TIMESTAMP_NTZ", _exact_date_time),
+}
 _TEXT = Leaf("STRING", value_json)
 JSON = Leaf("STRING", _as_json)
 
@@ -273,6 +308,23 @@ def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
         case types.AvroMap(value):
             return MapOf(STRING, _avro(value, named))
     return named[name]
+
+
+def _exactly(type_: ColumnType) -> ColumnType:
+    """Return the type with timestamps whose nanoseconds are an error."""
+    match type_:
+        case Leaf():
+            return _EXACT.get(type_, type_)
+        case PairsOf(element):
+            return PairsOf(_exactly(element))
+        case ArrayOf(element):
+            return ArrayOf(_exactly(element))
+        case MapOf(key, value):
+            return MapOf(_exactly(key), _exactly(value))
+        case StructOf(fields):
+            return StructOf(tuple((name, _exactly(part)) for name, part in fields))
+        case DecimalOf():
+            return type_
 
 
 def _decimal(precision: int | None, scale: int) -> ColumnType:

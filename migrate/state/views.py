@@ -43,16 +43,20 @@ class StateView(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """The options of the data source; only the view of entries allows ``state`` and ``key``."""
+    """The options of the data source; only the view of entries allows ``state`` and ``key``.
+
+    ``truncate_keys`` says whether nanoseconds in keys are cut; otherwise they are an error.
+    """
 
     view: StateView = StateView.ENTRIES
     operator: str | None = None
     state: str | None = None
     allow_external_files: bool = False
     key: str | None = None
+    truncate_keys: bool = False
 
 
-_NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
+_NAMES = ("operator", "state", "view", "key", "allowExternalFiles", "truncateKeys")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
@@ -76,10 +80,15 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
     for option in ("state", "key"):
         if view is not StateView.ENTRIES and option in values:
             raise UsageError(f"option {option} is of view=entries, not of view={name}")
-    external = values.get("allowexternalfiles", "false").lower()
-    if external not in ("true", "false"):
-        raise UsageError(f"allowExternalFiles = {external!r}: not one of true, false")
-    return StateOptions(view, values.get("operator"), state, external == "true", values.get("key"))
+    external, truncate = (_flag(values, name) for name in ("allowExternalFiles", "truncateKeys"))
+    return StateOptions(view, values.get("operator"), state, external, values.get("key"), truncate)
+
+
+def _flag(values: Mapping[str, str], name: str) -> bool:
+    value = values.get(name.lower(), "false").lower()
+    if value not in ("true", "false"):
+        raise UsageError(f"{name} = {value!r}: not one of true, false")
+    return value == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ class Table:
         state: for view=entries, the state without its parts; None in a chunk.
         pointer: for view=entries, the checkpoint as the user named it.
         allow_external_files: as in ``StateOptions``.
+        truncate_keys: as in ``StateOptions``.
     """
 
     columns: tuple[Column, ...]
@@ -117,6 +127,7 @@ class Table:
     state: KeyedState | None = None
     pointer: str = ""
     allow_external_files: bool = False
+    truncate_keys: bool = False
 
     def split(self) -> list[Table]:
         """Split the table: return one chunk for each task."""
@@ -151,18 +162,19 @@ def open_table(chk: str, options: StateOptions) -> Table:
             key = None if options.key is None else _key(state, options.key)
             slices = tuple(_slices(state, key))
             return Table(
-                columns(state),
+                columns(state, truncate_keys=options.truncate_keys),
                 slices,
                 key=key,
                 state=replace(state, parts=()),
                 pointer=chk,
                 allow_external_files=options.allow_external_files,
+                truncate_keys=options.truncate_keys,
             )
         case StateView.STATES:
             states = states_of_operator(keyed, options.operator).states
             return Table(_LISTED, states=tuple(map(state_row, states)))
         case StateView.TIMERS:
-            return _timer_table(states_of_operator(keyed, options.operator))
+            return _timer_table(states_of_operator(keyed, options.operator), options.truncate_keys)
 
 
 def _key(state: KeyedState, text: str) -> Key:
@@ -230,7 +242,7 @@ _LISTED = tuple(
 )
 
 
-def _timer_table(keyed: KeyedStates) -> Table:
+def _timer_table(keyed: KeyedStates, truncate_keys: bool) -> Table:
     """Return the table of all timers.
 
     ``key`` (or ``namespace``) holds JSON if its type is not the same in all states.
@@ -241,7 +253,7 @@ def _timer_table(keyed: KeyedStates) -> Table:
     types: dict[str, list[ColumnType]] = {"key": [], "namespace": []}
     for state in states:
         state.check_readable()
-        for column in columns(state):
+        for column in columns(state, truncate_keys=truncate_keys):
             if column.name in types:
                 types[column.name].append(column.type)
     table_columns = (

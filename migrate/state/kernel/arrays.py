@@ -108,11 +108,12 @@ class Buffers:
 
     # -- as arrays -------------------------------------------------------------------------------
 
-    def array(self, node: Node, type_: pa.DataType) -> pa.Array:
+    def array(self, node: Node, type_: pa.DataType, *, exact: bool = False) -> pa.Array:
         """Return the values of a node as an Arrow array.
 
         Raises:
-            NeedsPlainReader: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes.
+            NeedsPlainReader: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes;
+                or with ``exact``, a time has nanoseconds.
         """
         column = node.column
         values, valid = self.numbers(column), self.validity(column)
@@ -122,20 +123,20 @@ class Buffers:
         match node.form:
             case "struct":
                 parts = [
-                    self.array(part, field.type)
+                    self.array(part, field.type, exact=exact)
                     for part, field in zip(node.parts, type_, strict=True)
                 ]
                 return pa.Array.from_buffers(type_, count, [mask], children=parts)
             case "list":
-                element = self.array(node.parts[0], type_.value_type)
+                element = self.array(node.parts[0], type_.value_type, exact=exact)
                 return pa.Array.from_buffers(
                     type_, count, [mask, _offsets(values)], -1, 0, [element]
                 )
             case "map":
                 pair = pa.struct([type_.key_field, type_.item_field])
                 parts = [
-                    self.array(node.parts[0], type_.key_type),
-                    self.array(node.parts[1], type_.item_type),
+                    self.array(node.parts[0], type_.key_type, exact=exact),
+                    self.array(node.parts[1], type_.item_type, exact=exact),
                 ]
                 pairs = pa.Array.from_buffers(pair, len(parts[0]), [None], children=parts)
                 return pa.Array.from_buffers(type_, count, [mask, _offsets(values)], -1, 0, [pairs])
@@ -161,27 +162,38 @@ class Buffers:
             case "long_decimal":
                 return _fixed_width_array(type_, mask, np.column_stack(self._int128_halves(node)))
             case _:
-                values = self._arrow_numbers(node, values)
+                values = self._arrow_numbers(node, values, exact)
                 dtype = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[type_.bit_width // 8]
                 return _fixed_width_array(type_, mask, values.astype(dtype))
 
-    def _arrow_numbers(self, node: Node, values: _Numbers) -> _Numbers:
-        """Convert the slots of a numeric node to the numbers that its Arrow type stores."""
-        column = node.column
+    def _arrow_numbers(self, node: Node, values: _Numbers, exact: bool) -> _Numbers:
+        """Convert the slots of a numeric node to the numbers that its Arrow type stores.
+
+        Raises:
+            NeedsPlainReader: with ``exact``, a time has nanoseconds.
+        """
+        column, micros = node.column, values
         match node.form:
             case "timer":
-                values = values ^ _LONG_MIN
+                micros = values ^ _LONG_MIN
+                return micros
             case "millis" | "date":
-                values = values * _MICROS_PER_MILLI
+                return values * _MICROS_PER_MILLI
             case "instant":
-                values = values * 1_000_000 + self.numbers(column + 1) // 1000
+                micros = values * 1_000_000
             case "sql_timestamp":
-                values = values // 1000 * 1_000_000 + self.numbers(column + 1) // 1000
+                micros = values // 1000 * 1_000_000
             case "millis_nanos":
-                values = values * _MICROS_PER_MILLI + self.numbers(column + 1) // 1000
+                micros = values * _MICROS_PER_MILLI
             case "slot_millis_nanos":
-                values = self._millis(column) * _MICROS_PER_MILLI + self.numbers(column - 1) // 1000
-        return values
+                micros, column = self._millis(column) * _MICROS_PER_MILLI, column - 2
+            case _:
+                return values
+        nanos = self.numbers(column + 1)
+        if exact and (nanos[self.validity(node.column)] % 1000).any():
+            raise NeedsPlainReader
+        micros += nanos // 1000
+        return micros
 
     def _millis(self, column: int) -> _Numbers:
         """Return the numbers of a column that stores each as 8 little-endian bytes; 0 for null."""

@@ -9,7 +9,7 @@ every further key group, the plain reader reads all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ class _Segment(NamedTuple):
 class FastReader:
     """A reader of the part of a state that one subtask has.
 
+    ``exact`` names the columns in which the plain reader refuses nanoseconds.
+
     Raises:
         CannotCompile: the kernel cannot read the types of the state, or the format of the part, or
             the part's types are not those of the state.
@@ -60,6 +62,7 @@ class FastReader:
         schema: pa.Schema,
         constants: Mapping[str, object],
         plain: Plain,
+        exact: Collection[str] = (),
     ) -> None:
         if part.layout is None or part.state_source.head.error is not None:
             raise CannotCompile("no key groups in a known form")
@@ -73,6 +76,7 @@ class FastReader:
         self._schema = schema
         self._constants = constants
         self._plain = plain
+        self._exact = exact
         self._max_parallelism = state.max_parallelism
         self._program = compile_program(
             part.state_source.head.states, part.number, state.max_parallelism, self._heap
@@ -186,7 +190,7 @@ class FastReader:
                 arrays.append(pa.array(self._key_groups(entry_table).astype(np.int32)))
                 continue
             node = program.nodes[field.name]
-            array = buffers.array(node, field.type)
+            array = buffers.array(node, field.type, exact=field.name in self._exact)
             arrays.append(array if node.table == entry_table else array.take(pa.array(parents)))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if program.list_elements is not None:
