@@ -104,6 +104,11 @@ def verify(
         metavar="N",
         panel="Keyed state",
     ),
+    merge_keys: bool = option(
+        "With --state: merge entries of Flink whose keys become equal in Spark, as prime does "
+        "with merge_keys: nanoseconds, and -0.0 and 0.0.",
+        panel="Keyed state",
+    ),
     ttl_ms: str | None = option(
         "With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
         "that had expired at the stop are left out; with none all are kept.",
@@ -146,6 +151,7 @@ def verify(
             state=state,
             expect=expect,
             sample=sample,
+            merge_keys=merge_keys,
             ttl_ms=time_to_live(ttl_ms),
             stopped_at_ms=parse_time(stopped_at_ms, "--stopped-at ")
             if stopped_at_ms is not None

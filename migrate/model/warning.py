@@ -34,6 +34,7 @@ class WarningCode(str, Enum):
     GROUP_OFFSETS_LOST = "group-offsets-lost"
     GROUP_ORIGIN_UNKNOWN = "group-origin-unknown"
     JOB_MAY_RUN = "job-may-run"
+    LATE_RECORDS = "late-records"
     LOG_START = "log-start"
     LOOK_FAILED = "look-failed"  # ``follow`` could not read the query, the brokers or the group
     MAYBE_RECREATED = "maybe-recreated"

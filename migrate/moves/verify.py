@@ -50,6 +50,7 @@ def verify(
     state: str | None = None,
     expect: str | None = None,
     sample: int | None = None,
+    merge_keys: bool = False,
     ttl_ms: int | EllipsisType | None = ...,
     stopped_at_ms: int | None = None,
     one_cluster: bool = False,
@@ -68,6 +69,8 @@ def verify(
             each field of Spark's key, then one for each field of Spark's value. By default the
             parts of Flink's key, the window if there is one, and the parts of the value.
         sample: with ``state``, compare only this number of Flink's keys.
+        merge_keys: with ``state``, merge entries of Flink whose keys become equal in Spark, as for
+            ``aggregate_rows``, and cut nanoseconds in keys. By default they are differences.
         ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
             expired when the job was stopped are left out. None keeps every entry.
         stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
@@ -101,8 +104,8 @@ def verify(
     """
     if spark_conf and not (run or state):
         raise UsageError("--spark-conf goes with --run or --state")
-    if state is None and (expect is not None or sample is not None):
-        raise UsageError("--expect and --sample go with --state")
+    if state is None and (expect is not None or sample is not None or merge_keys):
+        raise UsageError("--expect, --sample and --merge-keys go with --state")
     if state is None and (ttl_ms is not ... or stopped_at_ms is not None):
         raise UsageError("--ttl and --stopped-at go with --state")
     if sample is not None and sample < 1:
@@ -162,6 +165,7 @@ def verify(
             name,
             expect=expect,
             sample=sample,
+            merge_keys=merge_keys,
             conf=spark_conf or {},
             ttl_ms=ttl_ms,
             stopped_at_ms=stopped_at_ms,

@@ -1,4 +1,9 @@
-"""The result of a comparison of Spark's state with Flink's."""
+"""The result of a comparison of Spark's state with Flink's.
+
+Keys are compared, and Flink's entries are counted. The numbers differ if several entries have
+become one key: an expression made them equal, or Spark takes them as equal (-0.0 and 0.0). Such a
+state is not right, unless the user has allowed it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,14 @@ class StateProof:
         unexpected: keys only in Spark's state; None if they were not looked for, as in the
             comparison of a sample.
         examples: messages about some keys that are not right.
+        entries: the number of Flink's entries that were compared; None if Flink's side is not a
+            state, or was merged by the user.
+        held: the number of entries in Flink's state; None if it is not known.
+        merged: the number of entries that became a key that another entry has, too.
+        may_merge: whether the user has allowed that.
+        rounded: how many of the correct keys have floating-point sums that differ by no more than
+            a rounding error.
+        warnings: what the user must know about the state, such as the number of expired entries.
     """
 
     right: int
@@ -27,16 +40,42 @@ class StateProof:
     missing: int
     unexpected: int | None
     examples: tuple[str, ...] = ()
+    entries: int | None = None
+    held: int | None = None
+    merged: int = 0
+    may_merge: bool = False
+    rounded: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:
-        return not (self.wrong or self.missing or self.unexpected)
+        is_merged = self.merged and not self.may_merge
+        return not (self.wrong or self.missing or self.unexpected or is_merged)
 
     def __str__(self) -> str:
         text = f"{counted(self.right, 'key')} right, {self.wrong} wrong, {self.missing} missing"
         if self.unexpected is None:
-            return f"{text}; keys that Flink does not have were not looked for"
-        return f"{text}, {self.unexpected} that Flink does not have"
+            text = f"{text}; keys that Flink does not have were not looked for"
+        else:
+            text = f"{text}, {self.unexpected} that Flink does not have"
+        if self.entries is not None:
+            held = "" if self.held is None else f" of Flink's {self.held}"
+            entries = counted(self.held or self.entries, "entry", "entries").split(" ")[1]
+            text = f"{text}; {self.entries}{held} {entries} compared"
+        if self.merged:
+            text = f"{text}, {self.merged} of them merged into the key of another"
+        if self.rounded:
+            text = (
+                f"{text}; floating-point sums of {counted(self.rounded, 'key')} differ by no more "
+                "than the rounding error"
+            )
+        return text
 
     def problems(self) -> list[str]:
-        return [f"Spark's state is not Flink's: {self}", *self.examples]
+        problems = [f"Spark's state is not Flink's: {self}"]
+        if self.merged and not self.may_merge:
+            problems.append(
+                f"{counted(self.merged, 'entry', 'entries')} of Flink became a key that another "
+                "entry has, too: make the keys differ, or merge them (merge_keys, --merge-keys)"
+            )
+        return [*problems, *self.examples]

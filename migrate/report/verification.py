@@ -80,7 +80,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "where it started: compare what it has written with the checkpoint"
         )
     if verification.state is not None:
-        yield from map(printable, verification.state.examples)
+        yield from map(printable, verification.state.problems()[1:])
     counts = verification.counts
     if verification.other_topics:
         yield (

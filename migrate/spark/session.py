@@ -35,7 +35,7 @@ _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
 # What py4j or Java prints before the name of an exception.
 _JAVA_PREFIX = re.compile(r"^\s*(: |Caused by: )?")
-_CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
+_CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b|(decoder|migrate)(\.\w+)+: ")
 
 
 def runs_on_spark(master: str | None) -> bool:

@@ -108,6 +108,15 @@ def watermark_of(checkpoint: Path, batch: int) -> int:
     return int(_parse_object(_offsets(checkpoint, batch).metadata)["batchWatermarkMs"])
 
 
+def next_watermark(checkpoint: Path, batch: int) -> int:
+    """Return the watermark that a batch has left for the next, in epoch milliseconds; 0: none.
+
+    Raises:
+        InputError: the logs have an unknown version.
+    """
+    return int(_parse_object(_commit(checkpoint, batch)[1]).get("nextBatchWatermarkMs", 0))
+
+
 def replace_with_kafka(
     checkpoint: Path,
     positions: Sequence[NextOffsets],

@@ -76,6 +76,9 @@ def scene(
         lines = [order(random_, number) for number in range(800)]
         # Late by then, and without an amount: between the snapshots, and of a fired window.
         lines[420] = f"late-{partition},,late-{partition},{START + 1}"
+        # Counted before the first snapshot, and cleared between the two.
+        lines[100] = f"cleared-{partition},5,cleared-{partition},{START + 10_000}"
+        lines[430] = f"cleared-{partition},-7,cleared-{partition},{START + 43_000}"
         broker.produce(topic, partition, lines)
     work = tmp_path_factory.mktemp("rehearsed")
     servers = broker.bootstrap_servers
@@ -230,6 +233,68 @@ def test_ids_that_have_expired_are_not_compared(scene: Scene) -> None:
     assert f"not compared: {expired} key" in str(changed)
 
 
+WEEK_MS = 7 * 86_400_000
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_a_key_that_the_job_has_cleared_has_not_expired(scene: Scene) -> None:
+    """Regression: "Flink has dropped them since, as the state has a time to live": a week."""
+
+    def rows(checkpoint: str) -> list[StateRows | DataFrame]:
+        state = _state(checkpoint, "open", "open")
+        keys = {"name": "key"}
+        return [aggregate_rows(state, EVENT, keys=keys, count="value", ttl_ms=WEEK_MS)]
+
+    def forgets_to_clear(events: DataFrame) -> DataFrame:
+        return events.groupBy("name").agg(F.count("*"))
+
+    result = run(scene, forgets_to_clear, rows, output_mode="update")
+    assert result.is_right is False
+    differing = {row["key"]["name"]: row for row in result.wrong.collect()}
+    for name in ("cleared-0", "cleared-1"):
+        assert (differing[name]["flink"], differing[name]["spark"]["count"]) == (None, 2), name
+    assert "Flink has dropped" not in str(result)
+
+
+def _with_price(kafka: DataFrame) -> DataFrame:
+    return parse_orders(kafka).withColumn("price", F.col("amount") * 0.1)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_floating_point_sums_are_right_within_their_rounding_error(scene: Scene) -> None:
+    """Regression: sums differ in the last digits by the order of addition: 59 of 190 "wrong"."""
+
+    def rows(checkpoint: str) -> list[StateRows | DataFrame]:
+        state = _state(checkpoint, "prices", "price")
+        values: dict[str, Any] = {"counts": {"price": "value.f0"}, "sums": {"price": "value.f1"}}
+        return [aggregate_rows(state, f"{EVENT}, price DOUBLE", keys={"name": "key"}, **values)]
+
+    def query(events: DataFrame) -> DataFrame:
+        priced = events.where("price IS NOT NULL")
+        return priced.groupBy("name").agg(F.count("price"), F.sum("price"))
+
+    options: dict[str, Any] = {"stream": _with_price, "output_mode": "update"}
+    result = run(scene, query, rows, **options)
+    assert result.is_right is True and result.proof.right > 35, str(result)
+    assert result.proof.rounded > 0
+    assert "differ by no more than the rounding error" in str(result)
+    exact = run(scene, query, rows, float_error=0.0, **options)
+    assert (exact.is_right, exact.proof.wrong) == (False, result.proof.rounded)
+    # The rounded keys are right: tenths of whole numbers, added up here.
+    for row in exact.wrong.collect():
+        for side in (row["flink"], row["spark"]):
+            assert abs(round(side["sum"] * 10) - side["sum"] * 10) < 1e-9
+
+    def a_hundredth_more(kafka: DataFrame) -> DataFrame:
+        more = F.when(F.col("id") == "cleared-0", F.col("price") + 0.01)
+        return _with_price(kafka).withColumn("price", F.coalesce(more, "price"))
+
+    wrong = run(scene, query, rows, **{**options, "stream": a_hundredth_more})
+    assert wrong.is_right is False and wrong_keys(wrong) == {"cleared-0"}
+
+
 def windows_of(
     kind: str, delay: str | None = "2 seconds", shift: str = "0 seconds"
 ) -> Callable[[DataFrame], DataFrame]:
@@ -302,7 +367,13 @@ def test_windows_are_right(scene: Scene, kind: str) -> None:
     result = run(scene, windows_of(kind), rows_of(kind), watermark_ms=watermark_of(scene, kind))
     assert result.proof.is_right and result.proof.right > 30, str(result)
     assert "that the query has fired, and Flink does not keep" in str(result)
-    assert "not compared: which records are late" in str(result)
+    assert not [w for w in result.warnings if w.endswith("[late-records]")], result.warnings
+    # Most windows have fired, and were not compared.
+    fired = sum(part.number or 0 for part in result.not_compared)
+    assert result.compared == result.proof.right and fired > 0
+    enough = result.compared >= 0.1 * (result.compared + fired)
+    assert result.is_right is (True if enough else None)
+    assert str(result).startswith(f"compared: {result.compared} of {result.compared + fired} keys")
 
 
 @once
@@ -549,7 +620,7 @@ def test_rows_of_a_query_without_state(scene: Scene, session: SparkSession) -> N
     assert all((row["flink"]["times"], row["spark"]) == (1, None) for row in rows)
     uncompared = run(scene, refunds, None)
     assert (uncompared.written, uncompared.proof.right) == (len(written), 0)
-    assert (result.is_right, other.is_right, uncompared.is_right) == (True, False, False)
+    assert (result.is_right, other.is_right, uncompared.is_right) == (True, False, None)
     assert "not compared: what the query wrote" in str(uncompared)
     with pytest.raises(migrate.Refused, match="the query keeps state"):
         run(scene, totals, None, output_mode="update")
@@ -574,6 +645,54 @@ def test_the_output_of_windows_is_compared(scene: Scene, session: SparkSession) 
     assert result.proof.is_right and result.output_proof is not None
     assert (result.output_proof.right, result.output_proof.wrong) == (len(lines), 0)
     assert result.output_proof.missing == 0
+    assert result.output_proof.unexpected == 0
+    assert (result.is_right, result.compared) == (True, result.proof.right + len(lines))
+    assert "that the query has fired" not in str(result)
+    assert run(scene, windows_of("window"), rows_of("window"), **options, min_compared=1.0).is_right
+
+    last_fired = pending.first_end - WINDOW_MS
+
+    def loses_one(kafka: DataFrame) -> DataFrame:
+        fired = f"unix_millis(at) < {last_fired} AND amount > 0"
+        orders = parse_orders(kafka)
+        first = (
+            orders.where(fired)
+            .where(f"unix_millis(at) > {watermark_ms}")
+            .agg(F.min(F.struct("partition", "offset")).alias("place"))
+        )
+        place = F.struct("partition", "offset") == F.col("place")
+        return orders.crossJoin(F.broadcast(first)).where(~place).drop("place")
+
+    query, rows = windows_of("window"), rows_of("window")
+    unseen = run(scene, query, rows, watermark_ms=watermark_ms, stream=loses_one, min_compared=0.9)
+    assert unseen.proof.is_right and unseen.is_right is None
+    found = run(scene, query, rows, stream=loses_one, **options)
+    assert found.proof.is_right and found.is_right is False
+    assert found.output_proof is not None and found.output_proof.missing
+
+
+@once
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("kind", ["window", "hop"])
+def test_it_finds_a_delay_that_is_too_short(scene: Scene, kind: str) -> None:
+    """Regression: a delay of 0 was not found. The job takes records that are 2 seconds late."""
+    watermark_ms = watermark_of(scene, kind)
+    step = {"window": WINDOW_MS, "hop": 5_000}[kind]
+    late = 0
+    for partition in (0, 1):
+        seen = None
+        for offset in sorted(o for p, o in scene.records if p == partition):
+            at = scene.records[partition, offset][3]
+            end = (at // step + 1) * step
+            late += seen is not None and watermark_ms < end <= seen
+            seen = at if seen is None else max(at, seen)
+    assert late > 0
+    short = run(
+        scene, windows_of(kind, delay="0 seconds"), rows_of(kind), watermark_ms=watermark_ms
+    )
+    (warning,) = [w for w in short.warnings if w.endswith("[late-records]")]
+    assert warning.startswith(f"{late} record"), (late, warning)
+    assert short.is_right is None and short.undetermined == ("which records are late",)
 
 
 # -- refusals ------------------------------------------------------------------------------------

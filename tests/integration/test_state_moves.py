@@ -377,7 +377,7 @@ def test_a_state_that_is_not_flinks_is_refused(
     first, *examples = refused.value.reasons
     assert first == (
         "Spark's state is not Flink's: 37 keys right, 1 wrong, 1 missing, "
-        "1 that Flink does not have"
+        "1 that Flink does not have; 39 entries compared"
     )
     assert sorted(one.partition(":")[0] for one in examples) == ["missing", "unexpected", "wrong"]
     assert any(one.startswith('wrong: {"user":7}: Flink {"count":') for one in examples)

@@ -5,6 +5,7 @@ A state stands here as ``flink_state`` gives it. What must be refused was seen t
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,12 +30,14 @@ from migrate.spark import (
     read_keyed_state,
     seen_rows,
 )
+from migrate.spark.rehearsal.report import _describe_differences
 from migrate.spark.transfer.flat_state import Field, SparkState
 from migrate.spark.transfer.proof import compare, compare_with_expected
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state, temporary_setting
 from migrate.spark.transfer.verify_state import _expected, verify_state
 from tests.support.command import migrate as command
-from tests.support.spark import Spark
+from tests.support.keyed_checkpoint import OPERATOR, write_seen_instants
+from tests.support.spark import Spark, process_environment
 
 pytestmark = pytest.mark.integration
 
@@ -384,13 +387,144 @@ def test_a_key_of_several_columns_is_verified_by_name(session: SparkSession) -> 
 def test_right_are_distinct_keys(session: SparkSession, primed: Any) -> None:
     """Seen: 100 keys right, of an expression that makes ten of them one, and Spark had ten."""
     state = session.range(100).selectExpr("id key")
-    rows = seen_rows(state, SCHEMA, keys={"user": "key % 10"})
 
     def query(events: DataFrame) -> DataFrame:
         return events.dropDuplicates(["user"])
 
+    with pytest.raises(migrate.Refused) as refused:
+        primed(query, seen_rows(state, SCHEMA, keys={"user": "key % 10"}), output_mode="append")
+    assert "90 entries of Flink became a key that another entry has" in refused.value.reasons[1]
+    assert refused.value.reasons[2] == 'merged: {"user":0}: 10 entries of Flink'
+    rows = seen_rows(state, SCHEMA, keys={"user": "key % 10"}, merge_keys=True)
     proof = primed(query, rows, output_mode="append")
     assert (proof.right, proof.is_right) == (10, True)
+    assert str(proof).endswith("; 100 entries compared, 90 of them merged into the key of another")
+
+
+(KEYS,) = (SAVEPOINT.parents[1] / "state/2.2/keys/canonical").glob("savepoint-*")
+
+
+def _flinks_counts(key: str) -> dict[str, int]:
+    """The entries of a state, as Flink's own classes restored them."""
+    operators = json.loads((KEYS.parents[1] / "expected.json").read_text())
+    (operator,) = [operator for operator in operators if operator["name"] == f"keyed by {key}"]
+    (count,) = [state for state in operator["states"] if state["state"] == "count"]
+    return {str(entry["key"]): entry["value"] for entry in count["entries"]}
+
+
+@pytest.mark.parametrize(("key", "type_"), [("Double", "DOUBLE"), ("Float", "FLOAT")])
+def test_minus_zero_and_zero_are_two_keys(
+    session: SparkSession, primed: Any, tmp_path: Path, key: str, type_: str
+) -> None:
+    """Regression: Spark takes -0.0 and 0.0 as one key, and the comparison did, too."""
+    counts = _flinks_counts(f"java.lang.{key}")
+    assert {"-0.0", "0.0"} <= counts.keys()
+    operator = f"keyed by java.lang.{key}"
+    state = read_keyed_state(session, str(KEYS), operator=operator, state="count")
+    schema = f"measure {type_}, amount BIGINT"
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.groupBy("measure").agg(F.count("*"))
+
+    with pytest.raises(migrate.Refused) as refused:
+        primed(query, aggregate_rows(state, schema, keys={"measure": "key"}, count="value"))
+    told = f"{len(counts) - 2} keys right, 1 wrong, 1 missing, 0 that Flink does not have"
+    entries = f"{len(counts)} of Flink's {len(counts)} entries compared"
+    assert f"{told}; {entries}" in refused.value.reasons[0]
+    rows = aggregate_rows(state, schema, keys={"measure": "key"}, count="value", merge_keys=True)
+    proof = primed(query, rows)
+    assert (proof.right, proof.merged, proof.is_right) == (len(counts) - 1, 1, True)
+    found = read_spark_state(session, tmp_path / "checkpoint", 0, tmp_path / "work").frame
+    numbers = {str(row["k0"]): row["v0"] for row in found.collect()}
+    assert numbers["0.0"] == counts["-0.0"] + counts["0.0"]
+
+    verify = partial(
+        verify_state,
+        str(KEYS),
+        str(tmp_path / "checkpoint"),
+        operator,
+        "count",
+        expect=None,
+        sample=None,
+        conf={},
+    )
+    assert not verify().is_right
+    assert (verify(merge_keys=True).right, verify(merge_keys=True).is_right) == (
+        len(counts) - 1,
+        True,
+    )
+
+
+def test_ids_of_minus_zero_and_zero_stay_apart(session: SparkSession, primed: Any) -> None:
+    """A deduplication of Spark keeps both."""
+    counts = _flinks_counts("java.lang.Double")
+    operator = "keyed by java.lang.Double"
+    state = read_keyed_state(session, str(KEYS), operator=operator, state="count")
+    rows = seen_rows(state, "measure DOUBLE", keys={"measure": "key"})
+    proof = primed(lambda events: events.dropDuplicates(["measure"]), rows, output_mode="append")
+    assert (proof.right, proof.entries, proof.held) == (len(counts),) * 3
+
+
+def test_keys_with_nanoseconds_are_refused_or_merged(
+    session: SparkSession, primed: Any, tmp_path: Path
+) -> None:
+    """Regression: 129 keys of Flink became 46, and all proofs said "46 keys right, 0 missing".
+
+    129 instants with 46 different microseconds, counted here.
+    """
+    nanos = [1_700_000_000_000_000_000 + 1000 * (n % 46) + 7 * (n // 46) for n in range(129)]
+    assert (len(set(nanos)), len({nano // 1000 for nano in nanos})) == (129, 46)
+    savepoint = write_seen_instants(tmp_path / "savepoint", nanos)
+    location = str(tmp_path / "checkpoint")
+
+    def read(**options: Any) -> DataFrame:
+        return read_keyed_state(session, str(savepoint), operator=OPERATOR, state="seen", **options)
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.dropDuplicates(["at"])
+
+    with pytest.raises(PySparkException, match="has nanoseconds"):
+        seen_rows(read(), "at TIMESTAMP", keys={"at": "key"})
+    rows = seen_rows(read(truncateKeys=True), "at TIMESTAMP", keys={"at": "key"})
+    with pytest.raises(migrate.Refused, match="83 entries of Flink became a key that another"):
+        primed(query, rows, output_mode="append")
+    rows = seen_rows(read(truncateKeys=True), "at TIMESTAMP", keys={"at": "key"}, merge_keys=True)
+    proof = primed(query, rows, output_mode="append")
+    assert (proof.right, proof.entries, proof.held, proof.merged) == (46, 129, 129, 83)
+    verify = partial(
+        verify_state, str(savepoint), location, OPERATOR, "seen", expect=None, sample=None, conf={}
+    )
+    with pytest.raises(migrate.ServiceError, match="two keys could become one"):
+        verify()
+    proof = verify(merge_keys=True)
+    assert (proof.right, proof.entries, proof.held, proof.merged) == (46, 129, 129, 83)
+    told = "46 keys right, 0 wrong, 0 missing, 0 that Flink does not have; 129 of Flink's 129"
+    assert str(proof).startswith(told)
+
+
+def test_many_records_of_a_coarse_key_are_grouped_by_the_hour(session: SparkSession) -> None:
+    """Regression: 100 offsets of a day were listed, and no pattern showed.
+
+    The job's day ends at 23:00: the 40 records of the last hour are in the next day.
+    """
+    records = session.sql(
+        "SELECT 'events' topic, 0 partition, id offset, id DIV 960 day, "
+        "timestamp_millis(id * 90000) at FROM range(1920)"
+    )
+    day = "named_struct('day', 0L)"
+    differences = session.sql(
+        f"SELECT {day} key, named_struct('count', 920L, 'sum', 1000L) flink, "
+        "named_struct('count', 960L, 'sum', 1000L) spark, 'wrong' verdict UNION ALL "
+        "SELECT named_struct('day', 1L), named_struct('count', 1000L, 'sum', 7L), "
+        "named_struct('count', 960L, 'sum', 7L), 'wrong'"
+    )
+    lines = list(_describe_differences(differences, [records], None))
+    assert lines[0] == (
+        "differences (Spark - Flink): count -40, sum +0 in 1 key; count +40, sum +0 in 1 key"
+    )
+    hours = [line for line in lines if "by the hour of at (UTC): 00h 40, 01h 40" in line]
+    assert len(hours) == 2 and all(line.startswith("  960 records") for line in hours), lines
+    assert "as many as the difference of the count (+40): 00h, 01h" in hours[0]
 
 
 def test_a_key_with_a_right_and_a_wrong_value_is_wrong(session: SparkSession) -> None:
@@ -549,10 +683,68 @@ def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> No
 
 # -- what a run leaves behind ---------------------------------------------------------------------
 
+_PLAIN = """
+import logging
+import sys
+
+from pyspark.sql import SparkSession
+
+from migrate.spark import aggregate_rows, prime, read_keyed_state, unexpired
+
+savepoint, location, expiring = sys.argv[1:]
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.ui.showConsoleProgress", "false")
+spark = builder.config("spark.sql.shuffle.partitions", 1).getOrCreate()
+windows = read_keyed_state(spark, savepoint, operator="windows", state="window-contents")
+rows = aggregate_rows(
+    windows,
+    "user BIGINT, at TIMESTAMP",
+    keys={"user": "key"},
+    count="value.f0",
+    window="namespace",
+    time="at",
+)
+
+def query(events):
+    from pyspark.sql import functions as F
+
+    groups = events.withWatermark("at", "2 seconds").groupBy(F.window("at", "10 seconds"), "user")
+    return groups.agg(F.count("*"))
+
+primed = prime(
+    query,
+    [rows],
+    positions={("events", 0): 350, ("events", 1): 365},
+    checkpoint_location=location,
+    watermark_ms=1_700_000_030_000,
+)
+assert primed.warnings
+state = read_keyed_state(spark, expiring, operator="kinds", state="lasting-value")
+unexpired(state, ttl_ms=1, stopped_at_ms=1_900_000_000_000)
+"""
+(KINDS,) = (SAVEPOINT.parents[1] / "state/2.2/kinds/canonical").glob("savepoint-*")
+
+
+def test_warnings_are_printed_once_in_a_plain_script(tmp_path: Path) -> None:
+    """Regression: prime and unexpired warned by a logger that nobody had given a handler."""
+    arguments = map(str, (SAVEPOINT, tmp_path / "query", KINDS))
+    command_line = [sys.executable, "-c", _PLAIN, *arguments]
+    environment = process_environment(tmp_path)
+    done = subprocess.run(
+        command_line, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines() + done.stderr.splitlines()
+    assert sum("36 keys right, 0 wrong" in line for line in lines) == 1, lines
+    for code in ("[watermark]", "[expired-state]"):
+        told = [line for line in lines if line.endswith(code)]
+        assert len(told) == 1 and told[0].startswith("warning: "), (code, lines)
+
+
 _KILLED = """
 import os, sys
 from migrate.spark import prime, seen_rows
-from tests.support.spark import Spark
+from tests.support.spark import Spark, process_environment
 
 with Spark() as spark:
     state = spark.session.createDataFrame([("a",)], "key STRING")
@@ -566,7 +758,7 @@ with Spark() as spark:
 
 
 def test_what_a_killed_prime_leaves_is_named(
-    session: SparkSession, primed: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    session: SparkSession, primed: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = tmp_path / "checkpoint"
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(location)], check=False)
@@ -579,10 +771,10 @@ def test_what_a_killed_prime_leaves_is_named(
     state = session.createDataFrame([("a",)], "key STRING")
     rows = seen_rows(state, SCHEMA, keys={"id": "key"})
     assert primed(lambda events: events.dropDuplicates(["id"]), rows, output_mode="append").right
-    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [
-        f"{path}: left by a run that was killed while it primed or read {location}; remove it, "
-        "unless such a run is still active [unfinished-run]"
+    printed = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
+    assert printed == [
+        f"warning: {path}: left by a run that was killed while it primed or read {location}; "
+        "remove it, unless such a run is still active [unfinished-run]"
         for path in left
     ]
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
@@ -663,7 +855,11 @@ def test_several_entries_of_a_key_are_not_compared_as_one(
     assert flink.count() > keys
     prime(
         lambda events: events.dropDuplicates(["k"]),
-        [seen_rows(flink, flink.select("key").toDF("k").schema, keys={"k": "key"})],
+        [
+            seen_rows(
+                flink, flink.select("key").toDF("k").schema, keys={"k": "key"}, merge_keys=True
+            )
+        ],
         positions={("events", 0): 1},
         checkpoint_location=str(tmp_path / "query"),
     )
@@ -672,7 +868,9 @@ def test_several_entries_of_a_key_are_not_compared_as_one(
     )
     with pytest.raises(migrate.UsageError, match="name each with --expect"):
         verify(expect=None)
-    assert verify(expect="key").right == keys
+    assert not verify(expect="key").is_right
+    proof = verify(expect="key", merge_keys=True)
+    assert (proof.right, proof.is_right) == (keys, True)
 
 
 def _primed_query(location: Path, state: DataFrame) -> str:
@@ -697,11 +895,13 @@ def test_a_savepoint_is_verified_against_sparks_state(
     asked = ("verify", SAVEPOINT, right, "--state", "totals/total")
     before = tmp_path.stat().st_mtime_ns
     found = command(*asked)
-    told = "40 keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    told = "40 keys right, 0 wrong, 0 missing, 0 that Flink does not have; "
+    told += "40 of Flink's 40 entries compared"
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
     if not is_before_4(session):  # nothing is made beside the location, which may be read-only
         assert tmp_path.stat().st_mtime_ns == before
-    told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for"
+    told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for; "
+    told += "7 of Flink's 40 entries compared"
     found = command(*asked, "--sample", "7")
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
     # What was grouped by another name, or summed in another order, is said.
@@ -718,7 +918,8 @@ def test_a_savepoint_is_verified_against_sparks_state(
     wrong = _primed_query(tmp_path / "wrong", state.where("key <> 3").selectExpr(*changed))
     found = command("verify", SAVEPOINT, wrong, "--state", "totals/total")
     assert found.code == 5
-    told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have"
+    told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have; "
+    told += "40 of Flink's 40 entries compared"
     assert found.stdout.splitlines()[-1] == f"state totals/total: {told}"
     assert "not verified: the state of the query is not Flink's" in found.stderr
 

@@ -203,7 +203,7 @@ def test_the_printed_file_is_refused_until_the_time_to_live_is_put_in(
 
 
 def test_a_processor_gets_no_expired_entry(
-    stopped: Stopped, session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    stopped: Stopped, session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = str(tmp_path / "checkpoint")
     migrate.to_spark(stopped.savepoint, checkpoint_dir=location)
@@ -222,7 +222,8 @@ def test_a_processor_gets_no_expired_entry(
     assert given(ttl_ms=None).count().count() == state.count()
     left = given(ttl_ms=TTL_SECONDS * 1000).count().count()
     assert left == unexpired(state, ttl_ms=TTL_SECONDS * 1000).count() < state.count()
-    told = [message for message in caplog.messages if message.endswith("[expired-state]")]
+    lines = capsys.readouterr().err.splitlines()
+    told = [line for line in lines if line.endswith("[expired-state]")]
     assert len(told) == 2 and told[0] == told[1]
 
 

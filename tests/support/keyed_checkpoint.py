@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.checkpoints import RETAINED, write_checkpoint
@@ -11,6 +12,20 @@ from tests.support.encoder.keyed_state import Entry, KeyedState, encode_canonica
 
 MAX_PARALLELISM = 128
 OPERATOR = "0123456789abcdef0123456789abcdef"
+
+
+def write_seen_instants(directory: Path, nanos: Sequence[int]) -> Path:
+    """Write a canonical savepoint with the state `seen`: `true` for each Instant.
+
+    ``nanos`` has the nanoseconds of each Instant since the epoch.
+    """
+    entries = []
+    for seconds, nano in (divmod(number, 1_000_000_000) for number in nanos):
+        hash_code = (seconds ^ seconds >> 32) + 51 * nano & 0xFFFFFFFF  # Instant.hashCode
+        group = key_group_of(hash_code, MAX_PARALLELISM)
+        entries.append(Entry(group, (seconds, nano), None, True))
+    state = KeyedState("seen", "VALUE", of.VOID_NAMESPACE, of.BOOLEAN, tuple(entries))
+    return _write(directory, of.INSTANT, state)
 
 
 def write_totals(
@@ -27,7 +42,17 @@ def write_totals(
         for number, key in enumerate(keys)
     )
     state = KeyedState(name, "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
-    data, offsets = encode_canonical(of.STRING, [state], range(MAX_PARALLELISM), MAX_PARALLELISM)
+    return _write(directory, of.STRING, state, version, kind)
+
+
+def _write(
+    directory: Path,
+    key: of.Serializer,
+    state: KeyedState,
+    version: int = 3,
+    kind: str = RETAINED,
+) -> Path:
+    data, offsets = encode_canonical(key, [state], range(MAX_PARALLELISM), MAX_PARALLELISM)
     handle = KeyGroupsHandle(
         0, offsets, FileHandle("file:/flink/savepoint/totals", len(data)), None, savepoint=True
     )

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 
 from migrate.model.errors import Refused, UsageError
 from migrate.planning.state_proof import StateProof
+from migrate.spark.session import summarize_failure
 from migrate.spark.transfer.exact_cast import may_be_cast
 from migrate.spark.transfer.flat_state import Field
 from migrate.spark.transfer.origin import StateOrigin, contradictions
@@ -138,6 +139,17 @@ def test_a_count_of_records_has_each_place_among_counts_of_columns(
 def test_no_value_stands_for_two_fields(told: list[AggregateValue], fields: list[Field]) -> None:
     with pytest.raises(Refused, match=r"give the state that Spark must have \(expected\)"):
         match_values(told, fields)
+
+
+def test_an_error_of_a_worker_of_python_names_its_cause() -> None:
+    """Regression: "An exception was thrown from the Python worker", and no more."""
+    message = (
+        "An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        'Traceback (most recent call last):\n  File "arrow.py", line 152, in _batch_of\n'
+        "migrate.state.arrow.DoesNotFit: state 'seen': two keys could become one\n"
+    )
+    cause = "migrate.state.arrow.DoesNotFit: state 'seen': two keys could become one"
+    assert summarize_failure(message).endswith(f"below.; {cause}")
 
 
 def test_what_was_not_looked_for_is_said() -> None:

@@ -41,6 +41,11 @@ class Range:
     start: int | Marker
     end: int
 
+    @property
+    def offsets(self) -> int:
+        """The number of offsets, an upper bound of the number of records."""
+        return self.end - (self.start if isinstance(self.start, int) else 0)
+
 
 Ranges = Mapping[TopicPartition, Range]
 

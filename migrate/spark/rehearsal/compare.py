@@ -7,20 +7,26 @@ A window that only Spark has counts as unexpected, except if it ends before ever
 keeps, and the query has fired it or the output mode is ``complete``.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
-Their keys are not compared.
+Keys whose time to live had passed are not compared (see ``expiry``).
+
+Sums of floating-point numbers are compared within their rounding error (see ``rounding``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from migrate.model.errors import UsageError
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted, iso_time
+from migrate.spark.rehearsal.coverage import NotCompared, Notes
+from migrate.spark.rehearsal.expiry import expiry_of, last_accesses, without_dropped
 from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
 from migrate.spark.transfer.flat_state import Field, SparkState
@@ -30,19 +36,12 @@ from migrate.spark.transfer.proof import (
     compare_with_expected,
     to_spark_columns,
 )
+from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.watermark import first_pending_end
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """Warnings about a comparison, and what was not compared."""
-
-    warnings: list[WarningText] = field(default_factory=list)
-    not_compared: list[str] = field(default_factory=list)
+    from pyspark.sql import Column, DataFrame
 
 
 def compare_state(
@@ -50,10 +49,13 @@ def compare_state(
     rows: Rows,
     expected: DataFrame | None,
     earlier: DataFrame,
+    earlier_rows: Rows,
     watermark_ms: int | None,
+    rounding: Rounding,
     notes: Notes,
     *,
     keeps_windows: bool,
+    output_shows_fired: bool,
 ) -> Comparison:
     """Compare the state of a rehearsed query with that of the later checkpoint.
 
@@ -62,9 +64,12 @@ def compare_state(
         rows: the rows of the later checkpoint's state.
         expected: the expected state; None to compute it from the rows.
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
+        earlier_rows: the rows of the earlier checkpoint's state.
         watermark_ms: the query's watermark after the records; None if it has none.
+        rounding: how floating-point sums are compared.
         notes: gets the warnings, and what was not compared.
         keeps_windows: whether the output mode is complete, which removes no window.
+        output_shows_fired: whether the output is compared, which has a row for each fired window.
 
     Raises:
         Refused, UsageError: as for ``compare_with_expected``.
@@ -72,29 +77,35 @@ def compare_state(
     first_kept_end = None
     fired_to_ms = None if keeps_windows else watermark_ms
     if state.has_window and (keeps_windows or watermark_ms is not None):
-        first_kept_end = _first_kept_end(state, rows, expected)
+        first_kept_end = end_of_first_kept(state, rows, expected)
         limits = [] if first_kept_end is None else [first_kept_end - 1]
         if fired_to_ms is not None:
             limits.append(fired_to_ms)
         is_fired = F.unix_millis("window.end") <= min(limits) if limits else F.lit(True)
         fired = state.frame.where(is_fired).count()
         state = replace(state, frame=state.frame.where(~is_fired))
-        if fired:
+        if fired and not output_shows_fired:
             which = "keeps (output mode complete)" if keeps_windows else "has fired"
             notes.not_compared.append(
-                f"{counted(fired, 'window')} that the query {which}, and Flink does not keep: "
-                "only the argument output compares the rows that Flink wrote for them"
+                NotCompared(
+                    fired,
+                    f"{counted(fired, 'window')} that the query {which}, and Flink does not keep: "
+                    "only the argument output compares the rows that Flink wrote for them",
+                )
             )
-    comparison = compare_with_expected(state, rows, expected)
-    unexpected = comparison.proof.unexpected or 0
-    if unexpected and any(stream.expired is not None for stream in state_rows_of(rows)):
-        state = _without_expired(state, earlier, comparison.flink)
-        comparison = compare_with_expected(state, rows, expected)
-        if expired := unexpected - (comparison.proof.unexpected or 0):
-            notes.not_compared.append(
-                f"{counted(expired, 'key')} of the earlier checkpoint that the query still has: "
-                "Flink has dropped them since, as the state has a time to live"
-            )
+    comparison = compare_with_expected(state, rows, expected, rounding)
+    expiry = expiry_of(state_rows_of(earlier_rows), state_rows_of(rows))
+    if comparison.proof.unexpected and expiry is not None:
+        accesses = None
+        if expected is None:
+            accesses = last_accesses(state_rows_of(earlier_rows), state)
+        known = earlier if accesses is None else accesses
+        state, dropped = without_dropped(state, known, comparison.flink, expiry)
+        comparison = compare_with_expected(state, rows, expected, rounding)
+        for number, reason in dropped.reasons(expiry):
+            notes.not_compared.append(NotCompared(number, reason))
+        if dropped.unknown:
+            notes.undetermined.append("whether keys have expired")
     if first_kept_end is not None and fired_to_ms is not None and fired_to_ms >= first_kept_end:
         end = F.unix_millis("window.end")
         early = comparison.flink.where(end <= fired_to_ms).count()
@@ -109,18 +120,7 @@ def compare_state(
     return comparison
 
 
-def _without_expired(state: SparkState, flink_then: DataFrame, flink_now: DataFrame) -> SparkState:
-    """Return Spark's state without the keys that are in ``flink_then`` and not in ``flink_now``."""
-    key = F.struct(*state.key_columns)
-    same_key = F.col("expired_key").eqNullSafe(F.col("later_key"))
-    expired = flink_then.select(key.alias("expired_key")).join(
-        flink_now.select(key.alias("later_key")), same_key, "left_anti"
-    )
-    kept = state.frame.join(expired, key.eqNullSafe(F.col("expired_key")), "left_anti")
-    return replace(state, frame=kept)
-
-
-def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
+def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
     """Return the earliest end of a window that Flink keeps, in epoch milliseconds, or None."""
     if expected is not None:
         frame = to_spark_columns(expected, state)
@@ -129,10 +129,12 @@ def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -
     return first_pending_end(state_rows_of(rows))
 
 
-def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:
+def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Rounding) -> Comparison:
     """Compare two multisets of rows.
 
-    In the result, a row is a key, and its value is how often it occurs. Columns match by name.
+    In the result, a row is a key, and its value is how often it occurs. Columns match by name. If
+    the rows have floating-point numbers, the key is the other columns and ``occurrence``, which
+    numbers equal keys in the order of these numbers, and the value is the numbers.
 
     Raises:
         UsageError: the names of the columns differ, or a type cannot be cast exactly.
@@ -146,10 +148,33 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:
     fields = tuple(Field(field.name, field.dataType) for field in spark_rows.schema.fields)
     for column in fields:
         flink_rows = cast_exactly(flink_rows, column.name, column.type, column.name)
-    spark, flink = (
-        frame.groupBy(*(F.col(quoted(name)).alias(f"k{n}") for n, name in enumerate(names))).agg(
-            F.count("*").alias("v0")
+    sums = [fields[number] for number in rounding.fields(fields)]
+    keys = tuple(field for field in fields if field not in sums)
+    if sums:
+        values = tuple(sums)
+        spark, flink = (
+            _number_occurrences(frame, keys, sums) for frame in (spark_rows, flink_rows)
         )
-        for frame in (spark_rows, flink_rows)
+        keys = (*keys, Field("occurrence", LongType()))
+    else:
+        values = (Field("times", LongType()),)
+        spark, flink = (
+            frame.groupBy(*_numbered("k", keys)).agg(F.count("*").alias("v0"))
+            for frame in (spark_rows, flink_rows)
+        )
+    comparison = compare(SparkState("output", spark, keys, False, values), flink, rounding=rounding)
+    return replace(comparison, proof=replace(comparison.proof, entries=None))
+
+
+def _number_occurrences(
+    rows: DataFrame, keys: Sequence[Field], values: Sequence[Field]
+) -> DataFrame:
+    order = Window.partitionBy(*(F.col(quoted(key.name)) for key in keys), F.lit(0)).orderBy(
+        *(F.col(quoted(value.name)) for value in values)
     )
-    return compare(SparkState("output", spark, fields, False, (Field("times", LongType()),)), flink)
+    number = F.row_number().over(order).cast("bigint").alias(f"k{len(keys)}")
+    return rows.select(*_numbered("k", keys), number, *_numbered("v", values))
+
+
+def _numbered(letter: str, fields: Sequence[Field]) -> list[Column]:
+    return [F.col(quoted(field.name)).alias(f"{letter}{n}") for n, field in enumerate(fields)]

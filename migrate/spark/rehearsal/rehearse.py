@@ -40,11 +40,15 @@ from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import read_pair
-from migrate.spark.rehearsal.compare import Notes, compare_output, compare_state
+from migrate.spark.rehearsal.compare import compare_output, compare_state, end_of_first_kept
+from migrate.spark.rehearsal.coverage import NotCompared, Notes
 from migrate.spark.rehearsal.kafka_range import Parse, stream_of
+from migrate.spark.rehearsal.lateness import grid_of, late_records
+from migrate.spark.rehearsal.magnitude import with_magnitudes
 from migrate.spark.rehearsal.report import Rehearsal, make_rehearsal, other_states
 from migrate.spark.session import failure_of, spark_errors
 from migrate.spark.transfer.filled_state import (
+    EventTime,
     FileQuery,
     Query,
     Rows,
@@ -55,11 +59,12 @@ from migrate.spark.transfer.filled_state import (
     state_rows_of,
 )
 from migrate.spark.transfer.proof import Comparison, compare_with_expected
+from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.rows import StateRows, select_columns
 from migrate.spark.transfer.spark_state import read_spark_state
 from migrate.spark.transfer.watermark import priming_warnings
 from migrate.storage.uris import AnyPath, local_path
-from migrate.targets.primed_log import last_batch, watermark_of
+from migrate.targets.primed_log import next_watermark, write_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,6 +91,8 @@ def rehearse(
     expected: ExpectedOf | None = None,
     output: DataFrame | None = None,
     scratch: AnyPath | None = None,
+    min_compared: float = 0.1,
+    float_error: float | None = None,
 ) -> Rehearsal:
     """Run a query over the records between two checkpoints, and compare its state with Flink's.
 
@@ -113,6 +120,12 @@ def rehearse(
         scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
             The default is the system's folder for temporary files, but only if Spark runs locally.
 
+        min_compared: the share of the keys that must be compared, from 0 to 1. If less was
+            compared, the rehearsal does not say whether the query is right.
+        float_error: the allowed difference of floating-point sums, relative to the sum of their
+            absolute values. By default the rounding error of as many additions as there are
+            records.
+
     Raises:
         Refused: the checkpoints are of two jobs, or in the wrong order; there is no record between
             them; a position went back, or is not known; records are in flight; the time to live of
@@ -127,6 +140,10 @@ def rehearse(
         raise UsageError(f"stream has {len(parsers)} functions, and kafka {len(options)} streams")
     if rows is None and not (watermark_ms is None and expected is None):
         raise UsageError("watermark_ms and expected: a query without state (rows=None) has neither")
+    if not 0 <= min_compared <= 1:
+        raise UsageError(f"min_compared {min_compared}: a share from 0 to 1")
+    if float_error is not None and not 0 <= float_error < 1:
+        raise UsageError(f"float_error {float_error}: a relative error from 0 to less than 1")
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
     streams = [stream_of(pair, stream_options) for stream_options in options]
     spark = SparkSession.builder.getOrCreate()
@@ -137,6 +154,7 @@ def rehearse(
         events = [kafka_stream.events for kafka_stream in streams]
         files = FileQuery(query, work / "query", work / "streams", output_mode)
         output_files = work / "output" if rows is None or output is not None else None
+        rounding = Rounding(sum(range_.offsets for range_ in pair.ranges.values()), float_error)
         start_proof = comparison = time_column = None
         if rows is None:
             files.run(events, sink=_writer(output_files), empty_batch=True)
@@ -150,10 +168,10 @@ def rehearse(
                     (pair.later, pair.ends, "later"),
                 )
             )
-            notes.not_compared.extend(other_states(pair.later, last.rows))
             start_proof, comparison = _run_stateful(
-                files, first, last, events, watermark_ms, output_files, notes
+                files, first, last, events, watermark_ms, output_files, rounding, notes
             )
+            notes.not_compared.extend(other_states(pair.later, last.rows))
             times = {stream.time for stream in state_rows_of(last.rows)} - {None}
             time_column = times.pop() if len(times) == 1 else None
         written = None if output_files is None else spark.read.parquet(str(output_files))
@@ -166,10 +184,13 @@ def rehearse(
             ],
             start_proof,
             comparison,
-            None if written is None or output is None else compare_output(written, output),
+            None
+            if written is None or output is None
+            else compare_output(written, output, replace(rounding, all_fields=True)),
             None if written is None else written.count(),
             time_column,
             notes,
+            min_compared,
         )
     print(result)
     return result
@@ -240,6 +261,7 @@ def _run_stateful(
     events: Sequence[DataFrame],
     watermark_ms: int | None,
     output_files: Path | None,
+    rounding: Rounding,
     notes: Notes,
 ) -> tuple[StateProof, Comparison]:
     """Run a query from the earlier state.
@@ -264,23 +286,74 @@ def _run_stateful(
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
-        files.run(events, sink=_writer(output_files), empty_batch=True)
+        times = files.run(events, sink=_writer(output_files))
+        own_watermark = next_watermark(location, batch) if has_watermark else None
     with timed("comparing the states"):
         state = read_spark_state(spark, location, batch, work / "state of later")
+        state = with_magnitudes(state, state_rows_of(later.rows), events)
+        appends = files.output_mode.lower() == "append"
         comparison = compare_state(
             state,
             *later,
             start.flink,
-            watermark_of(location, last_batch(location)) if has_watermark else None,
+            earlier.rows,
+            own_watermark,
+            rounding,
             notes,
             keeps_windows=files.output_mode.lower() == "complete",
+            output_shows_fired=output_files is not None and appends,
         )
-    if has_watermark:
-        notes.not_compared.append(
-            "which records are late: all were read in one batch, and the query drops a record only "
-            "by the watermark of an earlier batch"
-        )
+    if own_watermark is None:
+        return start.proof, comparison
+    if output_files is not None and appends:
+        # The windows that Flink has fired, and no others: those before the first that it keeps.
+        kept = end_of_first_kept(state, *later) if state.has_window else None
+        until = own_watermark if kept is None else min(own_watermark, kept - 1)
+        with timed("writing the windows that have fired"):
+            write_watermark(location, batch, until)
+            files.run([frame.limit(0) for frame in events], sink=_writer(output_files))
+    _note_late_records(files, later.rows, events, times, own_watermark, watermark_ms, notes)
     return start.proof, comparison
+
+
+def _note_late_records(
+    files: FileQuery,
+    rows: Rows,
+    events: Sequence[DataFrame],
+    times: EventTime | None,
+    own_watermark: int,
+    watermark_ms: int | None,
+    notes: Notes,
+) -> None:
+    """Add to the notes which records the query would drop as late in smaller batches.
+
+    The order of records is known within a partition, and so for a single stream.
+    """
+    streams = state_rows_of(rows)
+    found = None
+    if len(events) == 1 and len(streams) == 1 and times is not None and times.last_ms is not None:
+        (stream,) = streams
+        grid, time = grid_of(stream), stream.time
+        if grid is not None and time is not None:
+            records = events[0].sparkSession.read.schema(events[0].schema)
+            found = late_records(
+                records.parquet(str(files.files / "0")),
+                time,
+                grid,
+                times.last_ms - own_watermark,
+                watermark_ms or 0,
+            )
+    if found is None:
+        notes.not_compared.append(
+            NotCompared(
+                None,
+                "which records are late: all were read in one batch, and the query drops a record "
+                "only by the watermark of an earlier batch",
+            )
+        )
+    elif found.number:
+        notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(found)))
+        notes.undetermined.append("which records are late")
 
 
 def _writer(folder: Path | None) -> Sink | None:

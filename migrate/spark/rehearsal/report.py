@@ -10,20 +10,28 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
 
 from decoder.keyed_state import StateKind, read_keyed_states
 from migrate.model.wording import counted, join_some
 from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import CheckpointPair
-from migrate.spark.rehearsal.compare import Notes
+from migrate.spark.rehearsal.coverage import Coverage, NotCompared, Notes, verdict
 from migrate.spark.rehearsal.kafka_range import KafkaStream, unread_topics
+from migrate.spark.rehearsal.patterns import (
+    describe_differences,
+    describe_hours,
+    differences_by_group,
+    records_by_hour,
+    time_column,
+)
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
 from migrate.spark.transfer.proof import Comparison, describe_keys, first_differences
 from migrate.state.column_types import quoted
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
 _MOST_STATES = 5
 _MOST_KEYS = 10
@@ -52,6 +60,14 @@ class Rehearsal:
         written: the number of rows that the query wrote; None if they were not kept.
         output_proof: the comparison of the rows of a query with state with ``output``; None for a
             query without state, and if ``output`` was not given.
+        compared: the number of keys that were compared, right or not; for a query without state,
+            and for ``output``, of rows.
+        not_compared: what was not compared, each with the number of keys, if it can be counted, and
+            the reason.
+        is_right: whether all comparisons are right. None if that is not known: less than
+            ``min_compared`` of the keys was compared, or something cannot be determined
+            (``undetermined``).
+        undetermined: what cannot be determined although it was looked at.
         wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None if
             ``output_proof`` is None.
         lines: the lines of the report.
@@ -65,15 +81,11 @@ class Rehearsal:
     written: int | None
     output_proof: StateProof | None
     wrong_output: DataFrame | None
+    compared: int
+    not_compared: tuple[NotCompared, ...]
+    undetermined: tuple[str, ...]
+    is_right: bool | None
     lines: tuple[str, ...]
-
-    @property
-    def is_right(self) -> bool:
-        """Whether all comparisons are right, and one made after the records found a right key."""
-        proofs = [self.proof] if self.output_proof is None else [self.proof, self.output_proof]
-        is_start_right = self.start_proof is None or self.start_proof.is_right
-        is_end_right = all(proof.is_right for proof in proofs)
-        return is_start_right and is_end_right and any(proof.right for proof in proofs)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -89,6 +101,7 @@ def make_rehearsal(
     written: int | None,
     time: str | None,
     notes: Notes,
+    min_compared: float,
 ) -> Rehearsal:
     """Make the result and its report.
 
@@ -102,6 +115,7 @@ def make_rehearsal(
         written: the number of rows that the query wrote; None if they were not kept.
         time: the events' column of event time; None if it is not known.
         notes: the warnings of the comparisons, and what was not compared.
+        min_compared: as for ``rehearse``.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)
@@ -117,11 +131,22 @@ def make_rehearsal(
     wrong, wrong_lines = _differences(title, main, events, time)
     wrong_output, output_lines = _differences("output", extra, events, None)
     lines += [*wrong_lines, *output_lines, *(f"warning: {warning}" for warning in warnings)]
-    lines += [f"not compared: {subject}" for subject in notes.not_compared]
+    not_compared = list(notes.not_compared)
     if output is None:
-        lines.append(
-            "not compared: what the query wrote, since Flink's output was not given (output)"
+        number = written if state is None else None
+        not_compared.append(
+            NotCompared(number, "what the query wrote, since Flink's output was not given (output)")
         )
+    proofs = [comparison.proof for comparison in (state, output) if comparison is not None]
+    coverage = Coverage(
+        sum(
+            proof.right + proof.wrong + proof.missing + (proof.unexpected or 0) for proof in proofs
+        ),
+        tuple(not_compared),
+        min_compared,
+    )
+    if start is not None:
+        proofs.append(start)
     return Rehearsal(
         StateProof(0, 0, 0, 0) if main is None else main.proof,
         start,
@@ -131,7 +156,11 @@ def make_rehearsal(
         written,
         None if extra is None else extra.proof,
         None if extra is None else wrong_output,
-        tuple(lines),
+        coverage.compared,
+        coverage.not_compared,
+        tuple(notes.undetermined),
+        verdict([proof.is_right for proof in proofs], coverage, notes.undetermined),
+        (*coverage.lines(), *lines),
     )
 
 
@@ -160,20 +189,69 @@ def _describe_differences(
 ) -> Iterator[str]:
     """Yield lines about the first keys that are not right, each with the key's records."""
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
+    hours_of = time_column(events, time)
     if _WINDOW not in keys:
         time = None
+    if groups := differences_by_group(differences):
+        yield f"differences (Spark - Flink): {describe_differences(groups)}"
     number = F.row_number().over(Window.orderBy("rank", "key")).alias("number")
-    first = first_differences(differences, _MOST_KEYS).select(number, "key").localCheckpoint()
-    records = _records_by_key(first, [key for key in keys if key != _WINDOW], time, events)
+    first = (
+        first_differences(differences, _MOST_KEYS)
+        .select(number, "key", _count_difference(differences).alias("difference"))
+        .localCheckpoint()
+    )
+    names = [key for key in keys if key != _WINDOW]
+    records = _records_by_key(first, names, time, events)
+    hours: dict[int, dict[int, int]] = {}
+    many = [n for n, rows in (records or {}).items() if len(rows) == _MOST_RECORDS]
+    if many and hours_of is not None:
+        hours = _hours_by_key(first.where(F.col("number").isin(many)), names, hours_of, events)
+    count_differences = {row["number"]: row["difference"] for row in first.collect()}
     for key_number, line in enumerate(describe_keys(differences, _MOST_KEYS), start=1):
         yield line
-        if records is not None:
+        if key_number in hours:
+            by_hour = describe_hours(hours[key_number], count_differences[key_number])
+            total = counted(sum(hours[key_number].values()), "record")
+            yield f"  {total} by the hour of {hours_of} (UTC): {by_hour}"
+        elif records is not None:
             yield f"  {_describe_records(records.get(key_number, []), time)}"
     if records is None:
         yield (
             "the records of these keys are not shown: let the function stream keep the columns "
             f"{', '.join(_RECORD_COLUMNS)}, and those of the key"
         )
+
+
+def _count_difference(differences: DataFrame) -> Column:
+    """Return Spark's count of a key minus Flink's; null without a count."""
+    fields = differences.schema["flink"].dataType
+    assert isinstance(fields, StructType)
+    if "count" not in fields.names or not isinstance(fields["count"].dataType, LongType):
+        return F.lit(None).cast("bigint")
+    spark, flink = (F.coalesce(F.col(f"{side}.count"), F.lit(0)) for side in ("spark", "flink"))
+    return spark - flink
+
+
+def _hours_by_key(
+    first: DataFrame, keys: Sequence[str], time: str, events: Sequence[DataFrame]
+) -> dict[int, dict[int, int]]:
+    """Return how many records each of the keys has in each hour of the day."""
+    by_key: dict[int, dict[int, int]] = {}
+    for frame in events:
+        if {*_RECORD_COLUMNS, *keys, time} <= set(frame.columns):
+            records = _records_of(first, keys, frame).select("`key number`", quoted(time))
+            by_key |= records_by_hour(records, "key number", time)
+    return by_key
+
+
+def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> DataFrame:
+    """Return the records of keys, with the columns ``key number`` and ``wrong key``."""
+    same = frame["offset"].isNotNull()  # null in rows that were made from state
+    for name in keys:
+        same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
+    # Names with a space, because events are unlikely to have columns of these names.
+    numbered = first.select(F.col("number").alias("key number"), F.col("key").alias("wrong key"))
+    return frame.join(F.broadcast(numbered), same)
 
 
 def _records_by_key(
@@ -190,19 +268,12 @@ def _records_by_key(
         if not keys or not {*_RECORD_COLUMNS, *keys} <= set(frame.columns):
             continue
         searched = True
-        same = frame["offset"].isNotNull()  # null in rows that were made from state
-        for name in keys:
-            same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
         inside = F.lit(True)
         if time is not None and time in frame.columns:
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # Names with a space, because events are unlikely to have columns of these names.
-        numbered = first.select(
-            F.col("number").alias("key number"), F.col("key").alias("wrong key")
-        )
-        matching = frame.join(F.broadcast(numbered), same).select(
+        matching = _records_of(first, keys, frame).select(
             F.col("key number").alias("number"), inside.alias("inside"), *_RECORD_COLUMNS
         )
         order = Window.partitionBy("number").orderBy(F.desc("inside"), *_RECORD_COLUMNS)
@@ -227,8 +298,8 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
     return f"{label}: {join_some(partitions, _MOST_RECORDS, '; ')}{more}"
 
 
-def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:
-    """Yield a text that names the keyed states, without timers, from which no rows were made.
+def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
+    """Yield a reason that names the keyed states, without timers, from which no rows were made.
 
     Yield nothing if there are none, or if no rows have a known origin.
     """
@@ -243,4 +314,4 @@ def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:
         if state.kind is not StateKind.TIMERS and (state.operator_id, state.name) not in read
     ]
     if names and read:
-        yield f"other states of the job: {join_some(names, _MOST_STATES)}"
+        yield NotCompared(None, f"other states of the job: {join_some(names, _MOST_STATES)}")

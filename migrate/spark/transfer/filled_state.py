@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.errors import Refused, UsageError
@@ -28,6 +29,24 @@ Rows = Sequence["StateRows | DataFrame"]
 Sink = Callable[["DataFrame", int], None]
 
 
+class EventTime(NamedTuple):
+    """The event times of a query's last batch, as ``withWatermark`` has seen them.
+
+    Attributes:
+        last_ms: the latest, in epoch milliseconds; None if the batch has none.
+    """
+
+    last_ms: int | None
+
+    @classmethod
+    def parse(cls, times: Mapping[str, str]) -> EventTime:
+        """Parse ``eventTime`` of a query's progress."""
+        last = times.get("max")
+        if last is None:
+            return cls(None)
+        return cls(round(datetime.fromisoformat(last.replace("Z", "+00:00")).timestamp() * 1000))
+
+
 @dataclass(frozen=True, slots=True)
 class FileQuery:
     """A query that reads each of its streams from a directory of files, in place of Kafka.
@@ -47,8 +66,10 @@ class FileQuery:
 
     def run(
         self, frames: Sequence[DataFrame], *, sink: Sink | None = None, empty_batch: bool = False
-    ) -> bool:
-        """Write rows to new files, run the query, and return whether the query has a watermark.
+    ) -> EventTime | None:
+        """Write rows to new files, run the query, and return its event time.
+
+        Return None if the query has no watermark.
 
         Args:
             frames: the rows of each stream.
@@ -70,7 +91,8 @@ class FileQuery:
         writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
         with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
             progress = run_available(writer, self.location)
-        return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
+        times = progress.get("eventTime") if progress else None  # Spark 3.5 omits an empty one
+        return EventTime.parse(times) if times else None
 
 
 def frames_of(rows: Rows) -> list[DataFrame]:
@@ -126,7 +148,7 @@ def fill_state(
         # of windows that Flink has fired are late, and Spark drops them.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
-        has_watermark = file_query.run(frames)
+        has_watermark = file_query.run(frames) is not None
         if has_watermark or not may_lack_watermark:
             check_watermark(has_watermark, watermark_ms, state_rows_of(rows))
         write_watermark(file_query.location, number, watermark_ms or 0)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from migrate.state.views import Table
 
 _SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
+_TRUNCATE = "flink.truncateKeys"
 _EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
 # The id of the call of mark_unexpired that made a column.
 _UNEXPIRED = "flink.unexpired"
@@ -34,12 +35,16 @@ LAST_ACCESS = "last_access"
 
 @dataclass(frozen=True, slots=True)
 class StateOrigin:
-    """A savepoint, the id of an operator, and the name of the operator's state."""
+    """A savepoint, the id of an operator, and the name of the operator's state.
+
+    The last two are the options with which the state was read (``migrate.state.views``).
+    """
 
     savepoint: str
     operator_id: str
     state: str
     allow_external_files: bool
+    truncate_keys: bool = False
 
 
 def metadata_of(table: Table) -> dict[str, str | bool]:
@@ -51,6 +56,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
         _OPERATOR: table.state.operator_id,
         _STATE: table.state.name,
         _EXTERNAL: table.allow_external_files,
+        _TRUNCATE: table.truncate_keys,
         _MAY_EXPIRE: table.state.ttl,
     }
 
@@ -59,7 +65,7 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
     """Return the origin of a state; None if no column of the DataFrame names a savepoint."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
-            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)
+            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL, _TRUNCATE)
             return StateOrigin(*(field.metadata[name] for name in names))
     return None
 

@@ -37,8 +37,8 @@ from pyspark.errors import PySparkException
 
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log, timed
-from migrate.model.warning import WarningCode, warn
+from migrate.model.log import timed
+from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.session import failure_of
@@ -85,6 +85,10 @@ class Primed:
     pinned: Mapping[str, str]
     warnings: tuple[str, ...]
 
+    def __str__(self) -> str:
+        warnings = (f"warning: {warning}" for warning in self.warnings)
+        return "\n".join([f"{self.checkpoint_location}: {self.proof}", *warnings])
+
 
 def prime(
     query: Query,
@@ -98,6 +102,8 @@ def prime(
     names: Sequence[str] = (),
 ) -> Primed:
     """Make a checkpoint location that holds Flink's state and positions.
+
+    The result, with its warnings, is also printed.
 
     Args:
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and
@@ -137,12 +143,14 @@ def prime(
         raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
     target = _target(checkpoint_location)
     check_rows(rows, starts)
-    for path in find_unfinished(target.path):
-        warn(
+    unfinished = [
+        warning_text(
             WarningCode.UNFINISHED_RUN,
             f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
             "it, unless such a run is still active",
         )
+        for path in find_unfinished(target.path)
+    ]
     parent = target.path.parent
     parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.path.name}.rows.", dir=parent))
@@ -171,11 +179,11 @@ def prime(
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")
-    warnings = tuple(priming_warnings(state_rows_of(rows), watermark_ms, empty=not proof.right))
-    for warning in warnings:
-        log.warning(warning)
-    return Primed(target.for_spark, tuple(ordered), proof, pinned, warnings)
+    warnings = priming_warnings(state_rows_of(rows), watermark_ms, empty=not proof.right)
+    all_warnings = (*unfinished, *warnings)
+    primed = Primed(target.for_spark, tuple(ordered), proof, pinned, all_warnings)
+    print(primed)
+    return primed
 
 
 def _positions(positions: Positions, streams: int) -> list[NextOffsets]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +23,17 @@ from migrate.spark.transfer.flat_state import (
     Field,
     SparkState,
 )
+from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spread import AggregateValue
+from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MAX_EXAMPLES = 3
+# The column of ``SparkState.frame`` for ``compare``.
+_MAGNITUDE = "magnitude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,14 @@ class Comparison:
 
 
 def compare_with_expected(
-    state: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
+    state: SparkState,
+    rows: Sequence[StateRows | DataFrame],
+    expected: DataFrame | None,
+    rounding: Rounding | None = None,
 ) -> Comparison:
     """Compare Spark's state with the expected state, given or computed from the rows.
+
+    ``rounding`` is as for ``compare``.
 
     Raises:
         Refused: the expected state is not given and cannot be computed from the rows, or the rows
@@ -59,7 +69,7 @@ def compare_with_expected(
             that of its field.
     """
     if expected is not None:
-        return compare(state, to_spark_columns(expected, state))
+        return compare(state, to_spark_columns(expected, state), rounding=rounding)
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
@@ -75,10 +85,12 @@ def compare_with_expected(
     keys = [stream.keys[number] for number in key_order(stream.keys, state)]
     comparisons = []
     for order in value_orders(stream.values):
-        comparisons.append(compare(state, _expected(stream, state, order), keys=keys))
+        flink = _expected(stream, state, order)
+        comparisons.append(compare(state, flink, keys=keys, rounding=rounding))
         if comparisons[-1].proof.is_right:
             break
-    return max(comparisons, key=lambda comparison: comparison.proof.right)
+    best = max(comparisons, key=lambda comparison: comparison.proof.right)
+    return replace(best, proof=stream.counted_in(best.proof))
 
 
 # -- the expected state --------------------------------------------------------------------------
@@ -256,6 +268,7 @@ def compare(
     *,
     keys: Sequence[str] | None = None,
     is_sample: bool = False,
+    rounding: Rounding | None = None,
 ) -> Comparison:
     """Compare Spark's state with Flink's entries.
 
@@ -265,22 +278,46 @@ def compare(
         keys: the names of the key's parts in the differences; by default Spark's names.
         is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
             the sample is empty, Flink's state is empty, so Spark's state must be empty as well.
+        rounding: how floating-point sums are compared; None to compare them exactly. If the frame
+            of ``state`` has the column ``magnitude``, it is added to the larger of the two sums.
     """
     names = [field.name for field in state.keys] if keys is None else keys
-    joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer")
+    joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer", rounding)
     # Flink may have several rows for a key, because an expression may map two keys to one. If one
-    # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right".
-    by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
+    # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right" and
+    # "rounded".
+    by_key = joined.groupBy("key", *_exact_texts(F.col("key"), state)).agg(
+        F.max("verdict").alias("verdict")
+    )
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if is_sample and not counts:
         return compare(state, flink, keys=keys)
-    differences = joined.where("verdict <> 'right'")
-    verdicts = ("right", "wrong", "missing", "unexpected")
-    right, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
-    proof = StateProof(right, wrong, missing, None if is_sample else unexpected)
+    differences = joined.where("verdict NOT IN ('right', 'rounded')")
+    verdicts = ("right", "rounded", "wrong", "missing", "unexpected")
+    right, rounded, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
+    right += rounded
+    entries = flink.count()
+    proof = StateProof(
+        *(right, wrong, missing, None if is_sample else unexpected),
+        entries=entries,
+        merged=entries - (right + wrong + missing),
+        rounded=rounded,
+    )
     if not proof.is_right:
-        proof = replace(proof, examples=tuple(describe_keys(differences, _MAX_EXAMPLES)))
+        examples = describe_keys(differences, _MAX_EXAMPLES)
+        if proof.merged:
+            examples = [*_merged_keys(flink, state, names), *examples]
+        proof = replace(proof, examples=tuple(examples))
     return Comparison(proof, flink, differences)
+
+
+def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
+    """Return a text about each of the first keys that several entries of Flink have."""
+    key = _key_struct(state, names)
+    by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
+    several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
+    rows = several.select(F.to_json("key", {"ignoreNullFields": "false"}), "count").collect()
+    return [f"merged: {key}: {number} entries of Flink" for key, number in rows]
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
@@ -305,26 +342,37 @@ def describe_keys(differences: DataFrame, most: int) -> list[str]:
     ]
 
 
-def _join(state: SparkState, flink: DataFrame, keys: Sequence[str], join_type: str) -> DataFrame:
+def _join(
+    state: SparkState,
+    flink: DataFrame,
+    keys: Sequence[str],
+    join_type: str,
+    rounding: Rounding | None,
+) -> DataFrame:
     """Join Flink's entries with Spark's state by key.
 
-    The columns are those of ``Comparison.differences``, but here the verdict can also be ``right``.
+    The columns are those of ``Comparison.differences``, but here the verdict can also be ``right``,
+    or ``rounded``: right but for the rounding error of floating-point sums.
     """
-    key_names = [*_unique(keys), *["window"] * state.has_window]
-    key = [
-        F.col(column).alias(name) for column, name in zip(state.key_columns, key_names, strict=True)
-    ]
+    key = _key_struct(state, keys)
     value_names = _unique([field.name for field in state.values])
     value = [
         F.col(column).alias(name)
         for column, name in zip(state.value_columns, value_names, strict=True)
     ]
     value = value or [F.lit(True).alias("seen")]  # a deduplication keeps no values
-    flink_rows = flink.select(F.struct(*key).alias("flink_key"), F.struct(*value).alias("flink"))
+    has_magnitude = _MAGNITUDE in state.frame.columns
+    magnitude = F.col(_MAGNITUDE) if has_magnitude else F.lit(0.0)
+    flink_rows = flink.select(key.alias("flink_key"), F.struct(*value).alias("flink"))
     spark_rows = state.frame.select(
-        F.struct(*key).alias("spark_key"), F.struct(*value).alias("spark")
+        key.alias("spark_key"), F.struct(*value).alias("spark"), magnitude.alias(_MAGNITUDE)
     )
-    same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
+    flink_key, spark_key = F.col("flink_key"), F.col("spark_key")
+    same_key = flink_key.eqNullSafe(spark_key)
+    for flink_text, spark_text in zip(
+        _exact_texts(flink_key, state), _exact_texts(spark_key, state), strict=True
+    ):
+        same_key &= flink_text == spark_text
     return flink_rows.join(spark_rows, same_key, join_type).select(
         F.coalesce("flink_key", "spark_key").alias("key"),
         "flink",
@@ -332,9 +380,57 @@ def _join(state: SparkState, flink: DataFrame, keys: Sequence[str], join_type: s
         F.when(F.col("spark").isNull(), "missing")
         .when(F.col("flink").isNull(), "unexpected")
         .when(F.col("flink").eqNullSafe(F.col("spark")), "right")
+        .when(F.expr(_rounded(state, value_names, rounding)), "rounded")
         .otherwise("wrong")
         .alias("verdict"),
     )
+
+
+def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None) -> str:
+    """Return an SQL expression for whether values differ by no more than a rounding error.
+
+    ``names`` are the names of the values in the structs ``flink`` and ``spark``.
+    """
+    sums = [] if rounding is None else rounding.fields(state.values)
+    if rounding is None or not sums:
+        return "false"
+    sides = [
+        (f"flink.{quoted(name)}", f"spark.{quoted(name)}", state.values[number])
+        for number, name in enumerate(names)
+    ]
+    counts = [side for *pair, field in sides if field.name == "count" for side in pair]
+    count = f"greatest(0L, {', '.join(counts)})" if counts else None
+    conditions = []
+    for number, (flink, spark, _) in enumerate(sides):
+        if number in sums:
+            size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
+            near = f"abs({flink} - {spark}) <= {rounding.allowed(size, count)}"
+            # Spark takes NaN as the greatest number, and the infinite as equal to each other.
+            near = f"{size} < double('infinity') AND {near}"
+            conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")
+        else:
+            conditions.append(f"{flink} <=> {spark}")
+    return " AND ".join(conditions)
+
+
+def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
+    """Return a struct of the key's columns; ``names`` are those of its parts."""
+    key_names = [*_unique(names), *["window"] * state.has_window]
+    return F.struct(
+        *(
+            F.col(column).alias(name)
+            for column, name in zip(state.key_columns, key_names, strict=True)
+        )
+    )
+
+
+def _exact_texts(key: Column, state: SparkState) -> list[Column]:
+    """Return a key as text if it has a floating-point number, otherwise nothing.
+
+    Joins and groups of Spark take -0.0 and 0.0 as one key, but their texts differ.
+    """
+    types = " ".join(field.type.simpleString() for field in state.keys)
+    return [key.cast("string")] if re.search("float|double", types) else []
 
 
 def _unique(names: Sequence[str]) -> list[str]:

@@ -10,16 +10,26 @@ names. So the user selects each part by a Spark SQL expression over the columns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, LongType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    LongType,
+    StructType,
+    TimestampType,
+)
 
 from migrate.model.errors import Refused, UsageError
+from migrate.planning.state_proof import StateProof
+from migrate.spark.frames import read_keyed_state
 from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
-from migrate.spark.transfer.origin import StateOrigin, origin_of
+from migrate.spark.transfer.origin import LAST_ACCESS, StateOrigin, origin_of
 from migrate.spark.transfer.spread import (
     AggregateValue,
     add_value,
@@ -53,7 +63,7 @@ class StateRows:
         rows: rows in the stream's schema.
         expected: a row for each entry: the columns of the key, then for windows the column
             ``window`` (a struct of the timestamps start and end), then a column for each of
-            ``values``.
+            ``values``, then ``last_access`` for a state with a time to live.
         keys: the stream's columns of the key, in the order of ``expected``.
         values: the values, in the order of ``expected``.
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
@@ -64,6 +74,11 @@ class StateRows:
         expired: the expired entries, for which no rows are made; None for a state without a time to
             live.
         time: the stream's column of event time; None without windows.
+        entries: the number of Flink's entries that became rows, before keys were merged.
+        held: the number of entries in Flink's state; None if it is not known.
+        may_merge: whether the user has allowed entries with equal keys.
+        slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
+        session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
     """
 
     rows: DataFrame
@@ -76,6 +91,23 @@ class StateRows:
     origin: StateOrigin | None = None
     expired: ExpiredEntries | None = None
     time: str | None = None
+    entries: int | None = None
+    held: int | None = None
+    may_merge: bool = False
+    slide_ms: int | None = None
+    session_gap_ms: int | None = None
+
+    def counted_in(self, proof: StateProof) -> StateProof:
+        """Return a proof over these rows with the number of Flink's entries."""
+        if self.entries is None:
+            return proof
+        return replace(
+            proof,
+            entries=self.entries,
+            held=self.held,
+            merged=self.entries - (proof.right + proof.wrong + proof.missing),
+            may_merge=self.may_merge,
+        )
 
     def as_kafka(
         self, value: str, *, key: str | None = None, timestamp: str | None = None
@@ -110,6 +142,7 @@ def seen_rows(
     keys: Mapping[str, str],
     ttl_ms: TimeToLive = ...,
     stopped_at_ms: int | None = None,
+    merge_keys: bool = False,
 ) -> StateRows:
     """Return a row for each key that Flink has seen, for ``dropDuplicates``.
 
@@ -119,11 +152,18 @@ def seen_rows(
         keys: for each column of ``dropDuplicates``, an expression over the state's columns.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
+        merge_keys: as for ``aggregate_rows``.
 
     Raises:
         Refused, UsageError, DecodeError: as for ``aggregate_rows``.
     """
-    return aggregate_rows(state, schema, keys=keys, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
+    return aggregate_rows(
+        *(state, schema),
+        keys=keys,
+        ttl_ms=ttl_ms,
+        stopped_at_ms=stopped_at_ms,
+        merge_keys=merge_keys,
+    )
 
 
 def aggregate_rows(
@@ -143,6 +183,7 @@ def aggregate_rows(
     session_gap_ms: int | None = None,
     ttl_ms: TimeToLive = ...,
     stopped_at_ms: int | None = None,
+    merge_keys: bool = False,
     most_rows: int = MOST_ROWS,
 ) -> StateRows:
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
@@ -183,6 +224,10 @@ def aggregate_rows(
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
+        merge_keys: whether entries whose keys become equal are merged: their counts and sums are
+            added up, and the least and the greatest values are taken. Keys become equal by an
+            expression, or because Spark takes -0.0 and 0.0 as one key. By default such entries are
+            refused when the states are compared.
         most_rows: the maximum number of rows to make.
 
     Raises:
@@ -214,6 +259,7 @@ def aggregate_rows(
         raise UsageError(
             "slide_ms: hopping windows need window, time and count; only sums go with it"
         )
+    whole = state
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     fired = FiredWindows()
     if window is not None:
@@ -231,9 +277,18 @@ def aggregate_rows(
         parts[name] = (expression, type_of(value, types), str(value))
     for bound in bounds:
         parts[bound] = (f"({window}).{bound}", LongType(), f"the {bound} of a window")
+    if expired is not None and LAST_ACCESS in state.columns:
+        is_list = isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
+        access = f"array_max({LAST_ACCESS})" if is_list else LAST_ACCESS
+        parts[LAST_ACCESS] = (access, LongType(), "the last access")
     entries = state.select(*(F.expr(part[0]).alias(name) for name, part in parts.items()))
     for name, (_, type_, description) in parts.items():
         entries = cast_exactly(entries, name, type_, description)
+    if merge_keys:
+        number: int | None = entries.count()
+        kinds = [(name, value.kind) for name, value in zip(value_names, values, strict=True)]
+        kinds += [(LAST_ACCESS, "max")] * (LAST_ACCESS in parts)
+        entries = merge_entries(entries, [*key_names, *bounds], kinds)
     entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
         # The least number of records that reach from the session's start to its end.
@@ -242,7 +297,12 @@ def aggregate_rows(
         if count is not None:
             _check_sessions(entries, session_gap_ms)
         entries = entries.withColumn("n", F.expr("greatest(n, least)"))
-    first_end = _check_row_count(entries, most_rows)
+    first_end, rows_of_entries = _check_row_count(entries, most_rows)
+    if not merge_keys:
+        number = rows_of_entries
+    held = _held(whole)
+    if held is not None and number is not None and held < number:
+        held = None  # the rows are of several states
     if window is not None:
         check_instants(state, first_end)
     rows = entries
@@ -268,6 +328,7 @@ def aggregate_rows(
             *key_names,
             *([F.expr(f"struct({instants})").alias("window")] if window is not None else []),
             *value_names,
+            *[LAST_ACCESS] * (LAST_ACCESS in parts),
         ),
         tuple(keys),
         tuple(values),
@@ -277,7 +338,56 @@ def aggregate_rows(
         origin=origin_of(state),
         expired=expired,
         time=time,
+        entries=number,
+        held=held,
+        may_merge=merge_keys,
+        slide_ms=slide_ms,
+        session_gap_ms=session_gap_ms,
     )
+
+
+def merge_entries(
+    entries: DataFrame, keys: Sequence[str], values: Iterable[tuple[str, str]]
+) -> DataFrame:
+    """Merge entries with equal keys.
+
+    Args:
+        entries: the entries.
+        keys: the columns of the key.
+        values: the other columns, each with its kind: ``count``, ``sum``, ``min`` or ``max``.
+    """
+    merged = []
+    for name, kind in values:
+        type_ = entries.schema[name].dataType
+        if kind in ("min", "max"):
+            merge = F.expr(f"{kind}({name})")
+        elif isinstance(type_, (FloatType, DoubleType)):
+            # In one order, because the result is computed for the rows and for the comparison.
+            values_of_key = f"array_sort(collect_list({name}))"
+            merge = F.expr(
+                f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "
+                f"CAST(0 AS {type_.simpleString()}), (total, value) -> total + value))"
+            )
+        else:
+            merge = F.expr(f"sum({name})").cast(type_)
+        merged.append(merge.alias(name))
+    by_key = entries.groupBy(*keys)
+    return by_key.agg(*merged) if merged else entries.select(*keys).distinct()
+
+
+def _held(state: DataFrame) -> int | None:
+    """Return the number of entries in the state of a DataFrame; None if its origin is not known."""
+    origin = origin_of(state)
+    if origin is None:
+        return None
+    return read_keyed_state(
+        state.sparkSession,
+        origin.savepoint,
+        operator=origin.operator_id,
+        state=origin.state,
+        allowExternalFiles=origin.allow_external_files,
+        truncateKeys=origin.truncate_keys,
+    ).count()
 
 
 def select_columns(rows: DataFrame, schema: StructType, sources: Mapping[str, str]) -> DataFrame:
@@ -324,13 +434,15 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
         )
 
 
-def _check_row_count(entries: DataFrame, most_rows: int) -> int | None:
-    """Check the number of rows to make, and return the earliest end of a window."""
+def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, int]:
+    """Check the number of rows to make; return the first end of a window, and count entries."""
     first = F.min("end") if "end" in entries.columns else F.lit(None)
-    (totals,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
+    sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")
+    (totals,) = entries.agg(*sums).collect()
     if (totals["rows"] or 0) > most_rows:
         raise Refused(
             f"{totals['rows']} rows would be made, more than most_rows, {most_rows}: let the query "
             "sum a weight, 1 for each record of Kafka, in place of count(*) (sums={'weight': …})"
         )
-    return None if totals["first"] is None else int(totals["first"])
+    first_end = None if totals["first"] is None else int(totals["first"])
+    return first_end, totals["entries"]

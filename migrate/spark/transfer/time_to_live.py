@@ -10,6 +10,7 @@ Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapStat
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import EllipsisType
@@ -20,7 +21,6 @@ from pyspark.sql.types import ArrayType
 
 from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
@@ -81,7 +81,7 @@ def unexpired(
 
     Call this function if you make rows yourself; ``aggregate_rows``, ``seen_rows`` and
     ``initial_state`` already leave out expired entries. Elements of a LIST expire one by one. The
-    number of expired entries is logged as a warning.
+    warnings, such as the number of expired entries, are printed on stderr.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
@@ -101,7 +101,7 @@ def unexpired(
     kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     if expired is not None:
         for warning in expired.warnings():
-            log.warning(warning)
+            print(f"warning: {warning}", file=sys.stderr)
     return kept
 
 
@@ -134,7 +134,7 @@ def leave_out_expired(
     access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]
     if newest is None:  # no entries
-        return mark_unexpired(state), ExpiredEntries(ttl_ms)
+        return mark_unexpired(state), ExpiredEntries(ttl_ms, stopped_at_ms=stopped_at_ms)
     stop, copied_from = _find_stop(state, stopped_at_ms, newest)
     expired, doubtful = _count_expired(state, stop - ttl_ms, newest - ttl_ms)
     if stopped_at_ms is not None:

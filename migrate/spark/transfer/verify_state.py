@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,13 +20,15 @@ from pyspark.sql.types import DataType, StructType
 
 from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
 from migrate.planning.state_proof import StateProof
 from migrate.spark.frames import read_keyed_state
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.proof import compare, key_order, to_spark_columns
+from migrate.spark.transfer.rows import merge_entries
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
-from migrate.spark.transfer.time_to_live import TimeToLive, unexpired
+from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired_windows
 from migrate.state.column_types import quoted
 from migrate.state.listing import MERGING_WINDOWS
@@ -45,6 +48,7 @@ def verify_state(
     expect: str | None,
     sample: int | None,
     conf: Mapping[str, str],
+    merge_keys: bool = False,
     ttl_ms: TimeToLive = ...,
     stopped_at_ms: int | None = None,
     allow_external_files: bool = False,
@@ -62,6 +66,8 @@ def verify_state(
         sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
             only Spark has are no errors.
         conf: settings for a new Spark session.
+        merge_keys: whether entries with equal keys are merged (``merge_entries``), and nanoseconds
+            in keys are cut.
         ttl_ms: as for ``unexpired``.
         stopped_at_ms: as for ``unexpired``.
         allow_external_files: as for ``read_checkpoint``.
@@ -90,18 +96,38 @@ def verify_state(
             savepoint,
             operator=operator,
             allowExternalFiles=allow_external_files,
+            truncateKeys=merge_keys,
         )
         flink = read(state=state)
+        held = flink.count()
         if spark_state.has_window:
             flink, _ = unfired_windows(flink)
             is_merging = F.col("state") == MERGING_WINDOWS
             if not read(view="states").where(is_merging).isEmpty():
                 flink = session_windows(flink, read(state=MERGING_WINDOWS))
-        flink = unexpired(flink, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
+        flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
+        warnings = () if expired is None else tuple(expired.warnings())
+        for warning in warnings:
+            log.warning(warning)
         expected = _expected(flink, expect, spark_state)
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
-        return compare(spark_state, expected, is_sample=sample is not None).proof
+        entries = expected.count()
+        if merge_keys:
+            kinds = zip(
+                spark_state.value_columns, (f.name for f in spark_state.values), strict=True
+            )
+            expected = merge_entries(expected, spark_state.key_columns, kinds)
+        proof = compare(spark_state, expected, is_sample=sample is not None).proof
+        merged = entries - (proof.right + proof.wrong + proof.missing)
+        return replace(
+            proof,
+            entries=entries,
+            held=held,
+            merged=merged,
+            may_merge=merge_keys,
+            warnings=warnings,
+        )
 
 
 def _work_directory(

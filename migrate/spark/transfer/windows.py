@@ -136,6 +136,7 @@ def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
         operator=origin.operator_id,
         view="timers",
         allowExternalFiles=origin.allow_external_files,
+        truncateKeys=origin.truncate_keys,
     ).where("state LIKE '%event_window-timers'")
     window = timers.schema["namespace"].dataType
     are_for_windows = isinstance(window, LongType) or (

@@ -101,6 +101,12 @@ def _base(name: str, length: int, encode: Callable[[DataOutput, Any], None]) -> 
     return Simple(f"{serializer}${name}SerializerSnapshot", length, encode)
 
 
+def _instant(out: DataOutput, value: tuple[int, int]) -> None:
+    """Write seconds since the epoch, and nanoseconds."""
+    out.i64(value[0])
+    out.i32(value[1])
+
+
 def _window(out: DataOutput, value: Mapping[str, int]) -> None:
     out.i64(value["start"])
     out.i64(value["end"])
@@ -115,6 +121,7 @@ DOUBLE = _base("Double", 8, _f64)
 FLOAT = _base("Float", 4, _f32)
 CHAR = _base("Char", 2, _char)
 STRING = _base("String", -1, _text)
+INSTANT = _base("Instant", 12, _instant)
 BIG_INTEGER = _base("BigInt", -1, _big_integer)
 BYTES = Simple(
     f"{_TYPE_UTILS}array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot",

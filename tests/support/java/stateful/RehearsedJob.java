@@ -79,6 +79,12 @@ public final class RehearsedJob {
                 .keyBy(event -> event.f0)
                 .process(new Totals())
                 .uid("totals");
+        events.keyBy(event -> event.f0).process(new Open()).uid("open");
+        events.filter(event -> event.f1 != NONE)
+                .uid("priced")
+                .keyBy(event -> event.f0)
+                .process(new Prices())
+                .uid("prices");
         DataStream<String> refunds =
                 events.filter(event -> event.f1 != NONE && event.f1 < 0)
                         .uid("refunds")
@@ -166,6 +172,48 @@ public final class RehearsedJob {
                             before.f0 + 1,
                             before.f1 + (has ? 1 : 0),
                             before.f2 + (has ? event.f1 : 0)));
+        }
+    }
+
+    /** Counts the records of a name since its last negative amount, which clears the count. */
+    private static final class Open
+            extends KeyedProcessFunction<String, Tuple4<String, Long, String, Long>, Void> {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public void processElement(
+                Tuple4<String, Long, String, Long> event, Context context, Collector<Void> out)
+                throws Exception {
+            ValueStateDescriptor<Long> state = new ValueStateDescriptor<>("open", Types.LONG);
+            state.enableTimeToLive(StateTtlConfig.newBuilder(Span.ofLife(604800)).build());
+            ValueState<Long> open = getRuntimeContext().getState(state);
+            if (event.f1 != NONE && event.f1 < 0) {
+                open.clear();
+            } else {
+                open.update(open.value() == null ? 1L : open.value() + 1);
+            }
+        }
+    }
+
+    /** The number of amounts, and the sum of a tenth of each, as a floating-point number. */
+    private static final class Prices
+            extends KeyedProcessFunction<String, Tuple4<String, Long, String, Long>, Void> {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public void processElement(
+                Tuple4<String, Long, String, Long> event, Context context, Collector<Void> out)
+                throws Exception {
+            ValueState<Tuple2<Long, Double>> state =
+                    getRuntimeContext()
+                            .getState(
+                                    new ValueStateDescriptor<>(
+                                            "price", Types.TUPLE(Types.LONG, Types.DOUBLE)));
+            Tuple2<Long, Double> before = state.value();
+            if (before == null) {
+                before = Tuple2.of(0L, 0.0);
+            }
+            state.update(Tuple2.of(before.f0 + 1, before.f1 + event.f1 * 0.1));
         }
     }
 

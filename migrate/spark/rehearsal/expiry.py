@@ -1,0 +1,185 @@
+"""Keys that the query still has and Flink does not: has their time to live passed, or not?
+
+Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
+Spark never does. A key of the earlier checkpoint is explained by that only if its own last access
+is so long ago. A newer access can only make it expire later. Any other missing key was cleared by
+the job, or the query is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from migrate.model.wording import counted, iso_time
+from migrate.spark.transfer.flat_state import SparkState
+from migrate.spark.transfer.origin import LAST_ACCESS
+from migrate.spark.transfer.proof import key_order
+from migrate.spark.transfer.rows import StateRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Cause(Enum):
+    """The reason why Flink does not have a key that the query has."""
+
+    EXPIRED = "expired"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """The time to live of a state, and when its two checkpoints were written.
+
+    All times are in epoch milliseconds.
+
+    Attributes:
+        ttl_ms: the time to live in milliseconds; None if the user keeps every entry. Flink may then
+            have dropped entries whose time to live has passed, and the duration is unknown.
+        earlier_ms: the time of the earlier checkpoint; None if it is not known.
+        later_ms: the time of the later checkpoint; None if it is not known.
+    """
+
+    ttl_ms: int | None
+    earlier_ms: int | None
+    later_ms: int | None
+
+    @property
+    def limit_ms(self) -> int | None:
+        """The latest last access of an entry that had expired at the later checkpoint."""
+        if self.ttl_ms is None or self.later_ms is None:
+            return None
+        return self.later_ms - self.ttl_ms
+
+    @property
+    def new_keys_may_expire(self) -> bool:
+        """Whether a key that is created after the earlier checkpoint may expire before the later.
+
+        Its last access is in neither checkpoint.
+        """
+        if self.limit_ms is None or self.earlier_ms is None:
+            return True
+        return self.earlier_ms <= self.limit_ms
+
+    def cause(self, last_access_ms: int | None, *, is_new: bool) -> Cause:
+        """Return why Flink does not have a key.
+
+        Args:
+            last_access_ms: the key's last access in the earlier checkpoint; None if it is unknown.
+            is_new: whether the earlier checkpoint does not have the key.
+        """
+        if is_new:
+            return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
+        if self.limit_ms is None or last_access_ms is None:
+            return Cause.UNKNOWN
+        return Cause.EXPIRED if last_access_ms <= self.limit_ms else Cause.DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Keys that the query has, that Flink does not have, and that are not compared."""
+
+    expired: int
+    unknown: int
+
+    def reasons(self, expiry: Expiry) -> list[tuple[int, str]]:
+        """Return the number of keys for each reason."""
+        found = []
+        if self.expired and expiry.limit_ms is not None:
+            found.append(
+                (
+                    self.expired,
+                    f"{counted(self.expired, 'key')} of the earlier checkpoint that the query "
+                    "still has: Flink has dropped them since, as each was last used "
+                    f"{expiry.ttl_ms} ms (ttl_ms) or more before the later checkpoint, by "
+                    f"{iso_time(expiry.limit_ms)}",
+                )
+            )
+        if self.unknown:
+            why = "ttl_ms is None" if expiry.ttl_ms is None else "their last access is not known"
+            found.append(
+                (
+                    self.unknown,
+                    f"{counted(self.unknown, 'key')} that the query has, and Flink does not have: "
+                    f"whether they have expired cannot be determined, because {why}",
+                )
+            )
+        return found
+
+
+def expiry_of(earlier: Sequence[StateRows], later: Sequence[StateRows]) -> Expiry | None:
+    """Return the time to live of the states; None if they have none."""
+    pairs = [
+        (first.expired, last.expired)
+        for first, last in zip(earlier, later, strict=False)
+        if first.expired is not None and last.expired is not None
+    ]
+    if not pairs:
+        return None
+    first, last = pairs[0]
+    return Expiry(last.ttl_ms, first.stopped_at_ms, last.stopped_at_ms)
+
+
+def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
+    """Return the last access of each key, in the key columns of Spark's state and ``last_access``.
+
+    Return None if it is not known.
+    """
+    if len(rows) != 1 or LAST_ACCESS not in rows[0].expected.columns:
+        return None
+    (stream,) = rows
+    keys = [
+        F.col(f"k{number}").alias(f"k{index}")
+        for index, number in enumerate(key_order(stream.keys, state))
+    ]
+    return stream.expected.select(*keys, *["window"] * state.has_window, LAST_ACCESS)
+
+
+def without_dropped(
+    state: SparkState, earlier: DataFrame, later: DataFrame, expiry: Expiry
+) -> tuple[SparkState, Dropped]:
+    """Return Spark's state without the keys that Flink may have dropped, and their number.
+
+    Keys that Flink cannot have dropped because of the time to live stay, to be reported as
+    unexpected.
+
+    Args:
+        state: Spark's state after the records.
+        earlier: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
+            ``last_access`` if that is known.
+        later: Flink's entries at the later checkpoint, in the columns of Spark's state.
+        expiry: the time to live.
+    """
+    key = F.struct(*state.key_columns)
+    only_spark = state.frame.select(key.alias("key")).join(
+        later.select(key.alias("later")), F.col("key").eqNullSafe(F.col("later")), "left_anti"
+    )
+    access = F.col(LAST_ACCESS) if LAST_ACCESS in earlier.columns else F.lit(None).cast("bigint")
+    known = earlier.select(key.alias("earlier"), access.alias("access"))
+    # The same rules as those of ``Expiry.cause``.
+    new = Cause.UNKNOWN if expiry.new_keys_may_expire else Cause.DIFFERENT
+    limit = F.lit(expiry.limit_ms).cast("bigint")
+    cause = (
+        F.when(F.col("earlier").isNull(), new.value)
+        .when(limit.isNull() | F.col("access").isNull(), Cause.UNKNOWN.value)
+        .when(F.col("access") <= limit, Cause.EXPIRED.value)
+        .otherwise(Cause.DIFFERENT.value)
+    )
+    judged = only_spark.join(known, F.col("key").eqNullSafe(F.col("earlier")), "left_outer").select(
+        "key", cause.alias("cause")
+    )
+    dropped = judged.where(F.col("cause") != Cause.DIFFERENT.value).localCheckpoint()
+    counts = {row["cause"]: row["count"] for row in dropped.groupBy("cause").count().collect()}
+    kept = state.frame.join(
+        dropped.select(F.col("key").alias("dropped")),
+        key.eqNullSafe(F.col("dropped")),
+        "left_anti",
+    )
+    found = Dropped(counts.get(Cause.EXPIRED.value, 0), counts.get(Cause.UNKNOWN.value, 0))
+    return replace(state, frame=kept), found

@@ -1,0 +1,64 @@
+"""The sum of absolute values that a floating-point sum adds up, from the records.
+
+The rounding error of a sum depends on it. The sum itself does not show it if values have different
+signs. All floating-point columns of a key are added up, in all of its windows: an upper bound for
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
+
+from migrate.spark.transfer.flat_state import SparkState
+from migrate.spark.transfer.proof import key_order
+from migrate.spark.transfer.rows import StateRows
+from migrate.state.column_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def with_magnitudes(
+    state: SparkState, rows: Sequence[StateRows], events: Sequence[DataFrame]
+) -> SparkState:
+    """Return Spark's state with the column ``magnitude``, if the records have it.
+
+    It is twice the sum of the absolute values: a sum before the records, which is one of the
+    numbers that are added up, is at most the final sum plus the sum of the absolute values.
+    """
+    if len(rows) != 1 or len(events) != 1:
+        return state
+    (stream,), (frame,) = rows, events
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    summed = {
+        value.column
+        for value in stream.values
+        if value.kind == "sum"
+        and isinstance(types.get(value.column or ""), (DoubleType, FloatType))
+    }
+    if not summed or not set(stream.keys) <= types.keys():
+        return state
+    keys = [stream.keys[number] for number in key_order(stream.keys, state)]
+    absolute = [
+        F.coalesce(F.abs(F.col(quoted(name)).cast("double")), F.lit(0.0))
+        for name in sorted(filter(None, summed))
+    ]
+    total = absolute[0]
+    for part in absolute[1:]:
+        total = total + part
+    sums = frame.groupBy(
+        *(F.col(quoted(name)).alias(f"of k{number}") for number, name in enumerate(keys))
+    ).agg((2 * F.sum(total)).alias("magnitude"))
+    same = F.lit(True)
+    for number in range(len(keys)):
+        same &= F.col(f"k{number}").eqNullSafe(F.col(f"`of k{number}`"))
+    columns = [F.col(name) for name in state.frame.columns]
+    magnitude = F.coalesce("magnitude", F.lit(0.0)).alias("magnitude")
+    return replace(
+        state, frame=state.frame.join(sums, same, "left_outer").select(*columns, magnitude)
+    )

@@ -1,0 +1,77 @@
+"""The rounding error of floating-point sums.
+
+Spark and Flink add the same numbers in different orders, so their sums may differ in the last
+digits. Each of n numbers' sums, in any order, differs from the exact sum by at most
+``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values, with ``u = 2**-53`` (Higham,
+Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). Two sums differ by at most twice
+that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import DoubleType, FloatType
+
+from migrate.spark.transfer.flat_state import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Half the distance from 1.0 to the next DOUBLE: the largest relative error of one addition.
+UNIT = 2.0**-53
+# Spark's names of the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
+# Covariance, Corr @ Spark 4.0.0. Minima and maxima are exact.
+_ADDED = frozenset({"sum", "avg", "m2", "m3", "m4", "xAvg", "yAvg", "ck", "xMk", "yMk"})
+
+
+def rounding_error(additions: int, magnitude: float) -> float:
+    """Return by how much two sums of the same numbers may differ if their orders differ.
+
+    Args:
+        additions: the number of additions, one less than that of the numbers.
+        magnitude: the sum of the numbers' absolute values.
+    """
+    relative = additions * UNIT
+    return 2 * relative / (1 - relative) * magnitude
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How sums of floating-point numbers are compared.
+
+    Attributes:
+        additions: the largest number of additions that Spark and Flink each did by themselves: the
+            number of records between the checkpoints.
+        float_error: the allowed difference, relative to the sum of the absolute values; None to
+            compute it from the number of additions.
+        all_fields: whether all floating-point fields are such sums; otherwise only those that
+            aggregates of Spark add up.
+    """
+
+    additions: int
+    float_error: float | None = None
+    all_fields: bool = False
+
+    def fields(self, fields: Sequence[Field]) -> list[int]:
+        """Return the indexes of the fields that may differ by a rounding error."""
+        return [
+            number
+            for number, field in enumerate(fields)
+            if isinstance(field.type, (DoubleType, FloatType))
+            and (self.all_fields or field.name in _ADDED)
+        ]
+
+    def allowed(self, magnitude: str, count: str | None) -> str:
+        """Return an SQL expression for the largest difference that is no error.
+
+        Args:
+            magnitude: an expression for the sum of the absolute values.
+            count: an expression for the number of values, if there is one.
+        """
+        if self.float_error is not None:
+            return f"{self.float_error!r}D * {magnitude}"
+        additions = f"{self.additions}L" if count is None else f"least({self.additions}L, {count})"
+        relative = f"({additions} * {UNIT!r}D)"
+        return f"2 * {relative} / (1 - {relative}) * {magnitude}"

@@ -1,0 +1,205 @@
+"""The rules by which a rehearsal judges: no Spark runs here.
+
+Expected values are computed here, by exact fractions, or from Flink's rules as its sources state
+them (``TtlUtils.expired``: ``lastAccess + ttl <= now``).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import DoubleType, FloatType, LongType
+
+from migrate.spark.rehearsal.coverage import Coverage, NotCompared, verdict
+from migrate.spark.rehearsal.expiry import Cause, Dropped, Expiry
+from migrate.spark.rehearsal.lateness import LateRecords, WindowGrid
+from migrate.spark.rehearsal.patterns import describe_differences, describe_hours
+from migrate.spark.transfer.flat_state import Field
+from migrate.spark.transfer.rounding import Rounding, rounding_error
+
+DAY_MS = 86_400_000
+EARLIER = 1_700_000_000_000
+
+
+# -- time to live --------------------------------------------------------------------------------
+
+
+def _flink_has_dropped(last_access_ms: int, ttl_ms: int, now_ms: int) -> bool:
+    return last_access_ms + ttl_ms <= now_ms
+
+
+@pytest.mark.parametrize("ttl_ms", [1, 1_000, 60_000])
+@pytest.mark.parametrize("age_ms", [0, 1, 999, 1_000, 1_001, 59_999, 60_000, 60_001])
+def test_a_key_of_the_earlier_checkpoint_has_expired_if_flink_treats_it_as_absent(
+    ttl_ms: int, age_ms: int
+) -> None:
+    later = EARLIER + 30_000
+    expiry = Expiry(ttl_ms, EARLIER, later)
+    dropped = _flink_has_dropped(later - age_ms, ttl_ms, later)
+    expected = Cause.EXPIRED if dropped else Cause.DIFFERENT
+    assert expiry.cause(later - age_ms, is_new=False) is expected
+
+
+def test_a_key_that_the_job_cleared_is_no_expired_key() -> None:
+    """Regression: savepoints seconds apart, a TTL of 7 days: "Flink has dropped them since"."""
+    expiry = Expiry(7 * DAY_MS, EARLIER, EARLIER + 5_000)
+    assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.DIFFERENT
+    assert expiry.cause(EARLIER - 7 * DAY_MS + 5_000, is_new=False) is Cause.EXPIRED
+    assert expiry.cause(None, is_new=True) is Cause.DIFFERENT
+
+
+def test_a_new_key_may_have_expired_only_if_the_checkpoints_are_that_far_apart() -> None:
+    assert Expiry(1_000, EARLIER, EARLIER + 999).cause(None, is_new=True) is Cause.DIFFERENT
+    assert Expiry(1_000, EARLIER, EARLIER + 1_000).cause(None, is_new=True) is Cause.UNKNOWN
+    assert Expiry(1_000, None, EARLIER).cause(None, is_new=True) is Cause.UNKNOWN
+
+
+@pytest.mark.parametrize("expiry", [Expiry(None, EARLIER, EARLIER), Expiry(5, EARLIER, None)])
+def test_without_the_duration_or_the_time_the_cause_is_unknown(expiry: Expiry) -> None:
+    assert expiry.cause(EARLIER, is_new=False) is Cause.UNKNOWN
+    assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
+
+
+def test_a_key_without_last_access_is_unknown() -> None:
+    expiry = Expiry(1, EARLIER, EARLIER + DAY_MS)
+    assert expiry.cause(None, is_new=False) is Cause.UNKNOWN
+    ((number, reason),) = Dropped(0, 3).reasons(expiry)
+    assert number == 3 and "cannot be determined" in reason
+    ((number, reason),) = Dropped(2, 0).reasons(expiry)
+    assert number == 2 and "each was last used 1 ms (ttl_ms) or more before" in reason
+
+
+# -- coverage ------------------------------------------------------------------------------------
+
+
+def _coverage(compared: int, *numbers: int | None, least: float = 0.5) -> Coverage:
+    return Coverage(compared, tuple(NotCompared(n, "because") for n in numbers), least)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "is_right"),
+    [
+        # Regression: "2 keys compared, 2,060 fired windows not" was right.
+        (_coverage(2, 2060), None),
+        (_coverage(2, 2060, least=0), True),
+        (_coverage(50, 50), True),
+        (_coverage(49, 50), None),
+        (_coverage(0), None),
+        (_coverage(0, least=0), None),
+        (_coverage(1, None), True),
+        (_coverage(99, 1, least=1), None),
+        (_coverage(99, least=1), True),
+    ],
+)
+def test_little_compared_is_not_called_right(coverage: Coverage, is_right: bool | None) -> None:
+    assert verdict([True, True], coverage, []) is is_right
+    assert verdict([True, False], coverage, []) is False
+    assert verdict([True], coverage, ["whether keys have expired"]) is None
+
+
+def test_coverage_is_printed_with_each_reason() -> None:
+    first, *reasons = _coverage(2, 2060, None).lines()
+    assert first == (
+        "compared: 2 of 2062 keys (0.1%), less than min_compared, 50.0%: the query may be right or "
+        "wrong"
+    )
+    assert reasons == ["not compared: because"] * 2
+    assert list(_coverage(3).lines()) == ["compared: 3 of 3 keys (100.0%)"]
+
+
+# -- floating-point sums -------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.floats(-1e12, 1e12, allow_nan=False), min_size=1, max_size=60),
+    st.integers(0, 2**32),
+)
+def test_sums_in_two_orders_differ_by_no_more_than_the_rounding_error(
+    numbers: list[float], seed: int
+) -> None:
+    shuffled = random.Random(seed).sample(numbers, len(numbers))
+    # As Spark adds up: parts, and then the parts' sums.
+    half = len(shuffled) // 2
+    parts = math.fsum([]) + _added(shuffled[:half]) + _added(shuffled[half:])
+    magnitude = float(sum(abs(Fraction(number)) for number in numbers)) * (1 + 1e-15)
+    error = rounding_error(len(numbers) - 1, magnitude)
+    # The difference of the doubles, without another rounding.
+    assert abs(Fraction(_added(numbers)) - Fraction(parts)) <= Fraction(error) + Fraction(5e-324)
+
+
+def _added(numbers: list[float]) -> float:
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+def test_one_missing_cent_is_no_rounding_error() -> None:
+    """1,000,000 records of 100.00: the error is far below a cent."""
+    assert rounding_error(1_000_000, 1e8) < 0.03
+    assert rounding_error(1_000, 1e5) < 1e-7
+    assert rounding_error(0, 1e300) == 0
+
+
+def test_which_fields_may_be_rounded() -> None:
+    double, float_, long = DoubleType(), FloatType(), LongType()
+    fields = [
+        Field("sum", double),
+        Field("sum", long),
+        Field("min", double),
+        Field("count", long),
+        Field("max", float_),
+        Field("m2", double),
+        Field("sum", double, in_average=True),
+    ]
+    assert Rounding(10).fields(fields) == [0, 5, 6]
+    assert Rounding(10, all_fields=True).fields(fields) == [0, 2, 4, 5, 6]
+
+
+def test_the_user_sets_the_error() -> None:
+    assert Rounding(10, 1e-09).allowed("m", "n") == "1e-09D * m"
+    assert "least(10L, n)" in Rounding(10).allowed("m", "n")
+
+
+# -- late records --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step_ms", [5, 10])
+@pytest.mark.parametrize("phase_ms", [0, 3, 1_000])
+def test_the_first_window_of_a_record_is_the_first_that_ends_after_it(
+    step_ms: int, phase_ms: int
+) -> None:
+    ends = [phase_ms + step_ms * number for number in range(-500, 500)]
+    for time_ms in range(-30, 60):
+        expected = min(end for end in ends if end > time_ms)
+        assert WindowGrid(step_ms, phase_ms).first_end(time_ms) == expected
+    assert WindowGrid(step_ms, None).first_end(7) == 7 + step_ms
+
+
+def test_late_records_name_the_delay_that_takes_all() -> None:
+    told = str(LateRecords(4, 0, 1_835, ("orders-0 at 17", "orders-1 at 3", "orders-1 at 9")))
+    assert "delay (withWatermark) of 0 ms" in told and "a delay of 1835 ms takes all" in told
+    assert told.endswith("(orders-0 at 17, orders-1 at 3, orders-1 at 9, …)")
+
+
+# -- patterns ------------------------------------------------------------------------------------
+
+
+def test_keys_are_grouped_by_their_difference() -> None:
+    groups: list[tuple[dict[str, object], int]]
+    groups = [({"count": 1, "sum": -17}, 12), ({"count": -42, "sum": None}, 1)]
+    assert describe_differences(groups) == ("count +1, sum -17 in 12 keys; count -42 in 1 key")
+
+
+def test_records_are_grouped_by_the_hour_that_is_as_large_as_the_difference() -> None:
+    """A day in another time zone: all records of its last hour are in the next day."""
+    counts = {0: 51, 22: 40, 23: 42}
+    assert describe_hours(counts, -42) == (
+        "00h 51, 22h 40, 23h 42; as many as the difference of the count (-42): 23h"
+    )
+    assert describe_hours(counts, 7) == describe_hours(counts, None) == "00h 51, 22h 40, 23h 42"
