@@ -1,18 +1,20 @@
-"""State that Flink's Scala API wrote is refused by name, as a value and as a key."""
+"""State that Flink's Scala API wrote is read, as a value and as a key.
+
+The job keeps each key's newest number, and a case class with the same number. Scala's own tuple
+is its case class.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import migrate
-from decoder import DecodeError
 from tests.support.stateful_job import run_case_class_job
 
 pytestmark = pytest.mark.integration
-
-_SAYS = "case classes, options and collections of Scala are not read here"
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +22,24 @@ def savepoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_case_class_job(tmp_path_factory.mktemp("case-classes"))
 
 
-def test_a_case_class_is_refused_as_a_value(savepoint: Path) -> None:
-    states = {state.name: state for state in migrate.keyed_states(savepoint).states}
-    assert states["number"].readable and not states["pair"].readable
-    reason = states["pair"].reason or ""
-    assert "typeutils.ScalaCaseClassSerializerSnapshot is of Flink's Scala API" in reason
-    with pytest.raises(DecodeError, match=_SAYS):
-        next(migrate.read_state(savepoint, operator="value", state="pair"))
-    # What stands before it is read.
-    numbers = list(migrate.read_state(savepoint, operator="value", state="number"))
-    assert sum(batch.num_rows for batch in numbers) == 4
+def _rows(savepoint: Path, operator: str, state: str) -> list[dict[str, Any]]:
+    batches = migrate.read_state(savepoint, operator=operator, state=state)
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_a_case_class_is_refused_as_a_key(savepoint: Path) -> None:
-    (unread,) = (
-        operator
-        for operator in migrate.keyed_states(savepoint).unread
-        if operator.operator_id
-        not in {state.operator_id for state in migrate.keyed_states(savepoint).states}
-    )
-    assert _SAYS in str(unread.error)
-    with pytest.raises(DecodeError, match=_SAYS):
-        next(migrate.read_state(savepoint, operator="key", state="number"))
+def test_case_class_is_read_as_a_value(savepoint: Path) -> None:
+    numbers = {row["key"]: row["value"] for row in _rows(savepoint, "value", "number")}
+    assert numbers.keys() == set(range(4))
+    assert all(number % 4 == key for key, number in numbers.items())
+    pairs = {row["key"]: row["value"] for row in _rows(savepoint, "value", "pair")}
+    assert pairs == {key: {"f0": number, "f1": "value"} for key, number in numbers.items()}
+
+
+def test_case_class_is_read_as_a_key(savepoint: Path) -> None:
+    numbers = {
+        tuple(row["key"].values()): row["value"] for row in _rows(savepoint, "key", "number")
+    }
+    assert numbers.keys() == {(remainder, "key") for remainder in range(4)}
+    assert all(number % 4 == key[0] for key, number in numbers.items())
+    pairs = {tuple(row["key"].values()): row["value"] for row in _rows(savepoint, "key", "pair")}
+    assert pairs == {key: {"f0": number, "f1": "value"} for key, number in numbers.items()}
