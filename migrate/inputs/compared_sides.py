@@ -18,6 +18,7 @@ from migrate.inputs.position_inputs import (
     Side,
     SideKind,
     broker_positions,
+    client_metadata_warning,
     file_positions,
     group_positions,
 )
@@ -72,24 +73,26 @@ def load_sides(
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)
     warnings: list[WarningText] = []
-    loaded = {
-        side: _load(side, own_broker, choice, warnings)
+    # The sides may be equal: the same group in two clusters.
+    loaded = [
+        _load(side, own_broker, choice, warnings)
         for side, own_broker in ((left, left_broker or broker), (right, broker))
-    }
+    ]
     if translate is not None:
-        loaded[left] = translate(loaded[left], loaded[right])
+        loaded[0] = translate(loaded[0], loaded[1])
     time_ms = left.time_ms if left.time_ms is not None else right.time_ms
-    logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, time_ms)
-    for side, positions in loaded.items():
+    logs = ask_logs(broker, loaded[0].topics | loaded[1].topics, time_ms)
+    for index, side in enumerate((left, right)):
+        positions = loaded[index]
         if side.kind is SideKind.BROKER:
-            loaded[side] = broker_positions(side, logs)
+            loaded[index] = broker_positions(side, logs)
         elif (
             side.kind is SideKind.SPARK
             and not _is_at_the_end(positions, logs)
             and (warning := output_warning(side.what, Files()))
         ):
             warnings.append(warning_text(Code.OUTPUT_BEYOND, f"{side.label}: {warning}"))
-    return Sides(loaded[left], loaded[right], logs, tuple(dict.fromkeys(warnings)))
+    return Sides(loaded[0], loaded[1], logs, tuple(dict.fromkeys(warnings)))
 
 
 def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
@@ -117,7 +120,10 @@ def _load(
             note = f"{name} {extraction.checkpoint.checkpoint_id}"
             return source_positions(side.label, choose(extraction, choice), note)
         case SideKind.GROUP:
-            positions = group_positions(side.label, ask_group(broker, side.what))
+            group = ask_group(broker, side.what)
+            positions = group_positions(side.label, group)
+            if warning := client_metadata_warning(group):
+                warnings.append(warning)
             if positions.note:
                 note = f"{side.label}: {positions.note}"
                 warnings.append(warning_text(WarningCode.NO_SUCH_GROUP, note))

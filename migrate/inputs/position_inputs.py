@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -26,11 +26,11 @@ from migrate.inputs.spark_query import query_positions
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding
-from migrate.model.log import timed
+from migrate.model.log import log, timed
 from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, hint
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
@@ -155,7 +155,8 @@ def side_input(
                 return query_positions(name)
         case SideKind.GROUP:
             group = ask_group(broker, side.what)
-            _warn_of_client_metadata(group)
+            if metadata_warning := client_metadata_warning(group):
+                log.warning(metadata_warning)
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""
@@ -182,15 +183,25 @@ def side_input(
     return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
 
 
-def _warn_of_client_metadata(group: GroupView) -> None:
-    if partitions := with_client_metadata(group.committed):
-        topic, number = partitions[0]
-        warn(
-            WarningCode.METADATA_OF_CLIENT,
-            f"{counted(len(partitions), 'offset')} of group {group.name} (the first is "
-            f"{topic}-{number}) has metadata of its client; Parallel Consumer marks there which "
-            "records beyond the offset are processed",
-        )
+def client_metadata_warning(
+    group: GroupView, known: Container[TopicPartition] = ()
+) -> WarningText | None:
+    """Return a warning if the group's client may have processed records beyond the offsets.
+
+    Args:
+        group: the group.
+        known: partitions whose metadata was not written by the group's client.
+    """
+    partitions = [place for place in with_client_metadata(group.committed) if place not in known]
+    if not partitions:
+        return None
+    topic, number = partitions[0]
+    return warning_text(
+        WarningCode.METADATA_OF_CLIENT,
+        f"{counted(len(partitions), 'offset')} of group {group.name} (the first is "
+        f"{topic}-{number}) has metadata of its client; Parallel Consumer marks there which "
+        "records beyond the offset are processed",
+    )
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
@@ -211,8 +222,8 @@ def broker_positions(side: Side, logs: Logs) -> PositionSet:
     """Return the positions of a ``broker:`` side, from logs that were read for ``side.time_ms``."""
     starts: dict[TopicPartition, Start] = {}
     for topic, partitions in logs.items():
-        for partition, log in partitions.items():
-            start = {"earliest": log.start, "latest": log.end}.get(side.what, log.first_at)
+        for partition, kept in partitions.items():
+            start = {"earliest": kept.start, "latest": kept.end}.get(side.what, kept.first_at)
             if start is not None:
                 starts[topic, partition] = start
     return PositionSet(side.label, starts)

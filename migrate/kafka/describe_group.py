@@ -16,11 +16,14 @@ from confluent_kafka import (
 
 from migrate.kafka.client import Connection, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
+from migrate.model.errors import UsageError
 from migrate.model.offset_metadata import is_of_kafka_streams
 from migrate.model.wording import counted, similar_names
 
 _Answer = TypeVar("_Answer")
 
+# The length of a string in Kafka's protocol is an int16, in bytes of UTF-8.
+_LONGEST_NAME = 32_767
 # Errors of requests while a group's coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
     {
@@ -49,9 +52,11 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     """Return the current description and the committed offsets of a consumer group.
 
     Raises:
+        UsageError: Kafka cannot have a group with this name.
         BrokerError: the broker did not answer, or denied access; or a transaction with offsets of
             the group has not ended in time.
     """
+    _check_name(group)
     admin, timeout = connection.admin, connection.timeout
 
     def describe() -> Any:
@@ -90,6 +95,25 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     state = _GROUP_STATES.get(description.state, "Unknown")
     alike = () if exists else similar_names(group, _group_names(connection))
     return GroupView(group, exists, state, kind, members, committed, alike)
+
+
+def _check_name(group: str) -> None:
+    """Check that a group's name can be sent to Kafka.
+
+    With a name that is not UTF-8, confluent_kafka 2.16.1 ends the process (SIGSEGV). C ends a
+    string at a NUL character.
+    """
+    try:
+        name = group.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{group!r} is not a group: the name is not valid UTF-8") from error
+    if b"\0" in name:
+        raise UsageError(f"{group!r} is not a group: the name contains a NUL character")
+    if len(name) > _LONGEST_NAME:
+        raise UsageError(
+            f"{group[:20]}... is not a group: the name has {len(name)} bytes, and Kafka allows "
+            f"{_LONGEST_NAME}"
+        )
 
 
 def _is_streams_application(

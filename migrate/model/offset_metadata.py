@@ -15,6 +15,10 @@ from migrate.model.positions import TopicPartition
 _STREAMS_MAGIC_BYTES = (1, 2)
 _STREAMS_BYTES = 9
 
+# In bytes of UTF-8: Kafka's protocol has the length as an int16. Brokers allow
+# offset.metadata.max.bytes, 4,096 by default.
+LONGEST_METADATA = 32_767
+
 
 def is_of_kafka_streams(metadata: str) -> bool:
     """Return whether Kafka Streams (2.4 and newer) has written this metadata."""

@@ -13,7 +13,7 @@ from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
-from migrate.model.offset_metadata import holds_offset
+from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
@@ -180,9 +180,13 @@ def commit_group(
             raise other_command_error(name, plan)
     request = move_request(target_of(group), arguments)
     try:
-        metadata.encode()
+        length = len(metadata.encode())
     except UnicodeEncodeError as error:
         raise UsageError("--metadata: the string is not valid UTF-8") from error
+    if length > LONGEST_METADATA:
+        raise UsageError(
+            f"--metadata: the string has {length} bytes, and Kafka allows {LONGEST_METADATA}"
+        )
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
     if plan is None:

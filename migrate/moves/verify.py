@@ -13,7 +13,13 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.extract import read
-from migrate.inputs.position_inputs import Side, SideKind, group_positions, parse_side
+from migrate.inputs.position_inputs import (
+    Side,
+    SideKind,
+    client_metadata_warning,
+    group_positions,
+    parse_side,
+)
 from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
@@ -387,6 +393,8 @@ def _verify_group(
                 f"no rollback file in this folder shows who committed the offsets of {side.label}; "
                 "they are compared as offsets of the cluster that the job reads",
             )
+    if metadata_warning := client_metadata_warning(group, written):
+        log.warning(metadata_warning)
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(

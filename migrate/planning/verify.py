@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.spark_query import QueryStart
 from migrate.model.cluster_snapshot import GroupView, LogRange
+from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.positions import (
     Logs,
     Marker,
@@ -296,13 +297,21 @@ def verify_group(
     """Check at which offsets a consumer group starts.
 
     ``written_by_us`` are the partitions that still hold what the newest rollback file has written.
+    Metadata of another client may say that records beyond the offset are processed, so where its
+    consumers start is not known.
     For the other arguments, see ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}
     others = {partition for partition, _ in committed if partition not in written_by_us}
     target = _Target(starts, starts, logs, recreated, committed_by_others=others)
-    partitions = target.verify(expected, new_at_earliest)
+    marked = set(with_client_metadata(group.committed)) & others
+    partitions = tuple(
+        replace(partition, outcome=StartOutcome.UNKNOWN)
+        if partition.outcome is StartOutcome.OK and partition.topic_partition in marked
+        else partition
+        for partition in target.verify(expected, new_at_earliest)
+    )
     moved_on = (
         group.committed[partition.topic_partition]
         for partition in partitions

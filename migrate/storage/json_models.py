@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
-from migrate.model.errors import InputError
+from migrate.model.errors import InputError, Refused
 from migrate.model.wording import did_you_mean, similar_names
 from migrate.storage.new_file import write_new
 
@@ -75,10 +75,17 @@ def write_file(model: Model, path: Path) -> None:
     """Write a model to a new local file, completely or not at all.
 
     Raises:
+        Refused: the file would be too large for ``read_file``; nothing was written.
         FileExistsError: the file exists.
         OSError: the file cannot be written.
     """
-    write_new(path, as_json(model))
+    text = as_json(model)
+    if len(text) > MAX_FILE_BYTES:  # ASCII: one byte for each character
+        raise Refused(
+            f"{path} would have {len(text)} bytes, and migrate reads files of up to "
+            f"{MAX_FILE_BYTES}; move fewer partitions at once with --partitions"
+        )
+    write_new(path, text)
 
 
 def read_file(

@@ -7,11 +7,15 @@ from __future__ import annotations
 import itertools
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from migrate.kafka.client import Connection
+from migrate.kafka.describe_group import describe_group
 from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.errors import UsageError
 from migrate.targets.group import commit as consumer_group
 from migrate.targets.group.commit import (
     Applied,
@@ -26,6 +30,8 @@ from migrate.targets.group.commit import (
     partition_outcome,
     pending_commit,
 )
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -298,3 +304,26 @@ def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
     for order in itertools.permutations(places):
         found = in_order(PartitionOutcome(*place, Result.FAILED, None, None) for place in order)
         assert [(one.topic, one.partition) for one in found] == places
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("\udcff", "not valid UTF-8"),
+        ("a\0b", "contains a NUL character"),
+        ("ü" * 16_384, "has 32768 bytes, and Kafka allows 32767"),
+    ],
+)
+def test_group_name_that_kafka_cannot_have_is_usage_error(name: str, problem: str) -> None:
+    """Regression: with a name that is not UTF-8, the process ended with SIGSEGV."""
+    with pytest.raises(UsageError, match=problem):
+        describe_group(cast(Connection, None), name)
+
+
+def test_metadata_longer_than_kafka_allows_is_usage_error(tmp_path: Path) -> None:
+    """Regression: each offset failed with _TRANSPORT after 60 s."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    command = ("commit-group", chk, "--group", "g", "-b", "localhost:1", "--metadata")
+    result = migrate(*command, "x" * 32_768)
+    assert result.code == 2
+    assert "--metadata: the string has 32768 bytes, and Kafka allows 32767" in result.stderr

@@ -280,3 +280,14 @@ def test_a_rollback_file_that_came_meanwhile(
     assert rollback_file.read(path).topic_ids == {"a": "an id", "b": "an id"}
     with pytest.raises(Refused, match="is there already; name a new file"):
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(a0=5), path)
+
+
+def test_rollback_file_that_could_not_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the file was written, and the change could not be undone."""
+    path = tmp_path / "r.json"
+    monkeypatch.setattr("migrate.storage.json_models.MAX_FILE_BYTES", 1000)
+    with pytest.raises(Refused, match="migrate reads files of up to 1000"):
+        write_file(_file({A0: Committed(1, "\0" * 200)}, _at(a0=2)), path)
+    assert not path.exists()

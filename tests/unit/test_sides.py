@@ -19,6 +19,10 @@ from migrate.model.cluster_snapshot import (
 from migrate.model.errors import UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Relation, diff
+from migrate.storage.json_models import write_file
+from migrate.targets.group.rollback_file import rollback_file
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 _LOGS = {"t": {0: LogRange(2, 9)}}
@@ -155,3 +159,69 @@ def test_how_the_right_stands_to_the_left(
     (row,) = compared.rows
     assert (row.relation, row.difference) == (relation, difference)
     assert compared.differs is (relation is not Relation.SAME)
+
+
+def test_diff_reads_same_group_name_in_both_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: both sides were read in the cluster of RIGHT, and were always the same."""
+    clusters = {"old:1": 5, "new:1": 7}
+
+    def take_snapshot(config: dict[str, str], _: Question) -> ClusterSnapshot:
+        held = {("t", 0): Committed(clusters[config["bootstrap.servers"]])}
+        return ClusterSnapshot({}, source_group=GroupView("g", True, "Empty", "classic", (), held))
+
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", take_snapshot)
+    group = parse_side("group:g")
+    loaded = load_sides(
+        group,
+        group,
+        {"bootstrap.servers": "new:1"},
+        left_broker={"bootstrap.servers": "old:1"},
+        translate=lambda left, _: left,
+    )
+    assert loaded.left.starts == {("t", 0): 5}
+    assert loaded.right.starts == {("t", 0): 7}
+
+
+_MARKED = {("t", 0): Committed(5, "bDUAAAAAAA==")}
+
+
+@pytest.fixture
+def client_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer that ``group:g`` has an offset with the metadata of Parallel Consumer."""
+    group = GroupView("g", True, "Empty", "classic", (), _MARKED)
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}}, "cluster", source_group=group)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+
+
+@pytest.mark.usefixtures("client_metadata")
+def test_diff_warns_of_client_metadata_in_group(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
+    result = migrate("diff", chk, "group:g", "-b", "localhost:1")
+    assert "[metadata-of-client]" in result.stderr
+
+
+@pytest.mark.usefixtures("client_metadata")
+def test_verify_fails_for_planned_offset_with_client_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the group was verified, and Parallel Consumer would skip records."""
+    monkeypatch.chdir(tmp_path)
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
+    result = migrate("verify", chk, "group:g", "-b", "localhost:1")
+    assert result.code == 5, result.stderr
+    assert "[metadata-of-client]" in result.stderr
+    assert "cannot tell" in result.stdout
+
+
+@pytest.mark.usefixtures("client_metadata")
+def test_verify_accepts_metadata_that_migrate_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
+    before = GroupView("g", False, "Dead", "classic")
+    change = rollback_file("commit", "cluster", "localhost:1", before, _MARKED, {})
+    write_file(change, tmp_path / "rollback.json")
+    result = migrate("verify", chk, "group:g", "-b", "localhost:1")
+    assert result.code == 0, result.stderr
+    assert "[metadata-of-client]" not in result.stderr
