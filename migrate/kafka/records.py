@@ -93,7 +93,8 @@ class _Span:
         return self.start <= self.log_start and not self.dropped
 
     def add(self, record: Record, size: int) -> None:
-        if self.is_done:
+        # A record of an earlier assignment of this partition may still be delivered.
+        if self.is_done or record.offset < self.first_unread:
             return
         self.first_unread = record.offset + 1
         if record.offset < self.pivot:

@@ -104,9 +104,10 @@ def find_copy(
     if match.next_offset is None or not own.records:
         return match
     is_doubtful = match.is_doubtful
-    match = yield from _Check(depth, own, copies, match, others).history()
+    check = _Check(depth, own, copies, match, others)
+    match = yield from check.history()
     if match.outcome.is_match or match.outcome.is_lossless:
-        match = yield from _Check(depth, own, copies, match, others).rest()
+        match = yield from check.rest(match)
     return replace(match, is_doubtful=is_doubtful)
 
 
@@ -295,6 +296,7 @@ class _Check:
         if match.first_pair is None:
             return self._uncompared()
         known = _Anchor(*match.first_pair)
+        yield from self._look_for_markers()
         start = yield from self._start(known)
         if isinstance(start, Match):
             return start
@@ -325,6 +327,15 @@ class _Check:
         if self._depth.is_whole and is_from_log_start and self._match.outcome.is_match:
             return replace(self._match, outcome=MatchOutcome.PROVED)
         return self._match
+
+    def _look_for_markers(self) -> Generator[Read, Surroundings, None]:
+        """Note whether a log ends with an offset without a record, as after a transaction."""
+        own, copies = self._own, self._copies
+        if own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end:
+            return  # everything is compared
+        for side, log_end in ((Side.OLD, own.log_end), (Side.NEW, copies.log_end)):
+            run = yield Read(side, log_end, 1, 1)
+            self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _uncompared(self) -> Match:
         return replace(self._match, is_history_compared=False)
@@ -466,9 +477,10 @@ class _Check:
 
     # -- after -------------------------------------------------------------------------------------
 
-    def rest(self) -> Reading:
-        """Compare the logs from the compared runs to their ends."""
-        match, own, copies = self._match, self._own, self._copies
+    def rest(self, match: Match) -> Reading:
+        """Compare the logs up to their ends; ``match`` is that of ``history``."""
+        self._match = match
+        own, copies = self._own, self._copies
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
         if is_all_known and match.trailing:
             unknown = copies.records[len(copies.records) - match.trailing :]

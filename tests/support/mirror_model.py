@@ -30,6 +30,8 @@ KINDS = (
     "compacting",
     "compacting and lagging",
     "changing",
+    "reordering",
+    "two mirrors",
 )
 Partition = tuple[str, int]
 
@@ -291,6 +293,10 @@ def make_case(seed: int) -> Case:
             for copy in copies
             if copy.offset < start
         )
+        # Records that the mirror wrote too early, and that retention has deleted there.
+        gone = [c.origin.number for c in copies if c.origin is not None and c.offset < start]
+        there = [c.origin.number for c in copies if c.origin is not None and c.offset >= start]
+        case.is_hidden |= kind == "reordering" and max(gone, default=-1) > min(there, default=0)
         case.copies[p] = [copy for copy in copies if copy.offset >= start]
         case.new_ranges[p] = (start, end)
         # What others wrote before the copy of the first record that the old log still has, nothing
@@ -374,6 +380,7 @@ def _old_log(
     return records, offset
 
 
+_Batch = tuple[int, list[Original]]
 _Entry = TypeVar("_Entry", Original, Copy)
 
 
@@ -434,6 +441,13 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         ]
         for p in numbers
     }
+    for p in numbers:
+        if kind == "reordering":
+            for at in range(1, len(batches[p])):
+                if rng.random() < 0.2:
+                    batches[p][at - 1 : at + 1] = batches[p][at - 1 : at + 1][::-1]
+        elif kind == "two mirrors":
+            batches[p] = _riffled(rng, batches[p], batches[p])
     # The partitions' batches are in any order among each other.
     order = [p for p in numbers for _ in batches[p]]
     rng.shuffle(order)
@@ -455,7 +469,9 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
     for p in numbers:
         # A mirror that went back, skipped or dropped records, and has copied none since, looks like
         # one that has not: these records count as copied later.
-        last = next((o.number for o in written[::-1] if o.partition == p), -1)
+        newest_first = (o.number for o in written[::-1] if o.partition == p)
+        is_complete = kind in ("reordering", "two mirrors")
+        last = max(newest_first, default=-1) if is_complete else next(newest_first, -1)
         rest = [origin for origin in visible[p] if origin.number > last]
         case.future[p] = rest
         # A dropped record that equals another one, and the mirror's newest copies.
@@ -469,6 +485,14 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
                 write(p, None)
     case.copies = logs
     case.new_ranges = {p: (0, ends[p]) for p in numbers}
+
+
+def _riffled(rng: random.Random, one: list[_Batch], other: list[_Batch]) -> list[_Batch]:
+    """Return the batches of two mirrors, each in order."""
+    left, mixed = [list(one), list(other)], list[_Batch]()
+    while batches := rng.choice([some for some in left if some] or [[]]):
+        mixed.append(batches.pop(0))
+    return mixed
 
 
 def _dropping(rng: random.Random, kind: str) -> Callable[[Original], bool]:
@@ -494,6 +518,8 @@ def _passes(rng: random.Random, kind: str, count: int) -> list[tuple[int, int]]:
     end = count
     if kind in ("lagging", "compacting and lagging") or rng.random() < 0.2:
         end = rng.randint(0, count)
+    if kind in ("reordering", "two mirrors"):
+        end = count
     passes = [(0, end)]
     if kind == "late" and rng.random() < 0.5:
         passes = [(rng.randint(0, end), end)]
