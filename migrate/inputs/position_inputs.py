@@ -155,8 +155,8 @@ def side_input(
                 return query_positions(name)
         case SideKind.GROUP:
             group = ask_group(broker, side.what)
-            if metadata_warning := client_metadata_warning(group):
-                log.warning(metadata_warning)
+            if warning := client_metadata_warning(group):
+                log.warning(warning)
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""

@@ -393,8 +393,8 @@ def _verify_group(
                 f"no rollback file in this folder shows who committed the offsets of {side.label}; "
                 "they are compared as offsets of the cluster that the job reads",
             )
-    if metadata_warning := client_metadata_warning(group, written):
-        log.warning(metadata_warning)
+    if warning := client_metadata_warning(group, written):
+        log.warning(warning)
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(
