@@ -222,7 +222,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """Return the number of the newest committed batch, or None if no batch is committed.
 
     Without a commit log, the newest planned batch but one counts as committed, as for Spark
-    (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0).
+    (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0). Under the continuous
+    trigger, none does: Spark starts the query anew (ContinuousExecution.getStartOffsets @ 4.0.0).
 
     Raises:
         InputError: the offset log and the commit log disagree, so that Spark would not continue
@@ -234,6 +235,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
+        if oldest_is_continuous(directory, files):
+            return None
         return _newest_but_one(directory, planned)
     newest = committed[-1]
     if planned and planned[-1] < newest:
@@ -248,6 +251,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
             "would go on after a batch that is not committed"
         )
+    _check_second_newest(directory, files, planned, committed)
     if planned and planned[-1] > newest:
         _check_not_behind(directory, files, newest, planned[-1])
     return newest
@@ -261,9 +265,33 @@ def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
     if planned[-2:-1] != [before]:
         raise InputError(
             f"{directory}: commits/ has no batch and offsets/ ends with {planned[-1]}, and batch "
-            f"{before} is missing: Spark would fail (batch {before} doesn't exist)"
+            f"{before} is missing: Spark would fail (batch {before} doesn't exist), except with "
+            "asynchronous progress"
         )
     return before
+
+
+def _check_second_newest(
+    directory: str, files: ByteSource, planned: Sequence[int], committed: Sequence[int]
+) -> None:
+    """Check that the offset log has the batch before its newest one.
+
+    Spark reads it even if the newest batch is committed. Asynchronous progress tracking logs only
+    some batches, the same ones in both logs, and reads the batch that was logged before.
+
+    Raises:
+        InputError: the batch is missing, and the logs are not those of asynchronous progress or of
+            the continuous trigger.
+    """
+    if not planned or planned[-1] == 0 or planned[-1] - 1 in planned:
+        return
+    before = planned[-1] - 1
+    may_be_async = len(planned) > 1 and before not in committed
+    if not may_be_async and not oldest_is_continuous(directory, files):
+        raise InputError(
+            f"{directory}: offsets/ ends with {planned[-1]}, and batch {before} is missing: Spark "
+            f"would fail (batch {before} doesn't exist)"
+        )
 
 
 def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) -> int | None:

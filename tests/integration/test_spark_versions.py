@@ -279,6 +279,8 @@ def test_a_query_that_lost_entries_of_its_logs_restarts_where_they_say(
     for query in (
         lost("commits ahead", "offsets/2"),
         lost("gap", "commits", "offsets/1"),
+        lost("gap before a commit", "offsets/1"),
+        lost("only the newest batch", "offsets/0", "offsets/1"),
         lost("empty commit"),
         lost("empty offsets"),
     ):

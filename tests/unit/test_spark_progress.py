@@ -255,6 +255,27 @@ def test_a_query_without_a_commit_log_goes_on_after_its_newest_batch_but_one(
         committed_positions("spark:x", spark_directory(tmp_path / "gap", files))
 
 
+@pytest.mark.parametrize("older", [(), (3,)])
+def test_newest_committed_batch_without_the_planned_batch_before_is_refused(
+    tmp_path: Path, older: tuple[int, ...]
+) -> None:
+    """Regression: the end of batch 5 was reported. tests/integration restarts real queries."""
+    files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
+    commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
+    directory = spark_directory(tmp_path / "query", {**files, **commits})
+    with pytest.raises(InputError, match="batch 4 is missing: Spark would fail"):
+        committed_positions("spark:x", directory)
+
+
+def test_continuous_query_without_a_commit_log_has_no_committed_batch(tmp_path: Path) -> None:
+    """Regression: the epoch before the newest one was reported; Spark starts the query anew."""
+    files = {f"offsets/{n}": f'v1\n\n{{"t":{{"0":{n}}}}}' for n in range(3)}
+    directory = spark_directory(tmp_path, files)
+    assert newest_committed_batch(str(directory), LocalFiles()) is None
+    with pytest.raises(InputError, match="no committed batch"):
+        committed_positions("spark:x", directory)
+
+
 def test_commits_ahead_of_the_planned_batches_are_refused(tmp_path: Path) -> None:
     """Seen on Spark 4.0.0: it ran the newest planned batch again, and failed to commit it."""
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
