@@ -28,7 +28,14 @@ from migrate.moves.job_state import (
 )
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, Request, move_request
-from migrate.moves.plan import check_plan, load_plan, other_command_error, plan_move, recheck_plan
+from migrate.moves.plan import (
+    check_plan,
+    compared_group,
+    load_plan,
+    other_command_error,
+    plan_move,
+    recheck_plan,
+)
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
@@ -114,7 +121,13 @@ class GroupChange:
         )
         if confirm is not None:
             confirm()
-        recheck_plan(self._request, self.plan)  # confirm may have waited for the user's answer
+        # The wait or the user's answer may have taken long.
+        recheck_plan(self._request, self.plan)
+        if self._request.flink_rest is not None:
+            again = judge(self.plan.origin, self._request.flink_rest)
+            allowed = self.plan.allow_ran_on
+            if refusals := job_refusals(again, allow_ran_on=allowed, is_group=True):
+                raise Refused(refusals)
         with timed(f"committing for group {self.group.name}"):
             return commit(
                 self._request.target_kafka.config(),
@@ -219,7 +232,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
         watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)
         running = job_refusals(judgment, allow_ran_on=move.allow_ran_on, is_group=True)
         if not running:
-            report_for_group(judgment, move.origin, watch, move.source_group)
+            report_for_group(judgment, move.origin, watch, compared_group(move))
         refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
             newer = newer_commit_refusals(

@@ -11,11 +11,14 @@ and it has not ended  for a job that may be this one: any that has not ended, if
 Flink lists a job     RESTARTED: it continues from the checkpoint or savepoint, or has the stopped
 that continued it     job's id or name and began later. It counts even if it has ended.
 the savepoint itself  STOPPED: the job ended with this savepoint. Only Flink knows whether it was
-                      restarted since.
-Flink lists the job,  ENDED: canceled, failed, or finished otherwise. If it has completed a newer
-and it has ended      checkpoint, its output is beyond this one.
-anything else         UNKNOWN. For a retained checkpoint, a wait of two checkpoint intervals shows
-                      a running job (``wait_for_checkpoint``); no newer checkpoint is no proof.
+                      restarted since: if it lists the job as FINISHED with this savepoint, and no
+                      job that continued it, the job was not restarted.
+Flink lists the job,  ENDED: canceled, failed, or finished otherwise, and this checkpoint is its
+and it has ended      newest. If a newer one was completed, the job's output is beyond this one.
+anything else         UNKNOWN, such as a JobManager that does not list the job of a savepoint. For a
+                      retained checkpoint, a wait of two checkpoint intervals shows a running job
+                      (``wait_for_checkpoint``); no newer checkpoint is no proof, because a job that
+                      was restarted from the checkpoint writes to another directory.
 ====================  ==============================================================================
 
 A consumer group shows nothing, because KafkaSource does not join its group.
@@ -119,7 +122,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
     with timed(f"asking Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
         judgment = judge_jobs(origin, jobs)
-        if judgment.state is JobState.ENDED:
+        if judgment.state in (JobState.STOPPED, JobState.ENDED):
             judgment = _with_newest_checkpoint(judgment, origin, jobs, flink_rest)
     return judgment
 
@@ -130,12 +133,25 @@ def _with_newest_checkpoint(
     """Compare the checkpoint with the newest one that Flink lists for the ended job."""
     from migrate.inputs.flink.rest_api import JobManager
 
+    is_newest = False
     for job in _own_jobs(origin, jobs):
-        newest = JobManager(flink_rest).newest_checkpoint(job.job_id)
-        if newest is not None and newest > origin.number:
-            text = f"job {job.job_id} has completed checkpoint {newest} after checkpoint "
-            return replace(judgment, text=f"{text}{origin.number}", is_beyond=True)
-    return judgment
+        numbers = JobManager(flink_rest).checkpoint_numbers(job.job_id)
+        for number, verb in (
+            (numbers.completed, "completed"),
+            (numbers.restored, "recovered from"),
+        ):
+            if number is not None and number > origin.number:
+                text = f"job {job.job_id} has {verb} checkpoint {number} after checkpoint "
+                state = JobState.RESTARTED if origin.stopped else JobState.ENDED
+                text += str(origin.number)
+                return replace(judgment, state=state, text=text, is_beyond=True)
+        is_newest |= origin.number in (
+            (numbers.completed,) if origin.stopped else (numbers.completed, numbers.restored)
+        )
+    if is_newest:
+        return judgment
+    text = f"Flink does not list {origin.title} as the newest of the job"
+    return replace(judgment, state=JobState.UNKNOWN, text=f"{_unknown(origin)}: {text}")
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
@@ -143,7 +159,7 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if jobs is None:
         if origin.stopped:
             return Judgment(JobState.STOPPED, _STOPPED)
-        return Judgment(JobState.UNKNOWN, _UNKNOWN)
+        return Judgment(JobState.UNKNOWN, _unknown(origin))
     own = _own_jobs(origin, jobs)
     continued = _job_that_continued(origin, jobs, own)
     if continued is not None:
@@ -154,28 +170,40 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if running:
         job = min(running, key=lambda job: job not in own)
         other = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
-        if job in own or not own:  # otherwise the job itself is known to have ended
+        # Otherwise the job is known to have ended, or the running jobs are older than the stop.
+        if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
             return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
-    if origin.stopped:
+    if own and origin.stopped:
         text = f"{_STOPPED}, and Flink lists no job that was restored from it"
-        return Judgment(JobState.STOPPED, text, asked_flink=True, other_running=other)
+        state = JobState.STOPPED
+        if problem := _doubt_of_stop(origin, jobs, own):
+            state, text = JobState.UNKNOWN, f"{_unknown(origin)}: {problem}"
+        return Judgment(state, text, asked_flink=True, other_running=other)
     if own:
         text = f"Flink has job {own[0].job_id} as {own[0].state}"
         text += ", and no other job is running" if not running else ""
         return Judgment(JobState.ENDED, text, asked_flink=True, other_running=other)
-    job_id = job_id_of(posixpath.dirname(origin.pointer))
-    text = "that JobManager runs no job, and the checkpoint's path does not show its job"
-    if job_id not in (None, FIXED_JOB_ID):
-        text = f"that JobManager does not know job {job_id}, which wrote this checkpoint"
-    return Judgment(JobState.UNKNOWN, f"{_UNKNOWN}: {text}", asked_flink=True)
+    digits = _digits_of_job(origin)
+    text = f"the path of the {origin.title.split()[0]} does not show its job"
+    if digits is not None:
+        text = f"that JobManager does not know job {digits}, which wrote this "
+        text += f"{origin.title.split()[0]}"
+    return Judgment(
+        JobState.UNKNOWN, f"{_unknown(origin)}: {text}", asked_flink=True, other_running=other
+    )
 
 
 _STOPPED = "the job was stopped with this savepoint"
-_UNKNOWN = "cannot tell whether the job still runs"
 
 
-def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
-    """Return the jobs with the id of the job that wrote the checkpoint.
+def _unknown(origin: Origin) -> str:
+    if origin.stopped:
+        return f"{_STOPPED}, and cannot tell whether it was restarted since"
+    return "cannot tell whether the job still runs"
+
+
+def _digits_of_job(origin: Origin) -> str | None:
+    """Return the id of the job that wrote the checkpoint, or its first digits; None if unknown.
 
     The id is in the path of a ``chk-<n>``, and its first digits in the name of a savepoint; of a
     copy, in the path that Flink wrote.
@@ -186,8 +214,39 @@ def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
         savepoint = SAVEPOINT_NAME.fullmatch(posixpath.basename(path))
         digits = savepoint[1] if savepoint is not None else job_id_of(posixpath.dirname(path))
         if digits is not None and not FIXED_JOB_ID.startswith(digits):
-            return [job for job, _ in jobs if job.job_id.startswith(digits)]
-    return []
+            return digits
+    return None
+
+
+def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
+    """Return the jobs with the id of the job that wrote the checkpoint."""
+    digits = _digits_of_job(origin)
+    return [job for job, _ in jobs if digits is not None and job.job_id.startswith(digits)]
+
+
+def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
+    """Return whether a job with another id is older than the stop with this savepoint."""
+    if not origin.stopped or origin.written_at is None or _digits_of_job(origin) is None:
+        return False
+    # The time of a copy may be later than the stop.
+    return origin.copied_from is None and (
+        job.began_ms < origin.written_at - 1000 * _clocks_of(origin)
+    )
+
+
+def _doubt_of_stop(
+    origin: Origin, jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]
+) -> str | None:
+    """Return why Flink's jobs do not show that the stopped job was not restarted, or None."""
+    for job in own:
+        if job.state != "FINISHED":
+            return f"Flink has job {job.job_id} as {job.state}, not as FINISHED"
+    ended_ms = max((job.ended_ms or 0 for job in own), default=0)
+    for job, path in jobs:
+        # After a recovery, Flink lists the job's own checkpoint instead of its first start.
+        if job not in own and job.began_ms >= ended_ms and path is not None and job.job_id in path:
+            return f"job {job.job_id} ({job.name}) began later, and recovered from {path} since"
+    return None
 
 
 def _job_that_continued(
@@ -197,6 +256,8 @@ def _job_that_continued(
     if origin.kind != "checkpoint":
         return None
     newest = max(own, key=_began, default=None)
+    if origin.stopped and newest is not None and _began_after(origin, newest):
+        return newest
     if not origin.stopped:
         # The job itself may have recovered from this checkpoint.
         others = [(job, path) for job, path in jobs if job not in own]
@@ -214,6 +275,17 @@ def _job_that_continued(
         stopped_job=newest.job_id if newest is not None else None,
         job_name=newest.name if newest is not None else None,
     )
+
+
+def _began_after(origin: Origin, job: FlinkJob) -> bool:
+    """Return whether a job began after the savepoint was written, whatever the clocks."""
+    return origin.written_at is not None and (
+        job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
+    )
+
+
+def _clocks_of(origin: Origin) -> float:
+    return _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else _CLOCKS
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
@@ -284,32 +356,46 @@ def _began(job: FlinkJob) -> int:
 _STOP_IT = "if it is the one that moves, stop it with a savepoint first, or leave --flink-rest out"
 
 
-def job_refusals(judgment: Judgment, *, allow_ran_on: bool, is_group: bool = False) -> list[str]:
+def job_refusals(
+    judgment: Judgment, *, allow_ran_on: bool, is_group: bool = False, saved: bool = False
+) -> list[str]:
     """Return a refusal if the job runs, or has output beyond the checkpoint; else log the judgment.
 
     ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
-    offsets of a group (``is_group``). A group is refused while any job runs.
+    offsets of a group (``is_group``). A group is refused while any job runs. ``saved``: whether the
+    positions are those of a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
         return [f"{judgment.other_running}; {_STOP_IT}"]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
+        add = "make a new plan with" if saved else "add"
         if judgment.state is JobState.RUNNING:
-            way_out, allow = _STOP_IT, ""
+            way_out, allow = _STOP_IT, f", or {add} --allow-ran-on if it is another job"
         else:
             way_out = "stop it with a savepoint, and move from that"
-            allow = "" if is_group else ", or add --allow-ran-on to repeat its output"
-        return [f"{judgment.text}; {way_out}{allow}"]
+            allow = f", or {add} --allow-ran-on to repeat its output"
+        return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
     if judgment.is_beyond:
         warn(Code.RAN_ON, f"{judgment.text}: its output since the checkpoint will be emitted again")
     return []
 
 
 def check_job(
-    origin: Origin, flink_rest: str | None, *, allow_ran_on: bool, source_group: str | None
+    origin: Origin,
+    flink_rest: str | None,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None,
+    saved: bool = False,
 ) -> Judgment:
     """Judge the job before a move to Spark or to a savepoint, and log the judgment.
 
-    ``source_group`` is the consumer group that the job commits to, if its commits were compared.
+    Args:
+        origin: the origin of the positions.
+        flink_rest: as for ``judge``.
+        allow_ran_on: as for ``job_refusals``.
+        source_group: the consumer group whose commits are at the positions, if any.
+        saved: as for ``job_refusals``.
 
     Raises:
         Refused: Flink lists the job as running, or as restarted, and ``allow_ran_on`` is false.
@@ -317,9 +403,9 @@ def check_job(
     """
     is_of_flink = origin.kind == "checkpoint" or origin.group is not None
     judgment = judge(origin, flink_rest if is_of_flink else None)
-    if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on):
+    if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on, saved=saved):
         raise Refused(refusals)
-    if judgment.state is JobState.STOPPED:
+    if origin.stopped and not judgment.is_beyond:
         report_stop(judgment, origin, source_group)
     elif judgment.state is JobState.ENDED and not judgment.is_beyond:
         log.info(judgment.text)
@@ -329,11 +415,14 @@ def check_job(
 def report_stop(judgment: Judgment, origin: Origin, source_group: str | None) -> None:
     """Log that the job was stopped with the savepoint, and what was checked about a restart."""
     if text := old_savepoint_text(origin, judgment, source_group):
-        warn(WarningCode.OLD_SAVEPOINT, f"{text}; --flink-rest or --source-group shows it")
-    if judgment.asked_flink:
+        shows = "--source-group" if judgment.asked_flink else "--flink-rest or --source-group"
+        warn(WarningCode.OLD_SAVEPOINT, f"{text}; {shows} shows it")
+    if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
     elif source_group is not None:
-        log.info(f"ok: {judgment.text}, and group {source_group} has no newer commits")
+        log.info(f"ok: {_STOPPED}, and group {source_group} has no newer commits")
+    elif judgment.state is JobState.UNKNOWN:
+        warn(WarningCode.JOB_MAY_RUN, judgment.text)
     else:
         log.info(f"{judgment.text}; --flink-rest URL shows whether it was restarted since")
 
@@ -344,7 +433,7 @@ def report_for_group(
     """Log why no job overwrites a group's offsets, or warn that the job may run."""
     if origin.kind == "batch":
         log.info("Spark commits to no group: these offsets stay until you run this again")
-    elif judgment.state is JobState.STOPPED:
+    elif origin.stopped and not judgment.is_beyond:
         report_stop(judgment, origin, source_group)
     elif judgment.state is JobState.ENDED:
         log.info(judgment.text)
@@ -365,7 +454,8 @@ def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | N
 
     Otherwise return an empty text.
     """
-    if judgment.state is not JobState.STOPPED or judgment.asked_flink or source_group is not None:
+    is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
+    if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
         return ""
     age = _age_of(origin)
     if age is None or age <= _DAY:
@@ -383,6 +473,8 @@ def check_before_write(
     allow_ran_on: bool,
     source_group: str | None,
     refuses_old: bool = True,
+    saved: bool = False,
+    flink_rest: str | None = None,
     signs: Callable[[], Sequence[str]] | None = None,
 ) -> None:
     """Check just before a checkpoint location, a savepoint or a plan is written.
@@ -395,23 +487,28 @@ def check_before_write(
         origin: the origin of the positions.
         judgment: the judgment of ``judge``.
         allow_ran_on: whether to skip both.
-        source_group: the consumer group that the job commits to, if its commits were compared.
+        source_group: the consumer group whose commits are at the positions, if any.
         refuses_old: whether an old savepoint is refused; else ``report_stop`` has warned of it.
+        saved: as for ``job_refusals``.
+        flink_rest: as for ``judge``; Flink is asked again after a wait.
         signs: as for ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
 
     Raises:
-        Refused: the job has completed a newer checkpoint; or the savepoint is old, and nothing
-            shows whether the job was restarted.
+        Refused: the job has completed a newer checkpoint, or runs after the wait; or the savepoint
+            is old, and nothing shows whether the job was restarted.
+        FlinkRestError: as for ``judge``.
     """
     if allow_ran_on or origin.kind != "checkpoint":
         return
     text = old_savepoint_text(origin, judgment, source_group)
     if text and refuses_old:
+        asks = "" if judgment.asked_flink else "add --flink-rest URL (Flink's JobManager), or "
+        add = "make a new plan with" if saved else "add"
         raise Refused(
-            f"{text}; add --flink-rest URL (Flink's JobManager) or --source-group G (the job's "
-            "group), or --allow-ran-on if it was not restarted"
+            f"{text}; {asks}{add} --source-group G (the job's group), or --allow-ran-on if it was "
+            "not restarted"
         )
-    if judgment.state is not JobState.UNKNOWN:
+    if judgment.state is not JobState.UNKNOWN or origin.stopped:
         return
     watch = find_watch(origin)
 
@@ -421,8 +518,14 @@ def check_before_write(
         return ()
 
     now = datetime.now(timezone.utc)
-    if not wait_for_checkpoint(watch, now, signs or refuse_newer):
-        warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}: {watch.text}")
+    is_quiet = wait_for_checkpoint(watch, now, signs or refuse_newer)
+    if watch.wait is not None and flink_rest is not None:
+        # The job may have been started during the wait.
+        again = job_refusals(judge(origin, flink_rest), allow_ran_on=False, saved=saved)
+        if again:
+            raise Refused(again)
+    other = "a job that was restarted from this checkpoint writes to another directory"
+    warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}: {other if is_quiet else watch.text}")
 
 
 # -- the wait for a newer checkpoint ---------------------------------------------------------------
@@ -519,8 +622,11 @@ def find_watch(origin: Origin) -> Watch:
     age = _age_of(origin)
     if interval is not None:
         wait = max(_INTERVALS * interval, _SHORTEST)
-        clocks = _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else _CLOCKS
-        return Watch(interval, age, wait if wait <= _TOO_LONG else None, clocks)
+        watch = Watch(interval, age, wait if wait <= _TOO_LONG else None, _clocks_of(origin))
+        if origin.copied_from is None:
+            return watch
+        # The times may be those of the copy, so that no newer checkpoint shows nothing.
+        return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
     is_fresh = age is not None and age <= _TOO_LONG
     in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
     return Watch(None, age, _WAIT_WITHOUT_INTERVAL if is_fresh and in_a_jobs_directory else None)

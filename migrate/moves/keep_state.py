@@ -80,7 +80,7 @@ def copy_query(
         refusals.append(left_out)
     if refusals:
         raise Refused(list(map(str, refusals)))
-    check_origin(positions.origin, replace(request, target=SPARK), writes=True)
+    check_origin(positions.origin, replace(request, target=SPARK), [plan], writes=True)
     changed = {(key.topic, key.partition): at for key, at in change.new_offsets.items()}
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)

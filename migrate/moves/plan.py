@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,25 +63,41 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
     return move
 
 
-def check_job_of_plan(request: Request, plan: Plan) -> Judgment:
+def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> Judgment:
     """Judge the job of a plan's checkpoint; arguments and errors as for ``check_job``."""
     return check_job(
         plan.origin,
         request.flink_rest,
         allow_ran_on=plan.allow_ran_on,
-        source_group=_compared_group(plan),
+        source_group=compared_group(plan),
+        saved=saved,
     )
 
 
-def _compared_group(plan: Plan) -> str | None:
-    """Return the group whose commits show that the job did not continue; None without commits."""
-    has_commits = any(planned.flink_committed is not None for planned in plan.partitions)
-    return plan.source_group if has_commits else None
+def compared_group(*plans: Plan) -> str | None:
+    """Return the job's group if its commits show that the job did not continue, else None.
+
+    They show it if each commit is at the position of the checkpoint. A lower commit may be of
+    another time, or of another client.
+    """
+    compared = [
+        (planned.flink_committed, planned.position)
+        for plan in plans
+        for planned in plan.partitions
+        if planned.flink_committed is not None and isinstance(planned.position, int)
+    ]
+    is_at_positions = bool(compared) and all(commit == at for commit, at in compared)
+    return plans[0].source_group if is_at_positions else None
 
 
-def check_origin(origin: Origin, request: Request, *, writes: bool) -> None:
-    """Judge the job of an origin and, if ``writes``, check as ``check_before_write``."""
-    group, allow_ran_on = request.source_group, request.policies.allow_ran_on
+def check_origin(
+    origin: Origin, request: Request, plans: Sequence[Plan] = (), *, writes: bool
+) -> None:
+    """Judge the job of an origin and, if ``writes``, check as ``check_before_write``.
+
+    ``plans`` move the positions of the origin.
+    """
+    group, allow_ran_on = compared_group(*plans), request.policies.allow_ran_on
     judgment = check_job(origin, request.flink_rest, allow_ran_on=allow_ran_on, source_group=group)
     if writes:
         check_before_write(
@@ -89,22 +106,28 @@ def check_origin(origin: Origin, request: Request, *, writes: bool) -> None:
             allow_ran_on=allow_ran_on,
             source_group=group,
             refuses_old=request.target == SPARK,
+            flink_rest=request.flink_rest,
         )
 
 
-def check_before_writing_plan(request: Request, plan: Plan, judgment: Judgment) -> None:
+def check_before_writing_plan(
+    request: Request, plan: Plan, judgment: Judgment, *, saved: bool = False
+) -> None:
     """Check just before a plan, or its start offsets, are written, as ``check_before_write``.
 
     Raises:
         Refused: as for ``check_before_write`` and ``recheck_plan``.
         BrokerError: the broker did not answer, or denied the request.
+        FlinkRestError: as for ``check_before_write``.
     """
     check_before_write(
         plan.origin,
         judgment,
         allow_ran_on=plan.allow_ran_on,
-        source_group=_compared_group(plan),
+        source_group=compared_group(plan),
         refuses_old=plan.target.group is None,
+        saved=saved,
+        flink_rest=request.flink_rest,
         signs=lambda: recheck_plan(request, plan)[1],
     )
 

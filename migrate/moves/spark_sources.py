@@ -27,13 +27,13 @@ _MAX_NUMBER = 9999
 
 def plan_streams(
     chosen_input: ChosenInput, request: Request, names: Mapping[int, Sequence[str]]
-) -> tuple[list[SourceStart], tuple[str, ...]]:
+) -> tuple[list[SourceStart], Sequence[Plan], tuple[str, ...]]:
     """Make a separate plan for each Spark source.
 
     ``names`` has the names of each Spark source's Flink sources, in the forms of ``--source``.
 
     Returns:
-        The start of each Spark source, and all warnings.
+        The start and the plan of each Spark source, and all warnings.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it; or a topic of an
@@ -62,7 +62,7 @@ def plan_streams(
         SourceStart(number, plan.next_offsets, plan.only_some_partitions)
         for number, plan in zip(assignment.by_number, move.plans, strict=True)
     ]
-    return sources, warnings
+    return sources, move.plans, warnings
 
 
 def plan_as_one(

@@ -165,7 +165,7 @@ def to_flink(
         raise Refused(list(dict.fromkeys(map(str, refusals))))
     if request.flink_rest is not None and not is_own_side:
         check_origin(old.origin, request, writes=False)
-    check_origin(side.origin, request, writes=True)
+    check_origin(side.origin, request, move.plans, writes=True)
     return _write(directory, old, changes, all_warnings, request)
 
 

@@ -104,15 +104,16 @@ def to_spark(
         if state:
             chosen_input, states = take_states_along(chosen_input, state, request)
         if spark_source:
-            sources, warnings = plan_streams(chosen_input, request, spark_source)
-            check_origin(chosen_input.positions.origin, request, writes=writes)
+            sources, plans, warnings = plan_streams(chosen_input, request, spark_source)
+            check_origin(chosen_input.positions.origin, request, plans, writes=writes)
         else:
             move = plan_move(chosen_input, request)
     if move is not None:
         move.check()
-        judgment = check_job_of_plan(request, move)
+        saved = plan is not None
+        judgment = check_job_of_plan(request, move, saved=saved)
         if writes:
-            check_before_writing_plan(request, move, judgment)
+            check_before_writing_plan(request, move, judgment, saved=saved)
         sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
         warnings = move.warnings
     streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
+from decoder.urls import redact_url
 from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
 from migrate.model.errors import InputError, UsageError
 from migrate.model.positions import Marker, Origin, target_of
@@ -68,6 +69,8 @@ class PlannedCheckpoint(Model):
     number of the newest complete checkpoint of the job. ``stopped``: whether the job ended with the
     checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
     query's id. ``cluster`` is the id that a DynamicKafkaSource gives its Kafka cluster.
+    ``written_at`` and ``copied_from`` are as in Origin. In plans of earlier releases, which lack
+    ``written_at``, the time of the plan stands for it.
     """
 
     pointer: str
@@ -76,6 +79,8 @@ class PlannedCheckpoint(Model):
     stopped: bool
     operators: list[str]
     cluster: str | None
+    written_at: Offset | None = None
+    copied_from: str | None = None
 
 
 class SavedTranslation(Model):
@@ -177,6 +182,8 @@ def plan_file(plan: Plan) -> PlanFile:
             stopped=origin.stopped,
             operators=list(plan.operators),
             cluster=plan.source_cluster,
+            written_at=origin.written_at,
+            copied_from=redact_url(origin.copied_from) if origin.copied_from else None,
         ),
         group=plan.target.group,
         warnings=list(plan.warnings),
@@ -222,15 +229,26 @@ def read_plan(path: Path) -> Plan:
     )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
-    kind = _kind_of(checkpoint.pointer)
+    kind, made_at = _kind_of(checkpoint.pointer), datetime.fromisoformat(saved.created_at)
+    written_at = checkpoint.written_at
+    if written_at is None and kind == "checkpoint":
+        written_at = int(made_at.timestamp() * 1000)
     return Plan(
-        Origin(kind, checkpoint.pointer, checkpoint.id, newer, checkpoint.stopped),
+        Origin(
+            kind,
+            checkpoint.pointer,
+            checkpoint.id,
+            newer,
+            checkpoint.stopped,
+            written_at,
+            checkpoint.copied_from,
+        ),
         target_of(saved.group),
         tuple(map(_planned_partition, saved.partitions)),
         warnings=tuple(saved.warnings),
         operators=tuple(checkpoint.operators),
         source_cluster=checkpoint.cluster,
-        made_at=datetime.fromisoformat(saved.created_at),
+        made_at=made_at,
         **{name: getattr(saved, name) for name in _SAME_FIELDS},
     )
 

@@ -71,6 +71,21 @@ class JobDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointNumbers:
+    """The numbers of a job's newest checkpoints; None if Flink knows none.
+
+    A restarted JobManager forgets the checkpoints from before the restart.
+
+    Attributes:
+        completed: the newest completed checkpoint or savepoint.
+        restored: the checkpoint or savepoint that the job was last restored from.
+    """
+
+    completed: int | None = None
+    restored: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StopAttempt:
     """A stop with a savepoint; while both attributes are None, the stop is in progress.
 
@@ -152,13 +167,15 @@ class JobManager:
             return None
         return restored.external_path if restored is not None else None
 
-    def newest_checkpoint(self, job_id: str) -> int | None:
-        """Return the number of a job's newest completed checkpoint, or None if it is unknown."""
+    def checkpoint_numbers(self, job_id: str) -> CheckpointNumbers:
+        """Return the numbers of a job's newest checkpoints; without numbers if Flink has none."""
         try:
-            completed = self._latest(job_id).completed
+            latest = self._latest(job_id)
         except UnknownToFlink:
-            return None
-        return completed.id if completed is not None else None
+            return CheckpointNumbers()
+        completed = [part.id for part in (latest.completed, latest.savepoint) if part is not None]
+        restored = latest.restored.id if latest.restored is not None else None
+        return CheckpointNumbers(max(completed, default=None), restored)
 
     def details(self, job_id: str) -> JobDetails:
         """Return the tasks and checkpoints of a job that the JobManager knows."""
