@@ -369,7 +369,9 @@ class Broker(Service):
                     if process.poll() is not None or time.monotonic() > deadline:
                         raise BrokerError(tail((Path(home) / "server.log").read_text()))
                     time.sleep(0.2)
-                _wait(self._admin.create_topics([NewTopic(topic, replica_assignment=[[1], [2]])]))
+                _wait(
+                    self._admin.create_topics([NewTopic(topic, 2, replica_assignment=[[1], [2]])])
+                )
                 self._await_partitions(topic, 2)
                 yield
             finally:
