@@ -14,9 +14,17 @@ import pytest
 from migrate.kafka.client import Connection
 from migrate.kafka.describe_group import describe_group
 from migrate.kafka.groups import CommitFailure
-from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.cluster_snapshot import (
+    BrokerError,
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+    Member,
+)
 from migrate.model.errors import UsageError
 from migrate.targets.group import commit as consumer_group
+from migrate.targets.group import follower
 from migrate.targets.group.commit import (
     Applied,
     ChangeOutcome,
@@ -32,6 +40,7 @@ from migrate.targets.group.commit import (
 )
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -327,3 +336,41 @@ def test_metadata_longer_than_kafka_allows_is_usage_error(tmp_path: Path) -> Non
     result = migrate(*command, "x" * 32_768)
     assert result.code == 2
     assert "--metadata: the string has 32768 bytes, and Kafka allows 32767" in result.stderr
+
+
+class _BusyGroups:
+    """A group for which another client commits between two requests."""
+
+    def __init__(self) -> None:
+        self.written: Offsets = {}
+        self._views = [1, 15]
+
+    def view(self, group: str) -> GroupView:
+        held = {("t", 0): Committed(self._views.pop(0) if self._views else 15)} | self.written
+        return GroupView(group, True, "Empty", "classic", (), held)
+
+    def snapshot(self, _: object) -> ClusterSnapshot:
+        return ClusterSnapshot({"t": {0: LogRange(0, 20)}})
+
+    def commit(self, _: str, offsets: Offsets) -> dict[tuple[str, int], CommitFailure]:
+        self.written |= offsets
+        return {}
+
+
+def test_follow_keeps_commit_of_another_client_during_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the other commit was overwritten with a lower offset."""
+    groups = _BusyGroups()
+    monkeypatch.setattr(follower, "ConsumerGroups", lambda _: groups)
+    files = {
+        "metadata": '{"id":"0b0b0b0b-0000-0000-0000-000000000001"}',
+        "sources/0/0": SEED,
+        "offsets/0": batch('{"t":{"0":6}}'),
+        "commits/0": COMMIT,
+    }
+    query = spark_directory(tmp_path / "query", files)
+    following = follower.GroupFollower({}, "g", str(query))
+    with pytest.raises(BrokerError, match="has changed since it was read: 1 of its offsets"):
+        following.commit_progress()
+    assert groups.written == {}

@@ -6,8 +6,8 @@ planned (``offsets/N``). If the follower is killed, the group is at a committed 
 older one. Deleted topics and partitions are left out, with a warning.
 
 Each round reads first the group, then the query's commit log, and then the end offsets of Kafka's
-partitions. So neither a new batch
-nor another follower can make the group seem to be beyond the query.
+partitions. So neither a new batch nor another follower can make the group seem to be beyond the
+query. Just before a commit it reads the group again, and commits nothing if the group has changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
-from migrate.targets.group.commit import Result, commit_refusals, partition_outcome, write
+from migrate.targets.group.commit import (
+    Result,
+    change_refusals,
+    commit_refusals,
+    partition_outcome,
+    write,
+)
 
 _MAX_NAMED = 5
 
@@ -80,8 +86,8 @@ class GroupFollower:
                 or the brokers have none of the query's partitions. Nothing was committed.
             InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
                 query's file ``metadata`` is missing.
-            BrokerError: the broker did not answer, or the group does not hold all offsets after the
-                commit.
+            BrokerError: the broker did not answer, the group has changed during this round, or it
+                does not hold all offsets after the commit.
         """
         group = self._groups.view(self.group)
         query = self.query
@@ -123,6 +129,9 @@ class GroupFollower:
         self._missing = missing
 
     def _commit(self, target: Mapping[TopicPartition, Committed], before: GroupView) -> None:
+        # Reading the log and the end offsets takes time, in which another client may commit.
+        if changes := change_refusals(before, self._groups.view(self.group)):
+            raise BrokerError(changes[0])
         attempt = write(self._groups, self.group, target, before.committed)
         outcomes = [
             partition_outcome(partition, offset, before.committed.get(partition), attempt)
