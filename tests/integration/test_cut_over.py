@@ -489,6 +489,12 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     )
     assert (restarted.code, restarted.stdout) == (4, ""), restarted.stderr
     assert f"job {thrice} (thrice), RUNNING, continued the job" in restarted.stderr
+    group = migrate(
+        *("commit-group", savepoint, "--group", "new", "-b", stack.broker.bootstrap_servers),
+        *("--flink-rest", stack.flink.rest_url),
+    )
+    assert group.code == 4, group.stderr
+    assert f"job {thrice} (thrice), RUNNING, continued the job" in group.stderr
     _await(lambda: flink.restored_from(thrice))
     stack.flink.cancel(thrice)
     named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})

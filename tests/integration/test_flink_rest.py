@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from decoder import StopKind
+from decoder import StopKind, read_checkpoint
 from migrate import inspect
+from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import JobManager, StopAttempt, known_jobs
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.errors import UsageError
+from migrate.moves.job_state import JobState, judge
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
@@ -94,6 +96,11 @@ def test_a_stop_is_asked_for_once_and_found_again(
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert newest[1] == stop.savepoint
+        origin = extract(read_checkpoint(savepoint)).origin
+        judgment = judge(origin, address)
+        if version != "1.15":  # which does not record how a savepoint ended its job
+            assert (judgment.state, judgment.asked_flink) == (JobState.STOPPED, True), judgment
+            assert "Flink lists no job that was restored from it" in judgment.text
         told = StopKind.UNKNOWN if version == "1.15" else StopKind.SUSPEND
         assert inspect(stop.savepoint).checkpoint.type.stop is told
 

@@ -287,3 +287,8 @@ def test_a_stop_with_savepoint_is_proof(
     assert dry.code == 0, dry.stderr
     assert "the job was stopped with this savepoint; --flink-rest URL shows" in dry.stderr
     assert "cannot tell whether the job still runs" not in dry.stderr
+    # Regression: "ok: …, and group … has no newer commits" of a group without commits.
+    renamed = topic_map(create_golden_topics(broker, "orders", "payments"))
+    unknown = commit_group(savepoint, *renamed, "--source-group", f"typo-{uuid.uuid4().hex}")
+    assert unknown.code == 0, unknown.stderr
+    assert "ok: the job was stopped" not in unknown.stderr

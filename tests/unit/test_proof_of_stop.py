@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -14,18 +15,22 @@ import pytest
 from decoder import read_checkpoint
 from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
-from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
 from migrate.model.positions import Origin, target_of
 from migrate.moves.job_state import (
     JobState,
     Watch,
+    check_before_write,
     find_watch,
     job_refusals,
     judge,
     judge_jobs,
     report_for_group,
 )
+from migrate.moves.plan import compared_group
 from migrate.planning import Plan, make_plan
+from migrate.planning.plan_file import plan_file, read_plan, save_plan
+from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN
@@ -48,10 +53,18 @@ def said(
         yield caplog
 
 
+def _answer_numbers(
+    monkeypatch: pytest.MonkeyPatch, completed: int | None, restored: int | None = None
+) -> None:
+    """Let Flink list these checkpoints of each job as the newest ones."""
+    numbers = CheckpointNumbers(completed, restored)
+    monkeypatch.setattr(flink_rest.JobManager, "checkpoint_numbers", lambda flink, job_id: numbers)
+
+
 def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The refusals of ``commit-group``, or none after a report."""
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(job, None) for job in jobs])
-    monkeypatch.setattr(flink_rest.JobManager, "newest_checkpoint", lambda flink, job_id: None)
+    _answer_numbers(monkeypatch, 7)
     judgment = judge(planned.origin, _URL)
     refusals = job_refusals(judgment, allow_ran_on=False, is_group=True)
     if not refusals:
@@ -67,10 +80,14 @@ def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPat
         (
             "orders",
             [FlinkJob("ff" * 16, "another", "FINISHED")],
-            "the checkpoint's path does not show",
+            "the path of the checkpoint does not show",
         ),
         # Every application cluster may have one of this id.
-        ("0" * 32, [FlinkJob("0" * 32, "any", "CANCELED")], "the checkpoint's path does not show"),
+        (
+            "0" * 32,
+            [FlinkJob("0" * 32, "any", "CANCELED")],
+            "the path of the checkpoint does not show",
+        ),
     ],
 )
 def test_a_jobmanager_that_may_be_anothers_proves_nothing(
@@ -103,47 +120,91 @@ def test_the_jobs_own_jobmanager_is_proof(
 # -- the judgment ----------------------------------------------------------------------------------
 
 _OTHER = "ff" * 16
-_STOP = Origin("checkpoint", "/flink/savepoints/savepoint-0a97a9-48e0426595ec", 9, stopped=True)
+# Times in milliseconds: the job ran from _BEGAN to _END, and was then stopped with _STOP.
+_HOUR = 3_600_000
+_BEGAN, _END = 10 * _HOUR, 20 * _HOUR
+_STOP = Origin(
+    "checkpoint",
+    "/flink/savepoints/savepoint-0a97a9-48e0426595ec",
+    9,
+    stopped=True,
+    written_at=_END - 100,
+)
 _STOP_PATH = f"file:{_STOP.pointer}"
-_RETAINED = Origin("checkpoint", f"/flink/checkpoints/{_JOB}/chk-7", 7)
-_FINISHED = FlinkJob(_JOB, "orders", "FINISHED", 10, 20)
+_RETAINED = Origin("checkpoint", f"/flink/checkpoints/{_JOB}/chk-7", 7, written_at=_END - 100)
+_FINISHED = FlinkJob(_JOB, "orders", "FINISHED", _BEGAN, _END)
+_LATER = 30 * _HOUR
+
+
+def _other(state: str, began: int, ended: int | None = None, name: str = "x") -> FlinkJob:
+    return FlinkJob(_OTHER, name, state, began, ended)
 
 
 @pytest.mark.parametrize(
     ("origin", "jobs", "state", "is_beyond"),
     [
         (_STOP, None, JobState.STOPPED, False),
-        (_STOP, [], JobState.STOPPED, False),
         (_STOP, [(_FINISHED, None)], JobState.STOPPED, False),
-        (_STOP, [(FlinkJob(_OTHER, "x", "RUNNING", 30), _STOP_PATH)], JobState.RESTARTED, True),
+        # Another JobManager, or one that was restarted or has dropped the job, shows nothing.
+        (_STOP, [], JobState.UNKNOWN, False),
+        (_STOP, [(_other("CANCELED", _LATER, 2 * _LATER), None)], JobState.UNKNOWN, False),
+        (_STOP, [(_other("RUNNING", _BEGAN), None)], JobState.UNKNOWN, False),
+        # After a failover, Flink lists the job's own checkpoint, not the savepoint.
+        (
+            _STOP,
+            [(_other("CANCELED", _LATER, 2 * _LATER), f"file:/flink/{_OTHER}/chk-50")],
+            JobState.UNKNOWN,
+            False,
+        ),
+        (
+            _STOP,
+            [
+                (_FINISHED, None),
+                (_other("CANCELED", _LATER, 2 * _LATER), f"file:/flink/{_OTHER}/chk-50"),
+            ],
+            JobState.UNKNOWN,
+            False,
+        ),
+        # The stop failed after the savepoint was written, and the job was canceled later.
+        (_STOP, [(replace(_FINISHED, state="CANCELED"), None)], JobState.UNKNOWN, False),
+        # A job of the id that every application cluster gives.
+        (
+            replace(_STOP, pointer="/flink/savepoints/savepoint-000000-48e0426595ec"),
+            [(FlinkJob("0" * 32, "orders", "FINISHED", _LATER, 2 * _LATER), None)],
+            JobState.UNKNOWN,
+            False,
+        ),
+        (_STOP, [(_other("RUNNING", _LATER), _STOP_PATH)], JobState.RESTARTED, True),
         # It ran, and has ended: its output is beyond the savepoint all the same.
-        (_STOP, [(FlinkJob(_OTHER, "x", "FAILED", 30, 40), _STOP_PATH)], JobState.RESTARTED, True),
+        (_STOP, [(_other("FAILED", _LATER, 2 * _LATER), _STOP_PATH)], JobState.RESTARTED, True),
         # The same job id runs again, as in application mode.
-        (_STOP, [(FlinkJob(_JOB, "orders", "RUNNING", 30), None)], JobState.RESTARTED, True),
+        (_STOP, [(FlinkJob(_JOB, "orders", "RUNNING", _LATER), None)], JobState.RESTARTED, True),
+        # It ran again, recovered, and was stopped again.
+        (
+            _STOP,
+            [(FlinkJob(_JOB, "orders", "FINISHED", _LATER, 2 * _LATER), f"file:/{_JOB}/chk-50")],
+            JobState.RESTARTED,
+            True,
+        ),
         # The same name began after the stop: restored from a newer checkpoint, or without state.
         (
             _STOP,
-            [(_FINISHED, None), (FlinkJob(_OTHER, "orders", "CANCELED", 30, 40), None)],
+            [(_FINISHED, None), (_other("CANCELED", _LATER, 2 * _LATER, "orders"), None)],
             JobState.RESTARTED,
             True,
         ),
         (
             _STOP,
-            [(_FINISHED, None), (FlinkJob(_OTHER, "orders", "CANCELED", 1, 5), None)],
+            [(_FINISHED, None), (_other("CANCELED", 1, 5, "orders"), None)],
             JobState.STOPPED,
             False,
         ),
-        (_STOP, [(FlinkJob(_OTHER, "x", "RUNNING", 30), None)], JobState.RUNNING, True),
+        (_STOP, [(_other("RUNNING", _LATER), None)], JobState.RUNNING, True),
         # Another pipeline of the same cluster: the job itself is known to have ended.
-        (
-            _STOP,
-            [(_FINISHED, None), (FlinkJob(_OTHER, "x", "RUNNING", 5), None)],
-            JobState.STOPPED,
-            False,
-        ),
+        (_STOP, [(_FINISHED, None), (_other("RUNNING", 5), None)], JobState.STOPPED, False),
         (
             replace(_STOP, pointer="/backup/nightly", copied_from=_STOP_PATH),
-            [(_FINISHED, None), (FlinkJob(_OTHER, "orders", "RUNNING", 30), None)],
+            [(_FINISHED, None), (_other("RUNNING", _LATER, name="orders"), None)],
             JobState.RESTARTED,
             True,
         ),
@@ -184,14 +245,49 @@ def test_judgment_for_each_kind_of_evidence(
     assert bool(job_refusals(judgment, allow_ran_on=True, is_group=True)) == runs
 
 
-def test_ended_job_with_a_newer_checkpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = [(FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None)]
-    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: ended)
-    monkeypatch.setattr(flink_rest.JobManager, "newest_checkpoint", lambda flink, job_id: 9)
-    judgment = judge(_RETAINED, _URL)
-    assert (judgment.state, judgment.is_beyond) == (JobState.ENDED, True)
-    (refusal,) = job_refusals(judgment, allow_ran_on=False)
-    assert "has completed checkpoint 9 after checkpoint 7" in refusal
+@pytest.mark.parametrize(
+    ("origin", "completed", "restored", "state", "text"),
+    [
+        (_STOP, 9, None, JobState.STOPPED, "lists no job that was restored"),
+        # A savepoint counts as well as a checkpoint.
+        (_STOP, 10, None, JobState.RESTARTED, "has completed checkpoint 10 after checkpoint 9"),
+        (_STOP, None, 50, JobState.RESTARTED, "has recovered from checkpoint 50 after"),
+        # A run of the same id that was restored from the savepoint, or whose end was forgotten.
+        (_STOP, None, 9, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
+        (_STOP, None, None, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
+        (_STOP, 8, None, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
+        (_RETAINED, 7, None, JobState.ENDED, "no other job is running"),
+        (_RETAINED, None, 7, JobState.ENDED, "no other job is running"),
+        (_RETAINED, 8, None, JobState.ENDED, "has completed checkpoint 8 after checkpoint 7"),
+        (_RETAINED, None, None, JobState.UNKNOWN, "does not list checkpoint 7 as the newest"),
+    ],
+)
+def test_ended_job_is_judged_by_its_newest_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+    origin: Origin,
+    completed: int | None,
+    restored: int | None,
+    state: JobState,
+    text: str,
+) -> None:
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(_FINISHED, None)])
+    _answer_numbers(monkeypatch, completed, restored)
+    judgment = judge(origin, _URL)
+    is_beyond = "checkpoint " in text and " after" in text
+    assert (judgment.state, judgment.is_beyond) == (state, is_beyond), judgment
+    assert text in judgment.text
+    assert bool(job_refusals(judgment, allow_ran_on=False)) == is_beyond
+
+
+@pytest.mark.parametrize("kind", ["completed", "savepoint"])
+def test_newest_checkpoint_counts_savepoints(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Regression: after a stop with savepoint 8, checkpoint 7 was taken for the newest."""
+    latest = {"completed": {"id": 7}, "savepoint": {"id": 6}, "restored": {"id": 3}}
+    latest[kind] = {"id": 8}
+    answer = json.dumps({"latest": latest}).encode()
+    monkeypatch.setattr("migrate.inputs.flink.rest_client.request", lambda url, path: answer)
+    numbers = flink_rest.JobManager(_URL).checkpoint_numbers(_JOB)
+    assert numbers == CheckpointNumbers(8, 3)
 
 
 # -- the wait before a location or a plan is written -----------------------------------------------
@@ -271,6 +367,41 @@ def test_only_a_write_waits_and_allow_ran_on_skips_the_wait(
     assert moved.code == 0, moved.stderr
     assert len(slept) == waits
     assert ("the job seems stopped" in moved.stderr) == bool(waits)
+    # A job that was restarted from chk-7 writes to the directory of its new id.
+    assert ("[job-may-run]" in moved.stderr) == bool(waits)
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+def test_times_of_a_copy_show_no_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, age: float
+) -> None:
+    """Regression: the times of the copy gave an interval of 0 s, and "the job seems stopped"."""
+    chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
+    monkeypatch.setattr(time, "sleep", slept.append)
+    origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
+    assert find_watch(origin).interval is None
+    judgment = judge_jobs(origin, None)
+    check_before_write(origin, judgment, allow_ran_on=False, source_group=None)
+    lines = [record.getMessage() for record in said.records]
+    assert len(slept) == (1 if age == 0 else 0)
+    assert not any("seems stopped" in line for line in lines)
+    assert any("[job-may-run]" in line for line in lines)
+
+
+def test_flink_is_asked_again_after_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a job that was restarted during the wait was not seen."""
+    chk, jobs = _retained(tmp_path / _JOB, apart=2), list[tuple[FlinkJob, str | None]]()
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    monkeypatch.setattr(
+        time, "sleep", lambda seconds: jobs.append((_other("RUNNING", _LATER), str(chk)))
+    )
+    out = tmp_path / "out"
+    refused = migrate("to-spark", chk, "--checkpoint-dir", out, "--flink-rest", _URL)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
+    assert not out.exists()
 
 
 def test_a_write_without_evidence_says_that_the_job_may_run(tmp_path: Path) -> None:
@@ -349,6 +480,102 @@ def test_it_is_said_of_a_saved_plan_too(tmp_path: Path) -> None:
     assert applied.stderr.count(_STOPPED_WITH) == 1
 
 
+def test_saved_plan_keeps_the_time_of_the_savepoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a plan that grew old was applied, and its advice did not go with --plan."""
+    plan, out, now = tmp_path / "plan.json", tmp_path / "out", time.time
+    _moved(tmp_path, 0.9, "--plan-out", plan)
+    saved = read_plan(plan)
+    assert saved.origin.written_at == pytest.approx((now() - 0.9 * 86_400) * 1000, abs=60_000)
+    monkeypatch.setattr(time, "time", lambda: now() + 86_400)
+    refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", out)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "make a new plan with --source-group G" in refused.stderr
+    assert "--allow-ran-on" in refused.stderr
+    assert not out.exists()
+    # The time of the plan stands for that of a savepoint in a plan of an earlier release.
+    content = plan_file(saved)
+    old = content.checkpoint.model_copy(update={"written_at": None})
+    (tmp_path / "old").mkdir()
+    write_file(content.model_copy(update={"checkpoint": old}), tmp_path / "old/plan.json")
+    assert migrate("to-spark", "--plan", tmp_path / "old/plan.json").code == 0
+    monkeypatch.setattr(time, "time", lambda: now() + 2 * 86_400)
+    refused = migrate("to-spark", "--plan", tmp_path / "old/plan.json", "--checkpoint-dir", out)
+    assert refused.code == 4, refused.stderr
+
+
+def test_saved_plan_keeps_the_original_of_a_copy(tmp_path: Path) -> None:
+    """Regression: the jobs that were restored from the original were not recognized."""
+    planned = _planned(tmp_path / _JOB)
+    copied = "s3://key:secret@bucket/chk-7?sig=hush"
+    save_plan(replace(planned, origin=replace(planned.origin, copied_from=copied)), tmp_path / "p")
+    origin = read_plan(tmp_path / "p").origin
+    assert origin.copied_from is not None and "bucket/chk-7" in origin.copied_from
+    assert "secret" not in (tmp_path / "p").read_text()
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [],
+        [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # another cluster's
+    ],
+)
+def test_jobmanager_without_the_job_is_no_evidence_for_an_old_savepoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
+) -> None:
+    """Regression: "ok" and a location; and the advice was to add, and then to omit, the option."""
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    asked, out = _savepoint(tmp_path, 3), tmp_path / "out"
+    refused = migrate("to-spark", *asked, "--flink-rest", _URL, "--checkpoint-dir", out)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "ok:" not in refused.stderr
+    assert "add --source-group G (the job's group), or --allow-ran-on if it" in refused.stderr
+    assert "--flink-rest" not in refused.stderr.split("refused")[-1]
+    assert not out.exists()
+    os.utime(asked[0] / "_metadata")  # type: ignore[operator]
+    fresh = migrate("to-spark", *asked, "--flink-rest", _URL, "--checkpoint-dir", out)
+    assert fresh.code == 0, fresh.stderr
+    assert "ok:" not in fresh.stderr and "[job-may-run]" in fresh.stderr
+
+
+def test_refusal_for_a_running_job_names_the_override(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [(FlinkJob(_OTHER, "x", "RUNNING", 2**45), None)]
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    asked = _savepoint(tmp_path, 0)
+    refused = migrate("to-spark", *asked, "--flink-rest", _URL)
+    assert refused.code == 4
+    assert "or add --allow-ran-on if it is another job" in refused.stderr
+    assert migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on").code == 0
+
+
+@pytest.mark.parametrize(
+    ("commits", "group"),
+    [
+        ((3, 5), "flink"),
+        ((3, None), "flink"),
+        ((None, None), None),  # a group without commits, such as a mistyped one
+        ((3, 1), None),  # an old commit
+        ((4, 5), None),
+    ],
+)
+def test_group_is_evidence_only_if_its_commits_are_at_the_positions(
+    tmp_path: Path, commits: tuple[int | None, ...], group: str | None
+) -> None:
+    chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3, 5])})
+    extraction = extract(read_checkpoint(chk))
+    plan = make_plan(extraction, extraction.sources, None, target=target_of(None))
+    partitions = [
+        replace(planned, flink_committed=commit)
+        for planned, commit in zip(plan.partitions, commits, strict=True)
+    ]
+    plan = replace(plan, source_group="flink", partitions=tuple(partitions))
+    assert compared_group(plan) == group
+
+
 def test_an_old_one_is_warned_of(tmp_path: Path) -> None:
     moved = _moved(tmp_path, 12.5)
     assert "warning: this savepoint was written 12 days ago: if the job was rest" in moved.stderr
@@ -373,7 +600,7 @@ def test_flink_is_asked_for_every_command_that_moves(
     """The variable names the JobManager, too; it lists a job restored from the savepoint."""
     asked, out = _savepoint(tmp_path, 0), tmp_path / "out"
     again = FlinkJob(_OTHER, "x", "RUNNING")
-    restored = [(again, str(asked[0]))]
+    restored: list[tuple[FlinkJob, str | None]] = [(again, str(asked[0]))]
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: restored)
     monkeypatch.setenv("MIGRATE_FLINK_REST", _URL)
     for command in (
@@ -389,7 +616,22 @@ def test_flink_is_asked_for_every_command_that_moves(
     # Positions that no Flink job has written need no answer of Flink.
     (tmp_path / "side.json").write_text('{"t": {"0": 1}}')
     assert migrate("to-spark", f"json:{tmp_path / 'side.json'}").code == 0
-    restored.clear()
+    monkeypatch.delenv("MIGRATE_FLINK_REST")
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", *asked, "--plan-out", plan).code == 0
+    monkeypatch.setenv("MIGRATE_FLINK_REST", _URL)
+    for command in (
+        ("to-spark", "--plan", plan),
+        ("to-spark", "--plan", plan, "--checkpoint-dir", out),
+    ):
+        refused = migrate(*command)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
+        assert "make a new plan with --allow-ran-on" in refused.stderr
+        assert not out.exists()
+    now = int(time.time() * 1000)
+    restored[:] = [(FlinkJob(f"0523e1{'0' * 26}", "x", "FINISHED", now - _HOUR, now), None)]
+    _answer_numbers(monkeypatch, 2)
     moved = migrate("to-spark", *asked)
     assert moved.code == 0, moved.stderr
     assert "ok: the job was stopped with this savepoint, and Flink lists no job" in moved.stderr
@@ -400,4 +642,5 @@ def test_nothing_of_it_is_said_of_a_checkpoint(tmp_path: Path) -> None:
     os.utime(chk / "_metadata", (0, 0))
     moved = migrate("to-spark", chk)
     assert moved.code == 0
-    assert "stopped:" not in moved.stderr and "ago" not in moved.stderr
+    for text in ("stopped", "ago", "[job-may-run]", "[old-savepoint]"):
+        assert text not in moved.stderr
