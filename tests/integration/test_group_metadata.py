@@ -216,6 +216,7 @@ def test_groups_are_read_and_committed_with_oauth_tokens(
         **token,
     }
     groups = ConsumerGroups(config)
+    assert not groups.view(group).exists  # waits for the coordinator of a new broker
     assert groups.commit(group, {(topic, 0): Committed(0, "8 bytes.", 3)}) == {}
     assert groups.view(group).committed == {(topic, 0): Committed(0, "8 bytes.", 3)}
     assert groups.remove(group, [(topic, 0)]) == {}
