@@ -127,7 +127,7 @@ def test_groups_of_other_kinds_are_refused(broker: Broker, chk: Path, tmp_path: 
     broker.commit("a-streams-group", {("of-both", 0): 0})
     for group, told in (
         ("a-share-group", "a-share-group is no consumer group"),
-        ("a-streams-group", "a-streams-group is a streams group"),
+        ("a-streams-group", "a-streams-group belongs to a Kafka Streams application"),
     ):
         result = migrate(
             *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers),

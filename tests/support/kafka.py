@@ -184,10 +184,12 @@ class _ProcessNode:
                 classpath(JARS),
                 ["format", "-t", _new_cluster_id(), "-c", str(self._properties)],
             )
-            _FORMATTED.update({file.name: file.read_bytes() for file in data.iterdir()})
+            files = [path for path in data.rglob("*") if path.is_file()]
+            _FORMATTED.update({str(file.relative_to(data)): file.read_bytes() for file in files})
             return
         data.mkdir()
         for name, content in _FORMATTED.items():
+            (data / name).parent.mkdir(parents=True, exist_ok=True)
             (data / name).write_bytes(content)
         meta = data / "meta.properties"
         ids = rf"\1={_new_cluster_id()}"
