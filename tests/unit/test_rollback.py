@@ -14,7 +14,7 @@ import pytest
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
-from migrate.storage.json_models import EditedFile, write_file
+from migrate.storage.json_models import EditedFile, checksum, write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
 from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
@@ -291,3 +291,18 @@ def test_rollback_file_that_could_not_be_read_is_refused(
     with pytest.raises(Refused, match="migrate reads files of up to 1000"):
         write_file(_file({A0: Committed(1, "\0" * 200)}, _at(a0=2)), path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("topic", ["", "a b", "a\0b", "x" * 250])
+def test_rollback_file_with_topic_that_kafka_cannot_have_is_input_error(
+    tmp_path: Path, topic: str
+) -> None:
+    """Regression: an empty name ended in a traceback of confluent_kafka (exit code 70)."""
+    document = _file(_at(a0=1), _at(a0=2)).model_dump(mode="json")
+    document["after"]["offsets"][0]["topic"] = topic
+    document["sha256"] = checksum(document)
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(document))
+    result = migrate("rollback", path)
+    assert result.code == 3, result.stderr
+    assert "after.offsets.0.topic" in result.stderr

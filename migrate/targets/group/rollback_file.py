@@ -40,6 +40,8 @@ from migrate.storage.json_models import (
 
 Offsets = Mapping[TopicPartition, Committed]
 
+# The names that Kafka allows.
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
@@ -50,7 +52,7 @@ _KIND_BYTES = 200
 class SavedOffset(Model):
     """A committed offset, with its metadata."""
 
-    topic: str
+    topic: TopicName
     partition: PartitionNumber
     next_offset: Offset
     metadata: str
@@ -60,7 +62,7 @@ class SavedOffset(Model):
 class SavedPartition(Model):
     """A partition without its offset."""
 
-    topic: str
+    topic: TopicName
     partition: PartitionNumber
 
 
