@@ -244,10 +244,14 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     if ended_ms is None:  # not recorded: take the time of the savepoint
         saved = read_savepoint(context, savepoint)
         ended_ms, written_in = saved.written_at, saved.written_in
-    if record.start is not None and spec.target.is_group:
+    started = record.start.at if record.start is not None else None
+    if spec.start is None:
+        started = started or record.written
+    if started is not None and spec.target.is_group:
         # The group's consumers may be a Flink job of the same name. So a job that began after the
-        # command ``start`` counts only if it was restored from the savepoint.
-        started_ms = int(datetime.fromisoformat(record.start.at).timestamp() * 1000)
+        # command ``start``, or without one after the commit, counts only if it was restored from
+        # the savepoint.
+        started_ms = int(datetime.fromisoformat(started).timestamp() * 1000)
         jobs = [
             (job, restored_from)
             for job, restored_from in jobs

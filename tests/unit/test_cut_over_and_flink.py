@@ -444,6 +444,7 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
     )
 
 
+@pytest.mark.parametrize("began", ["start", "written"])
 @pytest.mark.parametrize(
     ("target", "restored", "again"),
     [
@@ -456,10 +457,14 @@ def test_a_job_that_our_command_has_started(
     target: dict[str, str],
     restored: str | None,
     again: bool,
+    began: str,
     flink: tuple[Flink, str],
     tmp_path: Path,
 ) -> None:
-    """A Flink job may go on from the group, under the same name."""
+    """A Flink job may go on from the group, under the same name.
+
+    Regression: without a command ``start``, these consumers counted as the job.
+    """
     known, url = flink
     savepoint = _golden("2.2/stop")
     job = {"jid": "b" * 32, "name": "orders", "state": "RUNNING", "start-time": 2**42}
@@ -469,7 +474,11 @@ def test_a_job_that_our_command_has_started(
     known.answer = lambda path: known.answers.get(path)  # type: ignore[method-assign]
     flink_of_others = {"rest": url, "job": "orders"}
     context = _context(tmp_path, url, savepoint=savepoint, flink=flink_of_others, target=target)
-    context.record.change(start=StartReport(at="2026-01-01T00:00:00+00:00", returned=None))
+    at = "2026-01-01T00:00:00+00:00"
+    if began == "written":
+        context.record.change(written=at)
+    else:
+        context.record.change(start=StartReport(at=at, returned=None))
     started_again = observe(context, "started again").started_again
     assert (started_again is not None) == again
 
