@@ -341,13 +341,14 @@ def test_metadata_longer_than_kafka_allows_is_usage_error(tmp_path: Path) -> Non
 class _BusyGroups:
     """A group for which another client commits between two requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, *views: Committed) -> None:
         self.written: Offsets = {}
-        self._views = [1, 15]
+        self._views = list(views)
 
     def view(self, group: str) -> GroupView:
-        held = {("t", 0): Committed(self._views.pop(0) if self._views else 15)} | self.written
-        return GroupView(group, True, "Empty", "classic", (), held)
+        held = self._views.pop(0) if len(self._views) > 1 else self._views[0]
+        offsets = {("t", 0): held} | self.written
+        return GroupView(group, True, "Empty", "classic", (), offsets)
 
     def snapshot(self, _: object) -> ClusterSnapshot:
         return ClusterSnapshot({"t": {0: LogRange(0, 20)}})
@@ -361,7 +362,27 @@ def test_follow_keeps_commit_of_another_client_during_its_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: the other commit was overwritten with a lower offset."""
-    groups = _BusyGroups()
+    groups = _BusyGroups(Committed(1), Committed(15))
+    following = _follower(groups, tmp_path, monkeypatch)
+    with pytest.raises(BrokerError, match="has changed since it was read: 1 of its offsets"):
+        following.commit_progress()
+    assert groups.written == {}
+
+
+def test_follow_warns_of_metadata_that_it_discards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: follow replaced the metadata of Parallel Consumer without a word."""
+    groups = _BusyGroups(Committed(1, "bDUAAAAAAA=="))
+    _follower(groups, tmp_path, monkeypatch).commit_progress()
+    assert groups.written == {("t", 0): Committed(6)}
+    assert "discards the metadata of 1 offset of group g (the first is t-0)" in caplog.text
+    assert "[metadata-discarded]" in caplog.text
+
+
+def _follower(
+    groups: _BusyGroups, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> follower.GroupFollower:
     monkeypatch.setattr(follower, "ConsumerGroups", lambda _: groups)
     files = {
         "metadata": '{"id":"0b0b0b0b-0000-0000-0000-000000000001"}',
@@ -369,8 +390,5 @@ def test_follow_keeps_commit_of_another_client_during_its_round(
         "offsets/0": batch('{"t":{"0":6}}'),
         "commits/0": COMMIT,
     }
-    query = spark_directory(tmp_path / "query", files)
-    following = follower.GroupFollower({}, "g", str(query))
-    with pytest.raises(BrokerError, match="has changed since it was read: 1 of its offsets"):
-        following.commit_progress()
-    assert groups.written == {}
+    query = spark_directory(folder / "query", files)
+    return follower.GroupFollower({}, "g", str(query))

@@ -132,6 +132,18 @@ class GroupFollower:
         # Reading the log and the end offsets takes time, in which another client may commit.
         if changes := change_refusals(before, self._groups.view(self.group)):
             raise BrokerError(changes[0])
+        discarded = sorted(
+            partition
+            for partition in target.keys() & before.committed.keys()
+            if before.committed[partition].metadata
+        )
+        if discarded:
+            topic, number = discarded[0]
+            warn(
+                WarningCode.METADATA_DISCARDED,
+                f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
+                f"{self.group} (the first is {topic}-{number}), which its client may need",
+            )
         attempt = write(self._groups, self.group, target, before.committed)
         outcomes = [
             partition_outcome(partition, offset, before.committed.get(partition), attempt)
