@@ -387,17 +387,11 @@ def _verify_group(
             if topic in topics
         ):
             raise _translated_error(side.label)
-        if group.committed and not written:
-            warn(
-                WarningCode.GROUP_ORIGIN_UNKNOWN,
-                f"no rollback file in this folder shows who committed the offsets of {side.label}; "
-                "they are compared as offsets of the cluster that the job reads",
-            )
     if warning := client_metadata_warning(group, written):
         log.warning(warning)
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
-    return verify_group(
+    verification = verify_group(
         expected.starts,
         group,
         snapshot.topics,
@@ -405,6 +399,13 @@ def _verify_group(
         written_by_us=written,
         recreated=expected.recreated(snapshot),
     )
+    if expected.plan is None and group.committed and not (written or verification.verified):
+        warn(
+            WarningCode.GROUP_ORIGIN_UNKNOWN,
+            f"no rollback file in this folder shows who committed the offsets of {side.label}; "
+            "they are compared as offsets of the cluster that the job reads",
+        )
+    return verification
 
 
 def _rollback_folders() -> list[Path]:
