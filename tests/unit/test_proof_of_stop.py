@@ -16,6 +16,7 @@ from decoder import read_checkpoint
 from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
+from migrate.model.errors import UsageError
 from migrate.model.positions import Origin, target_of
 from migrate.moves.job_state import (
     JobState,
@@ -288,6 +289,24 @@ def test_newest_checkpoint_counts_savepoints(monkeypatch: pytest.MonkeyPatch, ki
     monkeypatch.setattr("migrate.inputs.flink.rest_client.request", lambda url, path: answer)
     numbers = flink_rest.JobManager(_URL).checkpoint_numbers(_JOB)
     assert numbers == CheckpointNumbers(8, 3)
+
+
+def test_history_server_is_no_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: "ok", although a HistoryServer lists no running job.
+
+    The field is that of DashboardConfiguration @ Flink 1.20.3 and 2.3.0.
+    """
+    answers = {
+        "/config": '{"flink-version": "2.2.0", "features": {"web-history": true}}',
+        "/jobs/overview": '{"jobs": []}',
+    }
+    monkeypatch.setattr(
+        "migrate.inputs.flink.rest_client.request", lambda url, path: answers[path].encode()
+    )
+    with pytest.raises(UsageError, match="a HistoryServer, which does not list running jobs"):
+        judge(_STOP, _URL)
+    answers["/config"] = answers["/config"].replace("true", "false")
+    assert judge(_STOP, _URL).state is JobState.UNKNOWN
 
 
 # -- the wait before a location or a plan is written -----------------------------------------------

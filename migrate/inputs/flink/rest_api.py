@@ -20,7 +20,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, FailFast, Field
 
+from decoder.urls import redact_url
 from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text, request
+from migrate.model.errors import UsageError
 
 # Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
@@ -124,9 +126,20 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
 def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
     """Return each job of ``known_jobs``, and the path that it was restored from, or None.
 
-    Args and errors: as for ``known_jobs``.
+    Args:
+        url: as for ``known_jobs``.
+
+    Raises:
+        UsageError: as for ``known_jobs``, or the address is of a HistoryServer, which lists only
+            ended jobs.
+        FlinkRestError: as for ``known_jobs``.
     """
     flink = JobManager(url)
+    if flink.is_history_server():
+        raise UsageError(
+            f"--flink-rest {redact_url(url)}: a HistoryServer, which does not list running jobs; "
+            "name the JobManager"
+        )
     return [(job, flink.restored_from(job.job_id)) for job in flink.jobs()]
 
 
@@ -146,6 +159,13 @@ class JobManager:
     def refresh_seconds(self) -> float:
         """Return the maximum age of the JobManager's answers in seconds (web.refresh-interval)."""
         return get(self._url, _Configuration, "/config").refresh_ms / 1000
+
+    def is_history_server(self) -> bool:
+        """Return whether Flink says that this is a HistoryServer (Flink 1.20; 1.15 does not)."""
+        try:
+            return get(self._url, _Dashboard, "/config").features.web_history
+        except UnknownToFlink:
+            return False
 
     def jobs(self) -> Sequence[FlinkJob]:
         """Return the jobs that the JobManager knows."""
@@ -260,6 +280,14 @@ class _Overview(BaseModel):
 class _Configuration(BaseModel):
     version: Annotated[str, Field(alias="flink-version")]
     refresh_ms: Annotated[int, Field(alias="refresh-interval", ge=0, le=86_400_000)] = 3000
+
+
+class _Features(BaseModel):
+    web_history: Annotated[bool, Field(alias="web-history")] = False
+
+
+class _Dashboard(BaseModel):
+    features: _Features = _Features()
 
 
 class _Vertex(BaseModel):
