@@ -33,6 +33,7 @@ class WarningCode(str, Enum):
     GROUP_NOT_COMMITTED = "group-not-committed"
     GROUP_OFFSETS_LOST = "group-offsets-lost"
     GROUP_ORIGIN_UNKNOWN = "group-origin-unknown"
+    HISTORY_SAMPLED = "history-sampled"
     JOB_MAY_RUN = "job-may-run"
     LATE_RECORDS = "late-records"
     LOG_START = "log-start"

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # A read of more records is of one partition at a time.
-_LONG_READ = 10_000
+_LONG_READ = 4000
+# How many records of each log are compared, in all partitions together, unless all are.
+_MOST_RECORDS = 10_000_000
 # Seconds between two looks at a mirror that lags.
 _PAUSE = 2.0
 # Seconds between two lines about the progress.
@@ -63,7 +65,8 @@ def translate_positions(
 
     deadline = time.monotonic() + wait
     topics = {topic for topic, _ in positions}
-    depth = Depth(is_whole=is_whole)
+    counted_each = min(Depth().counted, _MOST_RECORDS // max(1, len(positions)))
+    depth = Depth(counted=counted_each, is_whole=is_whole)
     with ExitStack() as stack:
         compared = counted(len(positions), "partition")
         stack.enter_context(timed(f"comparing the records of {compared}"))

@@ -19,9 +19,11 @@ from migrate.model.positions import (
     log_of,
     resolve,
 )
+from migrate.model.wording import counted
 from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
+from migrate.planning.match_records import MatchOutcome
 from migrate.planning.translation import topic_refusals, translated_plan
 
 if TYPE_CHECKING:
@@ -128,11 +130,13 @@ class TranslationChanges:
         other_places: positions that are at another offset now.
         unmatched: positions that have no certain match.
         duplicates: the same, where the plan has accepted that records are there twice.
+        sampled: positions that match, but not all records were compared.
     """
 
     other_places: Sequence[str]
     unmatched: Sequence[str]
     duplicates: Sequence[str]
+    sampled: Sequence[str]
 
 
 def find_translation_changes(
@@ -141,9 +145,14 @@ def find_translation_changes(
     """Translate the positions of a saved plan again, and compare them with the plan.
 
     ``old`` and ``new`` are librdkafka's properties for the job's and for the target's cluster;
-    ``is_whole`` is as for ``translate_positions``.
+    ``is_whole`` is as for ``translate_positions``. A plan with proved positions is compared whole.
     """
-    other_places, unmatched, duplicates = list[str](), list[str](), list[str]()
+    other_places, unmatched = list[str](), list[str]()
+    duplicates, sampled = list[str](), list[str]()
+    is_whole |= any(
+        planned.translation is not None and planned.translation.outcome is MatchOutcome.PROVED
+        for planned in plan.partitions
+    )
     positions = plan.in_job_cluster().next_offsets
     logs = ask_logs(old, {topic for topic, _ in positions})
     kept = {
@@ -169,4 +178,9 @@ def find_translation_changes(
         elif match.outcome.is_lossless:
             line = f"{planned.name}: {match.outcome.value}: its records may be read twice"
             (duplicates if own.outcome.is_lossless else unmatched).append(line)
-    return TranslationChanges(other_places, unmatched, duplicates)
+        elif match.is_sampled:
+            sampled.append(
+                f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "
+                "compared: verify a plan made with --compare all"
+            )
+    return TranslationChanges(other_places, unmatched, duplicates, sampled)

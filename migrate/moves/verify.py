@@ -148,7 +148,7 @@ def verify(
         verification = _verify_group(side, expected, snapshot)
     if plan is not None:
         check = compare_with_origin(plan, allow_external_files=source_choice.allow_external_files)
-        if to_kafka.is_given:
+        if plan.is_translated:
             other_places, unmatched = _compare_records(plan, job, to_kafka)
             differences = (*check.differences, *other_places)
             check = replace(check, differences=differences, unmatched=unmatched)
@@ -320,6 +320,9 @@ def _only_planned(
     return tuple(row for row in partitions if row.topic_partition in planned)
 
 
+_BOTH_CLUSTERS = "name the job's cluster with -b, and the target's with --to-kafka-config"
+
+
 def _compare_records(
     plan: Plan, job: Kafka, to_kafka: Kafka
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -327,11 +330,11 @@ def _compare_records(
 
     Return a line for each offset of other records, and one for each position without a match.
     """
-    if not job.is_given:
-        log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
-        return (), ()
+    if not (job.is_given and to_kafka.is_given):
+        return (), (f"{plan.origin.pointer}: no record compared: {_BOTH_CLUSTERS}",)
     changes = find_translation_changes(plan, job.config(), to_kafka.config())
-    return tuple(changes.other_places), (*changes.unmatched, *changes.duplicates)
+    unmatched = (*changes.unmatched, *changes.duplicates, *changes.sampled)
+    return tuple(changes.other_places), unmatched
 
 
 def _verify_query(

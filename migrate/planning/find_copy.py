@@ -5,14 +5,14 @@ can read the same step of many partitions at once.
 
 1. *Around the position.* The records around the position are found in the new log
    (``match_records``). If they do not match, longer runs are compared.
-2. *From the log start to there.* Blocks at many offsets, the anchors, are looked for in the new
-   log. Each must be there, and in order. If two anchors are equally far apart in both logs, the new
-   log has as many records between them as the old one: every offset has a record, or both logs have
-   equally many gaps. Otherwise the records between them are read and compared.
+2. *From the log start to there.* The mirror is followed record by record (``Follower``). If there
+   are more than ``counted`` records, samples are compared: blocks at many offsets, the anchors,
+   must be in the new log, and in order. If two anchors are equally far apart in both logs, and
+   neither log has gaps, the records between them are not read. They count as ``unread``.
 3. *From there to the log end.* The same, except that the new log may end with records of producers
    that have moved.
 
-With ``is_whole``, every record is compared instead of anchors.
+With ``is_whole``, there are no samples.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Depth:
         anchors: the number of anchors before the position.
         anchors_after: the number of anchors after it.
         block: the number of records of an anchor.
-        counted: how many records are read where offsets do not show how many there are.
+        counted: the largest number of records that are all compared, on each side of the position.
         chunk: how many records are read at once.
         is_whole: whether all records are compared.
     """
@@ -96,12 +96,15 @@ def find_copy(
     if match.next_offset is not None:
         aborted = yield from _count_aborted(match.next_offset, copies, depth)
         match = replace(match, aborted=aborted)
-    if is_compacted:
-        is_all = own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end
+    if is_compacted and match.next_offset is not None:
+        own = yield Read(Side.OLD, position, depth.counted, depth.counted)
+        copies = yield Read(Side.NEW, match.next_offset, depth.counted, depth.counted)
+        aborted, match = match.aborted, match_compacted(own, copies)
+        match = replace(match, aborted=aborted, unread=_outside(copies))
+        is_all = own.is_from_start and own.is_to_end and not match.unread
         if depth.is_whole and is_all and match.outcome.is_match:
             return replace(match, outcome=MatchOutcome.PROVED)
-        return match
-    if match.next_offset is None or not own.records:
+    if is_compacted or match.next_offset is None or not own.records:
         return match
     is_doubtful = match.is_doubtful
     check = _Check(depth, own, copies, match, others)
@@ -146,6 +149,16 @@ def _around(
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
         match = (yield from _match_at_log_ends(own, copies, depth)) or match
     return own, copies, match
+
+
+def _first_offset(run: Surroundings) -> int:
+    return run.records[0].offset if run.records else run.position
+
+
+def _outside(run: Surroundings) -> int:
+    """Return how many offsets of a log were not read."""
+    before = 0 if run.is_from_start else _first_offset(run) - run.log_start
+    return before + (0 if run.is_to_end else run.log_end - run.first_unread)
 
 
 def _count_aborted(
@@ -228,7 +241,7 @@ def _are_known(
         read += len(run.after)
         if run.is_to_end or not run.after:
             return False
-        if read > depth.counted:
+        if read > depth.counted and not depth.is_whole:
             return None
         at, is_time = run.first_unread, False
 
@@ -283,7 +296,11 @@ class _Check:
     ) -> None:
         self._others = others[:_MOST_OTHERS]
         self._depth, self._own, self._copies, self._match = depth, own, copies, match
-        self._read = 0  # the records that were read to count them
+        self._read = 0  # the records that were read between anchors
+        self._is_sampled = False  # whether not all records before the position are read
+        # The old offsets that were compared.
+        self._seen = range(own.records[0].offset, own.records[-1].offset + 1)
+        self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
         self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
@@ -294,7 +311,9 @@ class _Check:
         """Compare the logs from their starts to the compared runs."""
         match = self._match
         if match.first_pair is None:
-            return self._uncompared()
+            copies = self._copies
+            left = 0 if copies.is_from_start else _first_offset(copies) - copies.log_start
+            return replace(match, unread=left)
         known = _Anchor(*match.first_pair)
         yield from self._look_for_markers()
         start = yield from self._start(known)
@@ -303,20 +322,26 @@ class _Check:
         is_from_log_start = start is not None and (yield from self._is_first(start))
         if start is not None and start.new < known.new:
             anchors = [start, known]
-            if not self._depth.is_whole:
+            distance = max(known.old - start.old, known.new - start.new)
+            self._is_sampled = not self._depth.is_whole and distance > self._depth.counted
+            if self._is_sampled:
                 anchors = yield from self._anchors(start, known)
             # Spans that must be read come first: they show whether the logs have gaps.
             for first, last in sorted(pairwise(anchors), key=_may_be_trusted):
                 if (violation := (yield from self._span(first, last))) is not None:
                     return violation
         if start is None:
-            follower = Follower(is_open=True)
+            follower = Follower(is_open=True, seen=self._seen, kept=self._kept)
             own_start, new_start = self._own.log_start, self._copies.log_start
             stretch = _Stretch(own_start, True, new_start, known.new)
-            is_done = yield from self._follow(follower, stretch, self._depth.counted)
-            foreign = follower.foreign + follower.trailing
+            most = None if self._depth.is_whole else self._depth.counted
+            is_done = yield from self._follow(follower, stretch, most)
+            foreign = follower.foreign
+            if follower.has_begun:
+                foreign += follower.trailing
             if own_start == 0:  # the old log never had older records
                 foreign += follower.leading
+            is_done &= follower.has_begun
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
             if violation := violation_match(follower.missing + lacking, foreign):
                 return violation
@@ -324,7 +349,8 @@ class _Check:
                 return not_found_match("the start of the job's log is not found there")
             self._count(follower.compared)
             is_from_log_start = follower.is_from_first
-        if self._depth.is_whole and is_from_log_start and self._match.outcome.is_match:
+        is_all = self._depth.is_whole and is_from_log_start and not self._match.unread
+        if is_all and self._match.outcome.is_match:
             return replace(self._match, outcome=MatchOutcome.PROVED)
         return self._match
 
@@ -337,8 +363,9 @@ class _Check:
             run = yield Read(side, log_end, 1, 1)
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
-    def _uncompared(self) -> Match:
-        return replace(self._match, is_history_compared=False)
+    def _skip(self, offsets: int) -> None:
+        """Note that offsets of the new log were not read."""
+        self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
         """Return whether the old log has no record before an anchor."""
@@ -420,8 +447,7 @@ class _Check:
             run = yield Read(Side.NEW, expected, 0, len(block))
             if run.after and run.after[0].offset == expected and _agrees(block, run.after):
                 return run.after[number].offset if number < len(run.after) else None
-        time = max(0, block[0].timestamp)
-        run = yield Read(Side.NEW, time, 0, self._depth.searched, is_time=True)
+        run = yield from self._read_from_time(Side.NEW, block[0], next_.new)
         self._is_search_complete = run.first_unread >= next_.new or run.is_to_end
         starts = [
             at
@@ -431,6 +457,21 @@ class _Check:
         whole = [at for at in starts if _agrees(block, run.after[at : at + len(block)])]
         places = [at + number for at in whole or starts if at + number < len(run.after)]
         return run.after[places[-1]].offset if places else None
+
+    def _read_from_time(
+        self, side: Side, record: Record, end: int
+    ) -> Generator[Read, Surroundings, Surroundings]:
+        """Read from a record's time on, until the record is found, and up to an offset."""
+        run = yield Read(side, max(0, record.timestamp), 0, self._depth.searched, is_time=True)
+        while not (
+            any(record.digest == other.digest for other in run.after)
+            or run.is_to_end
+            or run.first_unread >= end
+            or len(run.after) >= self._depth.searched_at_most
+        ):
+            more = yield Read(side, run.first_unread, 0, self._depth.chunk)
+            run = replace(more, position=run.position, after=(*run.after, *more.after))
+        return run
 
     def _old_block(
         self, block: Sequence[Record], next_: _Anchor
@@ -442,8 +483,7 @@ class _Check:
             run = yield Read(Side.OLD, expected, 0, len(block))
             if run.after and run.after[0].offset == expected and _agrees(run.after, block):
                 return expected
-        time = max(0, block[0].timestamp)
-        run = yield Read(Side.OLD, time, 0, self._depth.searched, is_time=True)
+        run = yield from self._read_from_time(Side.OLD, block[0], next_.old + 1)
         self._is_search_complete = run.first_unread > next_.old or run.is_to_end
         starts = [at for at, record in enumerate(run.after) if record.is_copied_as(block[0])]
         whole = [at for at in starts if _agrees(run.after[at : at + len(block)], block)]
@@ -453,18 +493,19 @@ class _Check:
     def _span(self, first: _Anchor, last: _Anchor) -> Generator[Read, Surroundings, Match | None]:
         """Compare the logs between two anchors; return a match for a violation."""
         depth = self._depth
+        is_short = last.new - first.new <= depth.chunk
         is_trusted = _may_be_trusted((first, last)) and not self._has_gaps
-        if is_trusted and not depth.is_whole:
-            self._count(depth.block)
+        if self._is_sampled and is_trusted and not is_short:
+            self._skip(last.new - first.new)
             return None
         # A mirror that went back may have copied the last anchor before the first.
-        follower = Follower(begin=first.old)
+        follower = Follower(begin=first.old, seen=self._seen, kept=self._kept)
         stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
         most = None if depth.is_whole else depth.counted - self._read
         is_done = yield from self._follow(follower, stretch, most)
         self._read += stretch.read
         if not is_done and not follower.is_violated:
-            self._match = self._uncompared()
+            self._skip(max(1, last.new - stretch.new_at))
             if not first.is_doubtful:
                 return None
             return not_found_match("a part of the job's log is not found there")
@@ -485,20 +526,29 @@ class _Check:
         if is_all_known and match.trailing:
             unknown = copies.records[len(copies.records) - match.trailing :]
             return (yield from self._check_trailing(unknown, match.trailing))
-        if is_all_known or match.outcome.is_lossless or match.last_pair is None:
+        if is_all_known:
             return match
+        if match.outcome.is_lossless or match.last_pair is None:
+            self._skip(copies.log_end - copies.first_unread)
+            return self._match
         known = _Anchor(*match.last_pair)
-        if not (self._depth.is_whole or self._has_gaps):
+        left = copies.log_end - known.new
+        is_sampled = not self._depth.is_whole and left > self._depth.counted
+        if is_sampled and not self._has_gaps:
             is_equal = yield from self._is_rest_equal(known)
             if is_equal:
-                return replace(self._match, is_searched_to_end=True)
+                self._skip(copies.log_end - copies.first_unread)
+                return replace(self._match, is_searched_to_end=False)
         records = own.records
         passed = sum(record.offset <= known.old for record in records)
-        follower = Follower(records, passed=passed)
+        follower = Follower(records, passed=passed, seen=self._seen, kept=self._kept)
         stretch = _Stretch(own.first_unread, not own.is_to_end, known.new + 1, None)
-        most = None if self._depth.is_whole else self._depth.counted
+        most = self._depth.counted if is_sampled else None
         is_done = yield from self._follow(follower, stretch, most)
-        match = replace(match, is_searched_to_end=is_done)
+        self._count(follower.compared)
+        if not is_done:
+            self._skip(max(1, copies.log_end - stretch.new_at))
+        match = replace(self._match, is_searched_to_end=is_done)
         is_cut = not (is_done or follower.is_violated or self._has_gaps)
         if is_cut and (violation := (yield from self._compare_ends(known))):
             return violation
@@ -510,7 +560,7 @@ class _Check:
             return replace(
                 match,
                 outcome=MatchOutcome.WENT_BACK,
-                records=follower.repeated + (0 if self._has_gaps else follower.to_come),
+                records=follower.repeated + (0 if self._has_gaps else max(0, follower.to_come)),
                 bound=Bound.EXACT if is_exact else Bound.AT_LEAST,
             )
         is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
@@ -543,24 +593,29 @@ class _Check:
 
         They must be records of producers that have moved after the mirror had copied everything.
         """
-        match = self._match
+        match, is_doubtful = self._match, False
         if not trailing or not match.is_searched_to_end:
             return match
         if match.outcome.is_match:
             is_older = yield from _are_known(unknown[-1:], self._depth)
-            if is_older is None:
-                return replace(match, is_searched_to_end=False)
+            is_doubtful |= is_older is None
             if is_older:
                 return replace(
                     match, outcome=MatchOutcome.WENT_BACK, records=trailing, bound=Bound.AT_LEAST
                 )
-        if (yield from _are_known(unknown, self._depth, Side.ALL_OLD)) is not False:
-            return Match(MatchOutcome.FOREIGN, records=trailing)  # of an aborted transaction
+        is_aborted = yield from _are_known(unknown, self._depth, Side.ALL_OLD)
+        if is_aborted:
+            return Match(MatchOutcome.FOREIGN, records=trailing)
+        is_doubtful |= is_aborted is None
         for other in self._others:
-            if (yield from _are_known(unknown, self._depth, partition=other)) is not False:
+            is_other = yield from _are_known(unknown, self._depth, partition=other)
+            if is_other:
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=trailing)
+            is_doubtful |= is_other is None
         if not match.is_all_copied:
             return Match(MatchOutcome.FOREIGN, records=trailing)
+        if is_doubtful:  # too many records are as new as these
+            return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match
 
     def _follow(
@@ -573,31 +628,56 @@ class _Check:
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            needs_old = not follower.is_ahead(chunk)
-            if copies:
-                copies = copies[follower.add_copies(copies, stretch.is_old_left) :]
-                needs_old = bool(copies) or not follower.is_ahead(chunk)
+            copies = copies[follower.add_copies(copies) :]
             if follower.is_violated:
                 return False
-            if stretch.is_old_left and needs_old:
+            if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)
                 follower.add_old(run.after)
                 stretch.old_at, stretch.is_old_left = run.first_unread, not run.is_to_end
                 continue
             if copies:
+                origin = yield from self._find_origin(copies[0])
+                if origin is None:
+                    follower.add_unknown(copies[0])
+                    copies = copies[1:]
+                    continue
+                again = follower.go_to(origin)
+                if again is None:
+                    return False
+                stretch.old_at, stretch.is_old_left = again, True
                 continue
             if stretch.is_new_done:
                 return True
             if most is not None and stretch.read >= most:
                 return False
-            run = yield Read(Side.NEW, stretch.new_at, 0, chunk)
+            after = chunk
+            if stretch.new_end is not None:
+                after = max(1, min(chunk, stretch.new_end - stretch.new_at))
+            run = yield Read(Side.NEW, stretch.new_at, 0, after)
             self._has_gaps |= has_gaps(run.after)
             end = stretch.new_end
             copies = [copy for copy in run.after if end is None or copy.offset < end]
             stretch.new_at, stretch.read = run.first_unread, stretch.read + len(copies)
             is_past = end is not None and stretch.new_at >= end
             stretch.is_new_done = run.is_to_end or is_past or not run.after
+
+    def _find_origin(self, copy: Record) -> Generator[Read, Surroundings, int | None]:
+        """Return the offset of a copy's origin that is not near the mirror's last record, or None.
+
+        The first record that has the copy's time, or a later one, is not after its origin.
+        """
+        at, is_time, read = max(0, copy.timestamp), True, 0
+        while self._depth.is_whole or read < self._depth.counted:
+            run = yield Read(Side.OLD, at, 0, self._depth.chunk, is_time=is_time)
+            for record in run.after:
+                if record.is_copied_as(copy):
+                    return record.offset
+            if run.is_to_end:
+                return None
+            at, is_time, read = run.first_unread, False, read + len(run.after)
+        return None
 
     def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
         """Return whether blocks up to the end of the new log are where the offsets say."""

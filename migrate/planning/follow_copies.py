@@ -14,14 +14,13 @@ from migrate.planning.match_records import RecordIndex
 
 # How many copies without an origin are kept.
 _MOST_UNKNOWN = 1000
-# How many records of the old log are kept, for a mirror that goes back over them.
-_MOST_KEPT = 20_000
 
 
 class Follower:
     """The progress of a mirror in the old log, from the copies in the new log.
 
-    ``add_old`` has to be ahead of ``add_copies``: see ``is_ahead``.
+    Old records are numbered from the first one that was added. ``add_old`` has to be ahead of
+    ``add_copies``: see ``is_ahead``.
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start.
@@ -31,7 +30,7 @@ class Follower:
         trailing: the number of copies without an origin since the last known copy.
         unknown: the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
-        compared: the number of old records whose copies were found.
+        compared: the number of old records whose copies were found, without those in ``seen``.
         uncertain: how many records before its highest possible origin the last copy may be of.
     """
 
@@ -42,80 +41,125 @@ class Follower:
         passed: int = 0,
         begin: int | None = None,
         is_open: bool = False,
+        seen: range = range(0),
+        kept: int = 20_000,
     ) -> None:
         """Begin with these old records, of which the mirror has copied the first ``passed``.
 
         With ``begin``, the first copy is that of the record at this old offset. With ``is_open``,
-        the new log may begin with older records, or with the copy of any record.
+        the new log may begin with older records, or with the copy of any record. ``seen`` has the
+        old offsets that were compared before. ``kept`` is how many old records stay in memory, for
+        a mirror that goes back over them.
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
+        self._seen, self._kept = seen, kept
+        self._first = 0  # the number of the first record in memory
+        # The number and the offset of a record in each addition, to read from there again.
+        self._marks: list[tuple[int, int]] = []
         self.leading = 0
         self.is_from_first = False
-        self._index.add(records)
         self._state = self._top = passed
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
         self.uncertain = 0
         self.unknown: list[Record] = []
+        self.add_old(records)
 
     @property
     def is_violated(self) -> bool:
         return bool(self.missing or self.foreign)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first copy is known, with ``is_open``."""
+        return not self._is_open
+
     def is_ahead(self, number: int) -> bool:
-        """Return whether at least ``number`` old records follow the mirror's furthest record."""
-        return len(self._index.records) - self._top >= number
+        """Return whether at least ``number`` old records follow the mirror's last record."""
+        return self._first + len(self._index.records) - self._state >= number
 
     def add_old(self, records: Sequence[Record]) -> None:
         """Add the next records of the old log."""
-        excess = self._top - _MOST_KEPT
-        if excess > _MOST_KEPT:
+        excess = self._state - self._first - self._kept
+        if excess > self._kept:
             kept = self._index.records[excess:]
             self._index = RecordIndex()
             self._index.add(kept)
-            self._state, self._top = max(0, self._state - excess), self._top - excess
+            self._first += excess
+        if records:
+            self._marks.append((self._first + len(self._index.records), records[0].offset))
         self._index.add(records)
 
-    def add_copies(self, copies: Sequence[Record], is_old_left: bool = False) -> int:
+    def add_copies(self, copies: Sequence[Record]) -> int:
         """Add the next records of the new log; return how many were added.
 
-        If the old log has more records to add, stop at a copy without an origin.
+        Stop at a copy without an origin in memory, if the copy before it has one. Such a copy may
+        be added by ``add_unknown``.
         """
         for number, copy in enumerate(copies):
             possible = self._index.origins(copy)
-            if not possible:
-                if is_old_left:
-                    return number
-                self.trailing += 1
-                if len(self.unknown) < _MOST_UNKNOWN:
-                    self.unknown.append(copy)
-                continue
-            self.unknown.clear()
-            if self._is_open:
-                self._is_open, self.leading, self.trailing = False, self.trailing, 0
-                if not self.leading:
-                    self._state = self._top = possible[-1]
-                self.is_from_first = self._state == 0
-            self.foreign += self.trailing
-            self.trailing = 0
-            if self._begin is not None:
-                self._state = self._top = self._index_of(self._begin)
-                self._begin = None
-            origin = possible[max(0, bisect_right(possible, self._state) - 1)]
-            self.missing += max(0, origin - self._state)
-            if origin < self._top:
-                self.repeated += 1
-            self.compared += 1
-            self.uncertain = origin - possible[0]
-            self._state = origin + 1
-            self._top = max(self._top, self._state)
+            if possible:
+                self._add_known([self._first + index for index in possible])
+            elif self.trailing or self._is_open:
+                self.add_unknown(copy)
+            else:
+                return number
         return len(copies)
 
-    def _index_of(self, offset: int) -> int:
-        return sum(record.offset < offset for record in self._index.records)
+    def add_unknown(self, copy: Record) -> None:
+        """Add a copy that has no origin."""
+        self.trailing += 1
+        if len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown.append(copy)
+
+    def _add_known(self, possible: Sequence[int]) -> None:
+        self.unknown.clear()
+        if self._is_open:
+            self._is_open, self.leading, self.trailing = False, self.trailing, 0
+            if not self.leading:
+                self._state = self._top = possible[-1]
+            self.is_from_first = self._state == 0
+        self.foreign += self.trailing
+        self.trailing = 0
+        if self._begin is not None:
+            self._state = self._number_of(self._begin)
+            self._top = max(self._top, self._state)
+            self._begin = None
+        origin = possible[max(0, bisect_right(possible, self._state) - 1)]
+        self.missing += max(0, origin - self._state)
+        if origin < self._top:
+            self.repeated += 1
+        elif self._index.records[origin - self._first].offset not in self._seen:
+            self.compared += 1
+        self.uncertain = origin - possible[0]
+        self._state = origin + 1
+        self._top = max(self._top, self._state)
+
+    def go_to(self, origin: int) -> int | None:
+        """Note that the next copy, without an origin in memory, is of the record at ``origin``.
+
+        Return the offset from which on the old log must be added again, because the mirror has gone
+        back. Otherwise, return None: the mirror has skipped records, which count as ``missing``, or
+        has gone back behind the first record, which counts as ``repeated``.
+        """
+        if not self._marks or origin < self._marks[0][1]:
+            self.repeated += 1
+            return None
+        if self._index.records and origin > self._index.records[-1].offset:
+            self.missing += max(1, self._first + len(self._index.records) - self._state)
+            return None
+        while self._marks[-1][1] > origin:
+            self._marks.pop()
+        number, offset = self._marks.pop()
+        self._index, self._first, self._state, self._begin = RecordIndex(), number, number, origin
+        return offset
+
+    def _number_of(self, offset: int) -> int:
+        return self._first + sum(record.offset < offset for record in self._index.records)
 
     def lacking(self, end: int) -> int:
         """Return how many old records below an offset the mirror has yet to copy."""
-        return sum(record.offset < end for record in self._index.records[self._state :])
+        left = self._index.records[max(0, self._state - self._first) :]
+        return sum(record.offset < end for record in left)
 
     @property
     def to_come(self) -> int:

@@ -86,7 +86,7 @@ class Match:
         compared: how many records of the old log were compared with their copies.
         is_searched_to_end: whether the new log was compared up to its end; if not, it might have
             further copies of the records.
-        is_history_compared: whether the records between the samples were counted, too.
+        unread: how many offsets of the new log were not read, before and after the place.
         aborted: how many records of aborted transactions the new log has after the place.
         is_doubtful: whether the old log has equal records, some of them perhaps of aborted
             transactions: the place may be another one without these.
@@ -106,13 +106,18 @@ class Match:
     lowest: int | None = field(default=None, compare=False)
     compared: int = field(default=0, compare=False)
     is_searched_to_end: bool = False
-    is_history_compared: bool = field(default=True, compare=False)
+    unread: int = field(default=0, compare=False)
     aborted: int = field(default=0, compare=False)
     is_doubtful: bool = field(default=False, compare=False)
     trailing: int = field(default=0, compare=False)
     is_all_copied: bool = field(default=False, compare=False)
     first_pair: tuple[int, int] | None = field(default=None, compare=False)
     last_pair: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether not all records were compared."""
+        return bool(self.unread) or not self.is_searched_to_end
 
     def agrees_with(self, next_offset: int) -> bool:
         """Return whether a start at this offset of the new log reads the same records."""

@@ -42,7 +42,7 @@ class Translation:
     Attributes:
         before, after: how many records agree directly before and after the position.
         compared: how many records of the old log were compared with their copies.
-        is_history_compared: whether the records between the samples were counted, too.
+        unread: how many offsets of the new log were not read, before and after the place.
         is_searched_to_end: whether the new log was searched to its end; if not, it might have
             further copies of the records.
     """
@@ -56,7 +56,12 @@ class Translation:
     after: int
     is_searched_to_end: bool
     compared: int = 0
-    is_history_compared: bool = True
+    unread: int = 0
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether not all records were compared."""
+        return bool(self.unread) or not self.is_searched_to_end
 
 
 @dataclass(frozen=True, slots=True)

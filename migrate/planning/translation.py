@@ -77,6 +77,7 @@ def translated_plan(
             *plan.warnings,
             *target_group_warnings(plan.origin, target, partitions),
             *_aborted_warnings(partitions, translated),
+            *_sampled_warnings(partitions),
         ),
         topic_map=policies.topic_map,
         to_cluster_id=target.cluster_id,
@@ -118,7 +119,7 @@ def _translate(
             match.after,
             match.is_searched_to_end,
             match.compared,
-            match.is_history_compared,
+            match.unread,
         ),
     )
     if match.outcome.is_match:
@@ -218,15 +219,32 @@ def _aborted_warnings(
         )
 
 
+def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[WarningText]:
+    """Yield a warning of the partitions whose records were not all compared."""
+    sampled = {
+        planned.name: found.unread
+        for planned in partitions
+        if (found := planned.translation) is not None
+        and found.is_sampled
+        and (found.outcome.is_match or found.outcome.is_lossless)
+    }
+    if sampled:
+        yield warning_text(
+            WarningCode.HISTORY_SAMPLED,
+            f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
+            "not compared, which a mirror may have dropped or moved, or other clients written; "
+            "--compare all compares them",
+        )
+
+
 ASSUMPTION = (
-    "matched means that the records around the position and samples of the log agree, if the "
-    "mirror keeps partitions and order, and nobody else writes to the new topic; --compare all "
-    "compares every record"
+    "matched means that the mirror keeps partitions and order, and that nobody else writes to the "
+    "new topic, as far as records were compared"
 )
 
 
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
-    """Yield lines about the translated partitions, and about what was not compared."""
+    """Yield lines about the translated partitions."""
     found = [found for planned in partitions if (found := planned.translation) is not None]
     if not found:
         return
@@ -241,13 +259,3 @@ def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
     kept = [one for one in found if one.outcome.is_match or one.outcome.is_lossless]
     if any(one.outcome is not MatchOutcome.PROVED for one in kept):
         yield ASSUMPTION
-    if uncounted := sum(not one.is_history_compared for one in kept):
-        yield (
-            f"{counted(uncounted, 'partition')} not counted record by record before the position: "
-            "the logs have gaps, as of transactions; --compare all counts"
-        )
-    if cut := sum(not one.is_searched_to_end for one in kept):
-        yield (
-            f"{counted(cut, 'partition')} not compared up to the log end: whether the mirror "
-            "copied records there again, or dropped some, is unknown; --compare all compares them"
-        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -97,18 +98,17 @@ class ModelReader:
     def _around(self, p: Partition, at: int, most_before: int, most_after: int) -> Surroundings:
         log = self._logs[p[1]]
         at = min(max(at, log.start), log.end)
-        below = [record for record in log.records if record.offset < at]
-        above = [record for record in log.records if record.offset >= at]
-        after = above[:most_after]
-        is_to_end = len(after) == len(above)
+        place = bisect_left(log.records, at, key=lambda record: record.offset)
+        after = log.records[place : place + most_after]
+        is_to_end = place + most_after >= len(log.records)
         if is_to_end and len(after) == most_after and after:
             # A reader stops at the number of records, before it sees the end.
             is_to_end = after[-1].offset + 1 >= log.end
         unread = log.end if is_to_end else (after[-1].offset + 1 if after else at)
-        before = below[len(below) - most_before :] if most_before < len(below) else below
+        before = log.records[max(0, place - most_before) : place]
         return Surroundings(
             at, tuple(before), tuple(after), unread,
-            len(before) == len(below), is_to_end, log.start, log.end,
+            most_before >= place, is_to_end, log.start, log.end,
         )  # fmt: skip
 
     def around_times(
@@ -117,8 +117,8 @@ class ModelReader:
         positions = {}
         for partition, time in times.items():
             log = self._logs[partition[1]]
-            newer = [record.offset for record in log.records if record.timestamp >= time]
-            positions[partition] = newer[0] if newer else log.end
+            newer = (record.offset for record in log.records if record.timestamp >= time)
+            positions[partition] = next(newer, log.end)
         return self.around(positions, most_before, most_after)
 
     def log_ranges(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:

@@ -1,0 +1,246 @@
+"""Logs of a copied topic that are longer than the runs around the position.
+
+The judge counts the records: each one has a unique name, so the records that a start loses or
+duplicates are known."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from migrate.kafka.log_pairs import LogPairs
+from migrate.kafka.records import RecordReader
+from migrate.model.record import Record, Surroundings
+from migrate.moves.find_copies import compare_logs
+from migrate.planning.find_copy import Depth
+from migrate.planning.match_records import Match, MatchOutcome
+from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition
+
+Item = tuple[str, int] | None  # a record's name and time; None is a gap
+
+
+# A tenth of the default, for logs that are a tenth as long.
+_DEPTH = Depth(
+    around=10, searched=200, around_at_most=2000, searched_at_most=10_000,
+    block=4, counted=10_000, chunk=500,
+)  # fmt: skip
+
+
+class _CountingReader(ModelReader):
+    """A reader that counts the records that were read."""
+
+    read = 0
+
+    def around(
+        self, positions: Mapping[Partition, int], most_before: int, most_after: int
+    ) -> dict[Partition, Surroundings]:
+        found = super().around(positions, most_before, most_after)
+        self.read += sum(len(run.records) for run in found.values())
+        return found
+
+
+def _named(partition: int, number: int) -> list[Item]:
+    return [(f"{partition}/{at}", 1000 + at) for at in range(number)]
+
+
+def _foreign(number: int, time: int) -> list[Item]:
+    return [(f"foreign/{at}", time) for at in range(number)]
+
+
+def _with_markers(items: Sequence[Item]) -> list[Item]:
+    """Return a log of transactions of 10 records."""
+    return [item for at in range(0, len(items), 10) for item in (*items[at : at + 10], None)]
+
+
+def _log(items: Sequence[Item], first: int = 0) -> ModelLog:
+    """Return a log without its records below an offset."""
+    records = [
+        Record(offset, name.encode(), name.encode(), timestamp=time)
+        for offset, item in enumerate(items)
+        if item is not None and offset >= first
+        for name, time in (item,)
+    ]
+    return ModelLog(records, first, len(items))
+
+
+class _Found:
+    """The matches of positions, and the number of records that were read and are lost."""
+
+    def __init__(
+        self,
+        old: Mapping[int, ModelLog],
+        new: Mapping[int, ModelLog],
+        positions: Mapping[int, int],
+        *,
+        is_whole: bool = False,
+        is_compacted: bool = False,
+    ) -> None:
+        readers = [_CountingReader(logs, is_compacted=is_compacted) for logs in (old, old, new)]
+        records, committed, copies = (cast(RecordReader, reader) for reader in readers)
+        self.matches: dict[int, Match] = {
+            partition: match
+            for (_, partition), match in compare_logs(
+                LogPairs(records, copies, {}, {TOPIC}),
+                LogPairs(committed, copies, {}, {TOPIC}, records),
+                {(TOPIC, partition): at for partition, at in positions.items()},
+                replace(_DEPTH, is_whole=is_whole),
+            ).items()
+        }
+        self.read = sum(reader.read for reader in readers)
+        self.outcomes = {match.outcome for match in self.matches.values()}
+        self.is_complete = not any(match.is_sampled for match in self.matches.values())
+        self.unread = sum(match.unread for match in self.matches.values())
+        self.lost = self.duplicated = 0
+        starts = {partition: match.next_offset for partition, match in self.matches.items()}
+        if None not in starts.values():
+            wanted, read = _names_from(old, positions), _names_from(new, starts)
+            self.lost, self.duplicated = (wanted - read).total(), (read - wanted).total()
+
+
+def _names_from(logs: Mapping[int, ModelLog], starts: Mapping[int, int | None]) -> Counter[bytes]:
+    return Counter(
+        record.digest
+        for partition, log in logs.items()
+        for record in log.records
+        if record.offset >= (starts[partition] or 0)
+    )
+
+
+_VIOLATIONS = {MatchOutcome.OTHER_PARTITIONING, MatchOutcome.FILTERED, MatchOutcome.FOREIGN}
+
+
+def _swapped(
+    length: int, first: int, number: int
+) -> tuple[dict[int, ModelLog], dict[int, ModelLog]]:
+    """Return two partitions, and copies in which a mirror has exchanged some of their records."""
+    one, two, last = _named(0, length), _named(1, length), first + number
+    return (
+        {0: _log(one), 1: _log(two)},
+        {
+            0: _log([*one[:first], *two[first:last], *one[last:]]),
+            1: _log([*two[:first], *one[first:last], *two[last:]]),
+        },
+    )
+
+
+def test_records_in_other_partitions_between_samples_are_refused() -> None:
+    old, new = _swapped(1000, 304, 56)
+    found = _Found(old, new, {0: 990, 1: 100})
+    assert found.outcomes == {MatchOutcome.OTHER_PARTITIONING}
+
+
+@pytest.mark.parametrize("first", [3200, 6300, 9400])
+def test_records_in_other_partitions_of_a_log_beyond_the_budget(first: int) -> None:
+    old, new = _swapped(20_000, first, 1200)
+    found = _Found(old, new, {0: 19_990, 1: 100})
+    assert found.outcomes <= _VIOLATIONS or found.unread >= 1200
+    assert _Found(old, new, {0: 19_990, 1: 100}, is_whole=True).outcomes <= _VIOLATIONS
+
+
+def test_long_log_is_compared_completely_up_to_the_budget() -> None:
+    found = _Found({0: _log(_named(0, 19_000))}, {0: _log(_named(0, 19_000))}, {0: 9500})
+    assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
+    assert [match.compared for match in found.matches.values()] == [19_000]
+    assert (found.lost, found.duplicated) == (0, 0)
+
+
+def test_compared_counts_each_record_once() -> None:
+    found = _Found({0: _log(_named(0, 300))}, {0: _log(_named(0, 300))}, {0: 250})
+    assert [match.compared for match in found.matches.values()] == [300]
+
+
+@pytest.mark.parametrize("at", [6000, 15_000, 25_000])
+def test_foreign_records_of_a_log_with_gaps_beyond_the_budget(at: int) -> None:
+    items = _named(0, 30_000)
+    old = {0: _log(_with_markers(items))}
+    new = {0: _log([*items[:at], *_foreign(20, 1000 + at), *items[at:]])}
+    position = {0: old[0].records[29_000].offset}
+    found = _Found(old, new, position)
+    assert found.outcomes == {MatchOutcome.FOREIGN} or found.unread
+    assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FOREIGN}
+
+
+def test_missing_records_of_a_log_with_gaps_beyond_the_budget() -> None:
+    items = _named(0, 30_000)
+    old, new = {0: _log(_with_markers(items))}, {0: _log(items[:25_000] + items[25_100:])}
+    position = {0: old[0].records[300].offset}
+    found = _Found(old, new, position)
+    assert found.lost == 100 and found.unread >= 100
+    assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FILTERED}
+
+
+def test_missing_records_of_a_compacted_topic_far_from_the_position_are_refused() -> None:
+    items = _named(0, 1000)
+    old, new = {0: _log(items)}, {0: _log(items[:700] + items[750:])}
+    assert _Found(old, new, {0: 400}, is_compacted=True).outcomes == {MatchOutcome.NOT_FOUND}
+
+
+def test_foreign_records_of_a_compacted_topic_far_from_the_position_are_refused() -> None:
+    items = _named(0, 1000)
+    new = {0: _log([*items[:50], *_foreign(20, 1050), *items[50:]])}
+    found = _Found({0: _log(items)}, new, {0: 400}, is_compacted=True)
+    assert found.outcomes == {MatchOutcome.NOT_FOUND}
+
+
+def test_compacted_topic_beyond_the_budget_is_sampled() -> None:
+    items = _named(0, 25_000)
+    found = _Found({0: _log(items)}, {0: _log(items)}, {0: 12_500}, is_compacted=True)
+    assert found.outcomes == {MatchOutcome.MATCHED} and found.unread == 5000
+
+
+def test_records_of_moved_producers_are_not_of_another_partition_that_is_too_long_to_search() -> (
+    None
+):
+    items, other = _named(0, 2000), _named(1, 15_000)
+    moved = [(f"moved/{at}", 2500 + at) for at in range(20)]
+    found = _Found(
+        {0: _log(items), 1: _log(other)},
+        {0: _log([*items, *moved]), 1: _log(other)},
+        {0: 1900, 1: 14_900},
+    )
+    assert found.outcomes == {MatchOutcome.MATCHED} and found.unread >= 20
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_older_copies_of_disordered_times_are_not_foreign(is_whole: bool) -> None:
+    rng = random.Random(2)
+    items = [(f"0/{at}", 100_000 + at * 10 - rng.randint(0, 10_000)) for at in range(26_000)]
+    full = _log(_with_markers(items))
+    old = {0: _log(_with_markers(items), full.records[15_000].offset)}
+    position = {0: full.records[25_000].offset}
+    found = _Found(old, {0: _log(items)}, position, is_whole=is_whole)
+    assert all(outcome.is_match for outcome in found.outcomes)
+    assert (found.lost, found.duplicated) == (0, 0)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("back_to", [4000, 9000])
+def test_copies_made_twice_before_the_position_match(back_to: int, is_whole: bool) -> None:
+    items = _named(0, 20_000)
+    new = {0: _log(items[:10_000] + items[back_to:])}
+    found = _Found({0: _log(items)}, new, {0: 19_000}, is_whole=is_whole)
+    assert all(outcome.is_match for outcome in found.outcomes)
+    assert (found.lost, found.duplicated) == (0, 0)
+
+
+@pytest.mark.parametrize("back_to", [4000, 6000, 7000])
+def test_copies_made_twice_after_the_position_are_not_foreign(back_to: int) -> None:
+    items = _named(0, 9000)
+    new = {0: _log(items[:8000] + items[back_to:])}
+    found = _Found({0: _log(items)}, new, {0: 5000})
+    (match,) = found.matches.values()
+    assert match.outcome is MatchOutcome.WENT_BACK
+    assert match.records <= found.duplicated
+
+
+def test_foreign_record_is_found_without_reading_all_of_the_old_log() -> None:
+    items = _named(0, 100_000)
+    new = {0: _log([*items[:100], ("foreign", 1100), *items[100:]])}
+    found = _Found({0: _log(items)}, new, {0: 15_000})
+    assert found.outcomes == {MatchOutcome.FOREIGN}
+    assert found.read < 20_000
