@@ -745,6 +745,11 @@ def test_names_of_one_place_are_equal(tmp_path: Path) -> None:
     assert not is_same_place(str(real), str(tmp_path))
     assert is_same_place("s3a://bucket/a//b/", "s3://bucket/a/b")
     assert not is_same_place("s3://bucket/a", "s3://other/a")
+    assert is_same_place("hdfs://nn:8020/a", "hdfs://nn/a/")
+    assert not is_same_place("hdfs://nn:9000/a", "hdfs://nn/a")
+    dfs, blob = (f"account.{name}.core.windows.net/a" for name in ("dfs", "blob"))
+    assert is_same_place(f"abfss://c@{dfs}", f"wasb://c@{blob}")
+    assert not is_same_place(f"abfss://c@{dfs}", f"wasb://d@{blob}")
     assert is_same_place("other:/x/", "other:/x")
 
 
