@@ -176,9 +176,12 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if own and origin.stopped:
         text = f"{_STOPPED}, and Flink lists no job that was restored from it"
         state = JobState.STOPPED
-        if problem := _doubt_of_stop(origin, jobs, own):
+        if problem := _doubt_of_stop(jobs, own):
             state, text = JobState.UNKNOWN, f"{_unknown(origin)}: {problem}"
         return Judgment(state, text, asked_flink=True, other_running=other)
+    if own and (problem := _hidden_start(jobs, own)):
+        text = f"{_unknown(origin)}: {problem}"
+        return Judgment(JobState.UNKNOWN, text, asked_flink=True, other_running=other)
     if own:
         text = f"Flink has job {own[0].job_id} as {own[0].state}"
         text += ", and no other job is running" if not running else ""
@@ -234,13 +237,16 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
     )
 
 
-def _doubt_of_stop(
-    origin: Origin, jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]
-) -> str | None:
+def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
     """Return why Flink's jobs do not show that the stopped job was not restarted, or None."""
     for job in own:
         if job.state != "FINISHED":
             return f"Flink has job {job.job_id} as {job.state}, not as FINISHED"
+    return _hidden_start(jobs, own)
+
+
+def _hidden_start(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
+    """Return that a job of a later start has recovered, so that its start is not known; or None."""
     ended_ms = max((job.ended_ms or 0 for job in own), default=0)
     for job, path in jobs:
         # After a recovery, Flink lists the job's own checkpoint instead of its first start.

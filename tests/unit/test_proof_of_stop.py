@@ -224,6 +224,15 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             _RETAINED,
             [
                 (FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None),
+                (_other("CANCELED", _LATER, 2 * _LATER), f"file:/flink/{_OTHER}/chk-50"),
+            ],
+            JobState.UNKNOWN,
+            False,
+        ),
+        (
+            _RETAINED,
+            [
+                (FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None),
                 (FlinkJob(_OTHER, "y", "RUNNING", 5), f"hdfs://n:1{_RETAINED.pointer}"),
             ],
             JobState.RESTARTED,
