@@ -412,17 +412,20 @@ def check_job(
     if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on, saved=saved):
         raise Refused(refusals)
     if origin.stopped and not judgment.is_beyond:
-        report_stop(judgment, origin, source_group)
+        report_stop(judgment, origin, source_group, saved=saved)
     elif judgment.state is JobState.ENDED and not judgment.is_beyond:
         log.info(judgment.text)
     return judgment
 
 
-def report_stop(judgment: Judgment, origin: Origin, source_group: str | None) -> None:
+def report_stop(
+    judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
+) -> None:
     """Log that the job was stopped with the savepoint, and what was checked about a restart."""
     if text := old_savepoint_text(origin, judgment, source_group):
-        shows = "--source-group" if judgment.asked_flink else "--flink-rest or --source-group"
-        warn(WarningCode.OLD_SAVEPOINT, f"{text}; {shows} shows it")
+        options = {"--flink-rest": not judgment.asked_flink, "--source-group": not saved}
+        shows = " or ".join(option for option, helps in options.items() if helps)
+        warn(WarningCode.OLD_SAVEPOINT, f"{text}; {shows} shows it" if shows else text)
     if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
     elif source_group is not None:

@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
+import migrate as migrate_library
 from decoder import list_checkpoints, read_checkpoint
+from migrate.inputs.flink import rest_api
 from migrate.inputs.flink.extract import extract
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.errors import Refused
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
@@ -314,6 +318,27 @@ def test_only_a_group_at_the_positions_shows_that_the_job_was_not_restarted(
     assert is_ok()
     broker.commit(flink, {(names["orders"], 0): positions[names["orders"], 0] - 1})
     assert not is_ok()
+
+
+def test_flink_is_asked_again_before_the_commit(
+    tmp_path: Path, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a job that was started while the user was asked was not seen."""
+    chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
+    jobs = list[tuple[FlinkJob, str | None]]()
+    monkeypatch.setattr(rest_api, "read_restored_jobs", lambda url: jobs)
+    change = migrate_library.commit_group(
+        chk,
+        group=f"new-{topic}",
+        bootstrap_servers=broker.bootstrap_servers,
+        flink_rest="http://jobmanager:8081",
+        rollback_file=tmp_path / "back.json",
+    )
+    assert change.refusals == ()
+    with pytest.raises(Refused, match="Flink still has job ffff"):
+        change.execute(lambda: jobs.append((FlinkJob("f" * 32, "x", "RUNNING"), None)))
+    assert broker.committed(f"new-{topic}") == {}
+    assert not (tmp_path / "back.json").exists()
 
 
 def _splits(savepoint: str) -> Iterator[dict[str, Any]]:

@@ -520,6 +520,7 @@ def test_saved_plan_keeps_the_time_of_the_savepoint(
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
     assert "make a new plan with --source-group G" in refused.stderr
+    assert "; --flink-rest shows it [old-savepoint]" in refused.stderr
     assert "--allow-ran-on" in refused.stderr
     assert not out.exists()
     # The time of the plan stands for that of a savepoint in a plan of an earlier release.

@@ -250,7 +250,7 @@ def test_a_query_without_a_commit_log_goes_on_after_its_newest_batch_but_one(
         (directory / "commits").mkdir()
     assert committed_positions("spark:x", directory) == before
     shutil.rmtree(directory / "offsets")
-    with pytest.raises(InputError, match="batch 6 is missing: Spark would fail"):
+    with pytest.raises(InputError, match=r"Spark would fail .*, except with asynchronous"):
         files = {"offsets/7": batch('{"t":{"0":9}}'), "offsets/5": batch('{"t":{"0":7}}')}
         committed_positions("spark:x", spark_directory(tmp_path / "gap", files))
 
