@@ -249,8 +249,11 @@ def _hidden_start(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str |
     """Return that a job of a later start has recovered, so that its start is not known; or None."""
     ended_ms = max((job.ended_ms or 0 for job in own), default=0)
     for job, path in jobs:
-        # After a recovery, Flink lists the job's own checkpoint instead of its first start.
-        if job not in own and job.began_ms >= ended_ms and path is not None and job.job_id in path:
+        if job in own or job.began_ms < ended_ms or path is None or checkpoint_number(path) is None:
+            continue
+        # After a recovery, Flink lists the job's own checkpoint instead of its first start. The
+        # directory has no id with execution.checkpointing.create-subdir: false.
+        if job_id_of(posixpath.dirname(path)) in (None, job.job_id):
             return f"job {job.job_id} ({job.name}) began later, and recovered from {path} since"
     return None
 

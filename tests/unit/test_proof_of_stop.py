@@ -166,6 +166,19 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             JobState.UNKNOWN,
             False,
         ),
+        (
+            _STOP,
+            [(_FINISHED, None), (_other("CANCELED", _LATER, 2 * _LATER), "s3://b/jobs/chk-50")],
+            JobState.UNKNOWN,
+            False,
+        ),
+        # Another pipeline that was restored from its own retained checkpoint.
+        (
+            _STOP,
+            [(_FINISHED, None), (_other("RUNNING", _LATER), f"file:/flink/{'b' * 32}/chk-5")],
+            JobState.STOPPED,
+            False,
+        ),
         # The stop failed after the savepoint was written, and the job was canceled later.
         (_STOP, [(replace(_FINISHED, state="CANCELED"), None)], JobState.UNKNOWN, False),
         # A job of the id that every application cluster gives.
