@@ -191,11 +191,14 @@ def _log_ranges(
 ) -> dict[tuple[str, int], LogRange]:
     """Return the log range of each partition; see ``Question`` for the times."""
 
-    def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
-        results = list_offsets(connection, dict.fromkeys(partitions, spec))
-        return {topic_partition: result.offset for topic_partition, result in results.items()}
+    def results(spec: OffsetSpec) -> dict[tuple[str, int], ListOffsetsResultInfo]:
+        return list_offsets(connection, dict.fromkeys(partitions, spec))
 
-    starts, ends = offsets(OffsetSpec.earliest()), offsets(OffsetSpec.latest())
+    def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
+        return {topic_partition: result.offset for topic_partition, result in results(spec).items()}
+
+    starts, latest = offsets(OffsetSpec.earliest()), results(OffsetSpec.latest())
+    ends = {topic_partition: result.offset for topic_partition, result in latest.items()}
 
     def firsts(time: int | None) -> Mapping[tuple[str, int], int]:
         if time is None:
@@ -208,9 +211,17 @@ def _log_ranges(
 
     since_offsets, at_offsets = firsts(since), firsts(at)
     return {
-        key: LogRange(start, ends[key], since_offsets.get(key), at_offsets.get(key))
+        key: LogRange(
+            start, ends[key], since_offsets.get(key), at_offsets.get(key), _epoch(latest[key])
+        )
         for key, start in starts.items()
     }
+
+
+def _epoch(result: ListOffsetsResultInfo) -> int | None:
+    """Return the present leader epoch of a partition, or None if the broker reports none."""
+    epoch: int | None = result.leader_epoch
+    return epoch if epoch is not None and epoch >= 0 else None
 
 
 def _unreachable(

@@ -34,9 +34,12 @@ def is_of_kafka_streams(metadata: str) -> bool:
 def holds_offset(held: Committed | None, wanted: Committed) -> bool:
     """Return whether an offset need not be committed again.
 
-    Metadata of another client may change the meaning of an equal offset, so it must be replaced.
+    Metadata of another client may change the meaning of an equal offset, so it must be replaced. So
+    must a leader epoch: if it is of a topic that was recreated, a Java consumer waits for ever.
     """
     if held is None or held.next_offset != wanted.next_offset:
+        return False
+    if held.leader_epoch not in (None, wanted.leader_epoch):
         return False
     return held.metadata == wanted.metadata or not _may_mean_more(held.metadata)
 

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -298,13 +298,19 @@ def verify_group(
 
     ``written_by_us`` are the partitions that still hold what the newest rollback file has written.
     Metadata of another client may say that records beyond the offset are processed, so where its
-    consumers start is not known.
-    For the other arguments, see ``verify_query``.
+    consumers start is not known. An offset with a later leader epoch than the partition's is of a
+    topic that was recreated: Java consumers do not start from it. For the other arguments, see
+    ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}
     others = {partition for partition, _ in committed if partition not in written_by_us}
-    target = _Target(starts, starts, logs, recreated, committed_by_others=others)
+    epochs = {
+        partition: commit.leader_epoch
+        for partition, commit in committed
+        if commit.leader_epoch is not None
+    }
+    target = _Target(starts, starts, logs, recreated, committed_by_others=others, epochs=epochs)
     marked = set(with_client_metadata(group.committed)) & others
     partitions = tuple(
         replace(partition, outcome=StartOutcome.UNKNOWN)
@@ -333,6 +339,7 @@ class _Target:
         logs, recreated: as for ``verify_query``.
         starts_unknown: whether the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not this tool's.
+        epochs: the leader epochs that are committed with the offsets of a group.
     """
 
     starts: Mapping[TopicPartition, int]
@@ -341,6 +348,7 @@ class _Target:
     recreated: Container[str]
     starts_unknown: bool = False
     committed_by_others: Container[TopicPartition] = ()
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
         """Check every known partition of the expected topics."""
@@ -371,6 +379,10 @@ class _Target:
         if self.starts_unknown:
             return StartOutcome.UNKNOWN, 0
         log = log_of(self.logs or {}, *topic_partition)
+        epoch = self.epochs.get(topic_partition)
+        present = log.leader_epoch if log is not None else None
+        if epoch is not None and present is not None and epoch > present:
+            return StartOutcome.RECREATED, 0
         outcome, records = _compare(expected, self.starts.get(topic_partition), log)
         if outcome is StartOutcome.MISSING:
             return outcome, records

@@ -279,7 +279,7 @@ def test_a_second_run_has_nothing_to_do(
 def test_what_already_holds_the_wanted_offset_is_left_alone(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
-    theirs = Committed(5, "", 0)
+    theirs = Committed(5)
     _hold(java, group, {(topic, 0): theirs})
     outcome = _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     assert outcome.applied is Applied.ALL

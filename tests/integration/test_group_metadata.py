@@ -116,6 +116,21 @@ def test_rollback_restores_what_java_client_committed(
     assert java.committed(group) == held
 
 
+def test_leader_epoch_of_recreated_topic_fails_verify_and_is_replaced(
+    broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
+) -> None:
+    """Regression: the offset was "verified", and a Java consumer waited for ever."""
+    java.commit(group, {(topic, n): (offset, 40, b"") for n, offset in enumerate((3, 4, 5))})
+    servers = ("-b", broker.bootstrap_servers)
+    wrong = migrate("verify", chk, f"group:{group}", *servers)
+    assert wrong.code == 5, wrong.stdout
+    assert "3 topic recreated" in wrong.stdout, wrong.stdout
+    done = _commit(broker, group, chk, tmp_path / "back.json")
+    assert done.code == 0, done.stderr
+    assert set(java.committed(group).values()) == {(3, None, b""), (4, None, b""), (5, None, b"")}
+    assert migrate("verify", chk, f"group:{group}", *servers).code == 0
+
+
 def test_commit_warns_that_it_discards_metadata(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:

@@ -64,14 +64,21 @@ def _group(
 # -- what is committed, and what is refused ------------------------------------------------------
 
 
-def test_equal_offset_with_epoch_of_consumer_is_not_written() -> None:
-    theirs = {**_at(a1=7, b0=9), A0: Committed(5, "", 3)}
+def test_equal_offset_is_not_written() -> None:
+    theirs = _at(a0=5, a1=7, b0=9)
     change = pending_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
     assert change.offsets == _at(a1=8)
     assert change.unchanged == (
-        PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5, "", 3)),
+        PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5)),
     )
     assert change.refusals == ()
+
+
+def test_equal_offset_with_leader_epoch_is_written() -> None:
+    """Regression: an epoch of a recreated topic stayed, and a Java consumer read nothing."""
+    theirs = {A0: Committed(5, "", 40)}
+    change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
+    assert (change.offsets, change.unchanged) == (_at(a0=5), ())
 
 
 def test_equal_offset_with_metadata_of_client_is_written() -> None:
