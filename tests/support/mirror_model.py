@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from migrate.model.record import Record, Surroundings
+from migrate.model.record import Headers, Record, Surroundings
 
 TOPIC = "orders"
 KINDS = (
@@ -248,7 +248,7 @@ def make_case(seed: int) -> Case:
     style = "distinct" if compacts else rng.choice(("distinct", "distinct", "runs", "few"))
     clock = rng.choice(("rising", "rising", "constant", "mixed"))
     has_transactions = rng.random() < (0.3 if not compacts else 0)
-    most = rng.choice((6, 20, 60))
+    most = rng.choice((6, 20, 60, 200))
     originals, ends = {}, {}
     for partition in numbers:
         originals[partition], ends[partition] = _old_log(
@@ -413,6 +413,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
     logs: dict[int, list[Copy]] = {p: [] for p in numbers}
     ends = dict.fromkeys(numbers, 0)
     drops = _dropping(rng, kind)
+    added: Headers = (("mirror", b"west"),) if rng.random() < 0.3 else ()
     written: list[Original] = []
 
     def write(partition: int, origin: Original | None, is_changed: bool = False) -> None:
@@ -422,7 +423,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             name = f"foreign/{rng.random()}"
             record = Record(offset, name.encode(), f"k{rng.randint(0, 5)}".encode(), timestamp=1020)
         else:
-            record = origin.at(offset)
+            record = origin.at(offset)._replace(headers=added)
             written.append(origin)
             if is_changed:
                 record = record._replace(digest=record.digest + b"!")
@@ -462,7 +463,8 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             if not drops(origin):
                 write(there, origin, kind == "changing" and rng.random() < 0.1)
         if writes_markers:
-            ends[there] += 1
+            # The marker, and the records and the marker of an aborted transaction.
+            ends[there] += 1 if rng.random() < 0.9 else len(batch) + 2
         while foreign_left and rng.random() < 0.4:
             write(p, None)
             foreign_left -= 1
