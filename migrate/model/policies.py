@@ -74,7 +74,7 @@ class OnAmbiguous(str, Enum):
 class Compare(str, Enum):
     """How many records of a topic and its copy in another cluster are compared."""
 
-    SAMPLES = "samples"  # those around the position, and blocks all over the log
+    SAMPLES = "samples"  # up to a limit on each side of the position, and samples beyond it
     ALL = "all"
 
 

@@ -65,8 +65,10 @@ def translate_positions(
 
     deadline = time.monotonic() + wait
     topics = {topic for topic, _ in positions}
-    counted_each = min(Depth().counted, _MOST_RECORDS // max(1, len(positions)))
-    depth = Depth(counted=counted_each, is_whole=is_whole)
+    depth = Depth(is_whole=is_whole)
+    if not is_whole:
+        most = _MOST_RECORDS // max(1, len(positions))
+        depth = replace(depth, counted=min(depth.counted, most))
     with ExitStack() as stack:
         compared = counted(len(positions), "partition")
         stack.enter_context(timed(f"comparing the records of {compared}"))

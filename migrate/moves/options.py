@@ -229,9 +229,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     compare: Annotated[
         Compare | Literal["samples", "all"],
         Option(
-            "How much of a topic and its copy is compared. samples: the records around each "
-            "position, and blocks all over the log. all: every record, which reads both logs from "
-            "their starts.",
+            "How much of a topic and its copy is compared. samples: up to 100,000 records on each "
+            "side of a position, and samples of longer logs. all: every record, which reads both "
+            "logs from their starts.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
         ),

@@ -36,7 +36,7 @@ class MatchOutcome(str, Enum):
     """The outcome of the translation of one position."""
 
     PROVED = "proved"  # every record from the old log start to the position has its copy in order
-    MATCHED = "matched"  # the records around the position agree, and so do samples before them
+    MATCHED = "matched"  # all records that were compared agree
     AT_END = "at the end"  # matched, and no record from the position on is copied yet
     LAGGING = "mirror lags"  # some consumed records are not copied yet
     WENT_BACK = "mirror went back"  # the new log has records twice from the place on

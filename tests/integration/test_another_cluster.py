@@ -17,6 +17,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from migrate.moves import find_copies
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.encoder import KafkaSplit
@@ -502,6 +503,35 @@ def test_every_record_is_compared(broker: Broker, other: Broker, tmp_path: Path)
         assert wrong.code == 4 and "other partitioning" in wrong.stderr, wrong.stderr
 
 
+def test_verify_of_a_plan_with_samples_is_not_verified(
+    broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is lowered, so that the test needs few records."""
+    topic, name = _new_name("orders"), _new_name("west")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [f"{n}" for n in range(7000)])
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [6900])})
+    clusters = (
+        "-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    monkeypatch.setattr(find_copies, "_MOST_RECORDS", 100)
+    for compare, code in (("samples", 5), ("all", 0)):
+        plan, location = tmp_path / f"{compare}.json", tmp_path / compare
+        made = migrate(
+            "to-spark", chk, *clusters, "--topic-map", f"{topic}={name}", "--compare", compare,
+            "--plan-out", plan,
+        )  # fmt: skip
+        assert made.code == 0, made.stderr
+        assert ("[history-sampled]" in made.stderr) == (compare == "samples")
+        applied = migrate("to-spark", "--plan", plan, *clusters, "--checkpoint-dir", location)
+        assert applied.code == 0, applied.stderr
+        verified = migrate("verify", f"plan:{plan}", f"spark:{location}", *clusters)
+        assert verified.code == code, verified.output
+
+
 def test_verify_of_a_plan_without_a_match_is_not_verified(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
@@ -753,6 +783,8 @@ def test_a_plan_is_checked_again(broker: Broker, other: Broker, tmp_path: Path) 
     copier.copy(topic, name, lambda record: record.value() == b"1/50")
     verified = migrate(*verify, *clusters)
     assert verified.code == 0, verified.stderr + verified.stdout
+    one_cluster = migrate(*verify, "--to-bootstrap-servers", other.bootstrap_servers)
+    assert one_cluster.code == 5 and "no record compared" in one_cluster.output
     # The checkpoint's own offsets are of the other cluster.
     for more in (clusters, ("-b", other.bootstrap_servers)):
         refused = migrate("verify", chk, f"group:{group}", *more)
