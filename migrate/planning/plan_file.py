@@ -96,7 +96,7 @@ class SavedTranslation(Model):
     is_searched_to_end: bool
     # Plans of earlier releases lack these fields.
     compared: Offset = 0
-    unread: int = 0
+    unread: Offset = 0
 
 
 class SavedPartition(Model):
