@@ -53,6 +53,8 @@ class Follower:
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
         self._seen, self._kept = seen, kept
+        # Whether the numbers of repeated records do not matter, so any record may come first.
+        self._may_precede = begin is not None
         self._first = 0  # the number of the first record in memory
         # The number and the offset of a record in each addition, to read from there again.
         self._marks: list[tuple[int, int]] = []
@@ -139,17 +141,21 @@ class Follower:
 
         Return the offset from which on the old log must be added again, because the mirror has gone
         back. Otherwise, return None: the mirror has skipped records, which count as ``missing``, or
-        has gone back behind the first record, which counts as ``repeated``.
+        has gone back behind the records that it had copied at first, which counts as ``repeated``.
         """
-        if not self._marks or origin < self._marks[0][1]:
+        if not self._marks or (origin < self._marks[0][1] and not self._may_precede):
             self.repeated += 1
             return None
         if self._index.records and origin > self._index.records[-1].offset:
             self.missing += max(1, self._first + len(self._index.records) - self._state)
             return None
-        while self._marks[-1][1] > origin:
+        first, first_offset = self._marks[0]
+        while self._marks and self._marks[-1][1] > origin:
             self._marks.pop()
-        number, offset = self._marks.pop()
+        if self._marks:
+            number, offset = self._marks.pop()
+        else:  # at most as many records as offsets precede the first one
+            number, offset = first - (first_offset - origin), origin
         self._index, self._first, self._state, self._begin = RecordIndex(), number, number, origin
         return offset
 

@@ -228,6 +228,14 @@ def test_copies_made_twice_before_the_position_match(back_to: int, is_whole: boo
     assert (found.lost, found.duplicated) == (0, 0)
 
 
+def test_mirror_that_goes_back_behind_the_new_log_start_is_followed() -> None:
+    items = _named(0, 5000)
+    found = _Found({0: _log(items)}, {0: _log(items[200:4000] + items[100:])}, {0: 4500})
+    assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
+    filtered = {0: _log(items[200:4000] + items[100:150] + items[151:])}
+    assert _Found({0: _log(items)}, filtered, {0: 4500}).outcomes == {MatchOutcome.FILTERED}
+
+
 @pytest.mark.parametrize("back_to", [4000, 6000, 7000])
 def test_copies_made_twice_after_the_position_are_not_foreign(back_to: int) -> None:
     items = _named(0, 9000)
