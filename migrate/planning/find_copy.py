@@ -525,7 +525,8 @@ class _Check:
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
         if is_all_known and match.trailing:
             unknown = copies.records[len(copies.records) - match.trailing :]
-            return (yield from self._check_trailing(unknown, match.trailing))
+            newest = own.records[-1].offset
+            return (yield from self._check_trailing(unknown, match.trailing, newest))
         if is_all_known:
             return match
         if match.outcome.is_lossless or match.last_pair is None:
@@ -565,7 +566,9 @@ class _Check:
             )
         is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
         self._match = replace(match, is_all_copied=is_all_copied)
-        match = yield from self._check_trailing(follower.unknown, follower.trailing)
+        match = yield from self._check_trailing(
+            follower.unknown, follower.trailing, follower.newest
+        )
         if match.outcome.is_match and is_done and follower.uncertain:
             return replace(
                 match,
@@ -588,10 +591,11 @@ class _Check:
             return None
         return violation_match(old - known.old - (end.before[0].offset - known.new), 0)
 
-    def _check_trailing(self, unknown: Sequence[Record], trailing: int) -> Reading:
-        """Check the last records of the new log if they have no origin.
+    def _check_trailing(self, unknown: Sequence[Record], trailing: int, newest: int) -> Reading:
+        """Check the last records of the new log if they have no origin in memory.
 
         They must be records of producers that have moved after the mirror had copied everything.
+        ``newest`` is the offset of the newest old record in memory.
         """
         match, is_doubtful = self._match, False
         if not trailing or not match.is_searched_to_end:
@@ -599,6 +603,9 @@ class _Check:
         if match.outcome.is_match:
             is_older = yield from _are_known(unknown[-1:], self._depth)
             is_doubtful |= is_older is None
+            if is_older and ((yield from self._find_origin(unknown[-1])) or 0) > newest:
+                # The mirror has skipped records, and at least one copy is of none.
+                return Match(MatchOutcome.OTHER_PARTITIONING, records=2)
             if is_older:
                 return replace(
                     match, outcome=MatchOutcome.WENT_BACK, records=trailing, bound=Bound.AT_LEAST

@@ -162,6 +162,11 @@ class Follower:
     def _number_of(self, offset: int) -> int:
         return self._first + sum(record.offset < offset for record in self._index.records)
 
+    @property
+    def newest(self) -> int:
+        """The offset of the newest old record in memory; -1 if there is none."""
+        return self._index.records[-1].offset if self._index.records else -1
+
     def lacking(self, end: int) -> int:
         """Return how many old records below an offset the mirror has yet to copy."""
         left = self._index.records[max(0, self._state - self._first) :]
