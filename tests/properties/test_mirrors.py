@@ -35,7 +35,7 @@ DEPTHS = (
     ),
     Depth(around=4, searched=8, around_at_most=20, searched_at_most=40, chunk=7, is_whole=True),
 )  # fmt: skip
-# `make test` runs some seconds. 200,000 cases were run once: docs/decisions/0016.
+# `make test` runs some seconds. docs/decisions/0016 has the results of longer runs.
 CASES = 6_000
 
 
