@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclOperation
 
 from migrate.kafka import snapshot as snapshots
 from migrate.kafka.client import Connection, kafka_error
@@ -128,6 +129,22 @@ class ConsumerGroups:
             remove = partial(_remove_once, group=group, partitions=request.keys())
             failures |= self._change(request, remove, _DELETE_MEANINGS)
         return failures
+
+    def removal_denied(self, group: str) -> CommitFailure | None:
+        """Return a failure if this user may not remove offsets of a group (DELETE), else None.
+
+        Raises:
+            BrokerError: the broker did not answer.
+        """
+        with self._connection() as connection:
+            answer = connection.admin.describe_consumer_groups(
+                [group], include_authorized_operations=True, request_timeout=connection.timeout
+            )[group]
+            allowed = connection.wait(f"group {group}", answer).authorized_operations
+        if not allowed or AclOperation.DELETE in allowed:
+            return None  # without an answer, the removal itself shows it
+        code = KafkaError.GROUP_AUTHORIZATION_FAILED
+        return CommitFailure(KafkaError(code).name(), _DELETE_MEANINGS[code], transient=False)
 
     def _change(
         self,

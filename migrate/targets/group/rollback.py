@@ -88,8 +88,11 @@ def restore(
     check_unchanged(groups, now, rollback_path)
     written = {partition: target[partition] for partition in partitions if partition in target}
     removed = partitions - target.keys()
-    attempt = write(groups, now.name, written, now.committed)
-    if removed and attempt.group is not None:
+    if removed and (denied := groups.removal_denied(now.name)) is not None:
+        attempt = CommitAttempt(dict.fromkeys(partitions, denied), now)
+    else:
+        attempt = write(groups, now.name, written, now.committed)
+    if removed and not attempt.failures and attempt.group is not None:
         view = attempt.group
         if all(view.committed.get(partition) == held for partition, held in written.items()):
             attempt = _remove(groups, now, view, removed)
