@@ -28,14 +28,15 @@ class LogRange:
         first_since: the offset of the first record at or after ``Question.since``, or the log end
             if there is no such record; None if ``since`` is None.
         first_at: the same for ``Question.at``.
-        leader_epoch: the present leader epoch of the partition, if the broker reports it.
+        leader_epoch: the present leader epoch of the partition, if the broker reports it. It is no
+            part of the range: it changes with each election.
     """
 
     start: int
     end: int
     first_since: int | None = None
     first_at: int | None = None
-    leader_epoch: int | None = None
+    leader_epoch: int | None = field(default=None, compare=False)
 
     def covers(self, offset: int) -> bool:
         """Return whether a reader can start at an offset: it is in the log, or is the log end."""
