@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,9 @@ def test_counts_of_idle_keys_start_anew(
     )
     with pytest.raises(Refused, match="has a time to live"):
         verify()
-    assert verify(ttl_ms=TTL_SECONDS * 1000).state == primed.proof
+    verified = verify(ttl_ms=TTL_SECONDS * 1000).state
+    assert verified is not None and verified.warnings[0].endswith("[expired-state]")
+    assert replace(verified, warnings=()) == primed.proof
     kept = verify(ttl_ms=None)
     assert not kept.verified and kept.state is not None
     assert kept.state.missing == rows.expired.number

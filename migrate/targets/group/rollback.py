@@ -36,7 +36,7 @@ from migrate.targets.group.commit import (
     write_rollback_file,
 )
 from migrate.targets.group.rollback_decision import RollbackPreview
-from migrate.targets.group.rollback_file import RollbackFile
+from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 
 def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
@@ -91,22 +91,30 @@ def restore(
     if removed and (denied := groups.removal_denied(now.name)) is not None:
         attempt = CommitAttempt(dict.fromkeys(partitions, denied), now)
     else:
-        attempt = write(groups, now.name, written, now.committed)
-    if removed and not attempt.failures and attempt.group is not None:
-        view = attempt.group
-        if all(view.committed.get(partition) == held for partition, held in written.items()):
-            attempt = _remove(groups, now, view, removed)
-        elif attempt.failures:
-            # Nothing is removed, for the same reason.
-            cause = next(iter(attempt.failures.values()))
-            failures = {**dict.fromkeys(removed, cause), **attempt.failures}
-            attempt = replace(attempt, failures=failures)
+        attempt = _write_and_remove(groups, now, written, removed)
     attempt = read_settled(groups, now.name, attempt)
     outcomes = (
         partition_outcome(partition, target.get(partition), now.committed.get(partition), attempt)
         for partition in partitions
     )
     return ChangeOutcome(now.name, in_order(outcomes), rollback_path)
+
+
+def _write_and_remove(
+    groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
+) -> CommitAttempt:
+    """Commit offsets, and remove others only if the group then holds all that was committed."""
+    attempt = write(groups, now.name, written, now.committed)
+    view = attempt.group
+    if not removed or view is None:
+        return attempt
+    if all(view.committed.get(partition) == offset for partition, offset in written.items()):
+        return _remove(groups, now, view, removed)
+    if not attempt.failures:
+        return attempt
+    # Nothing is removed, for the same reason.
+    cause = next(iter(attempt.failures.values()))
+    return replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
 
 
 def _remove(
