@@ -145,13 +145,18 @@ class GroupFacts:
         offset alone counts. Another client that has committed the planned offset without metadata
         and without a leader epoch is not distinguished from the cut-over.
         """
-        known = frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
+        known = self._known
         written = writers(self.changes, self.view)
         return {
             key
             for key in self._at(planned)
             if key not in known or (key in written and written[key].cut_over == record_id)
         }
+
+    @property
+    def _known(self) -> frozenset[TopicPartition]:
+        """The partitions that a rollback file is about."""
+        return frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
 
     def _at(self, planned: Offsets) -> set[TopicPartition]:
         return {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
@@ -162,8 +167,8 @@ class GroupFacts:
 
     def held_without_writer(self, planned: Offsets) -> bool:
         """Return whether the group holds the whole plan, and no rollback file shows why."""
-        known = frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
-        return bool(planned) and self._at(planned) == planned.keys() and not known & planned.keys()
+        holds_plan = bool(planned) and self._at(planned) == planned.keys()
+        return holds_plan and not self._known & planned.keys()
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
         assigned = (member.assigned for member in self.view.members)

@@ -42,7 +42,7 @@ from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.newer_commits import newer_commit_refusals
-from migrate.targets.group.rollback_file import LoggedChange, change_progress
+from migrate.targets.group.rollback_file import LoggedChange
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -225,9 +225,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
     if not refusals:
         folders = path.parent, Path()
         changes = rollback_files.history(folders, move.target_cluster_id, before.name)
-        if changes:
-            file, change = changes[0]
-            newest_change = LoggedChange(file, change, change_progress(change, before))
+        newest_change = rollback_files.newest_of(changes, before)
         _report_group(before, newest_change)
         watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)
         running = job_refusals(judgment, allow_ran_on=move.allow_ran_on, is_group=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -275,9 +275,15 @@ def newest_change(
     folders: Iterable[Path], cluster_id: str | None, now: GroupView
 ) -> LoggedChange | None:
     """Return the newest change to this group in the rollback files of the folders, or None."""
-    for path, file in history(folders, cluster_id, now.name):
-        return LoggedChange(path, file, change_progress(file, now))
-    return None
+    return newest_of(history(folders, cluster_id, now.name), now)
+
+
+def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> LoggedChange | None:
+    """Return the first change of a ``history`` with its progress, or None."""
+    if not changes:
+        return None
+    path, file = changes[0]
+    return LoggedChange(path, file, change_progress(file, now))
 
 
 def history(
