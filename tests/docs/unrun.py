@@ -45,12 +45,12 @@ UNRUN = {
     ): "tests/integration/test_cut_over_check.py runs such a command",
     (
         "README.md",
-        "make demo          # running jobs move from Flink to Spark and back: 3 to 5 minutes",
+        "make demo          # moves running jobs from Flink to Spark and back: 3 to 5 minutes",
     ): "minutes; tests/integration/test_examples.py runs the demo's story, test_howtos.py the "
     "playground",
     (
         "README.md",
-        "# 1. Rehearse while the job runs. Nothing is written.",
+        "# 1. Preview the move while the job runs. This writes nothing.",
     ): "the outline; each command is run where docs/how-to tells of it",
     (
         "CONTRIBUTING.md",
