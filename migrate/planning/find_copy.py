@@ -103,7 +103,9 @@ def find_copy(
         match = replace(match, aborted=aborted, unread=_outside(copies))
         is_all = own.is_from_start and own.is_to_end and not match.unread
         if depth.is_whole and is_all and match.outcome.is_match:
-            return replace(match, outcome=MatchOutcome.PROVED)
+            seen = sum(record.offset in match.seen for record in own.before)
+            compared = seen if match.seen else match.before
+            return replace(match, outcome=MatchOutcome.PROVED, compared=compared)
     if is_compacted or match.next_offset is None or not own.records:
         return match
     is_doubtful = match.is_doubtful
@@ -299,7 +301,7 @@ class _Check:
         self._read = 0  # the records that were read between anchors
         self._is_sampled = False  # whether not all records before the position are read
         # The old offsets that were compared.
-        self._seen = range(own.records[0].offset, own.records[-1].offset + 1)
+        self._seen = match.seen
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
@@ -351,6 +353,8 @@ class _Check:
             is_from_log_start = follower.is_from_first
         is_all = self._depth.is_whole and is_from_log_start and not self._match.unread
         if is_all and self._match.outcome.is_match:
+            after = sum(record.offset in self._seen for record in self._own.after)
+            self._count(-after)
             return replace(self._match, outcome=MatchOutcome.PROVED)
         return self._match
 
@@ -514,6 +518,9 @@ class _Check:
         return violation_match(follower.missing + lacking, follower.foreign + follower.trailing)
 
     def _count(self, compared: int) -> None:
+        """Add to the number of compared records, which for ``PROVED`` is complete."""
+        if self._match.outcome is MatchOutcome.PROVED:
+            return
         self._match = replace(self._match, compared=self._match.compared + compared)
 
     # -- after -------------------------------------------------------------------------------------

@@ -83,7 +83,9 @@ class Match:
             violations, how many records violate the assumption.
         bound: what kind of number ``records`` is.
         reason: for ``NOT_FOUND``, why there is no place.
-        compared: how many records of the old log were compared with their copies.
+        compared: how many records of the old log were compared with their copies; for ``PROVED``,
+            only records before the position count.
+        seen: the offsets of the compared records in the old log.
         is_searched_to_end: whether the new log was compared up to its end; if not, it might have
             further copies of the records.
         unread: how many offsets of the new log were not read, before and after the place.
@@ -105,6 +107,7 @@ class Match:
     bound: Bound = Bound.AT_LEAST
     lowest: int | None = field(default=None, compare=False)
     compared: int = field(default=0, compare=False)
+    seen: range = field(default=range(0), compare=False)
     is_searched_to_end: bool = False
     unread: int = field(default=0, compare=False)
     aborted: int = field(default=0, compare=False)
@@ -392,6 +395,9 @@ class _Alignment:
             bound=bound,
             lowest=run[place - 1].offset + 1 if place else None,
             compared=len({*self._highest}),
+            seen=range(
+                self._own[min(self._highest)].offset, self._own[max(self._highest)].offset + 1
+            ),
             is_searched_to_end=self._new.is_to_end,
             is_doubtful=self._is_doubtful,
             trailing=len(run) - 1 - self._last,

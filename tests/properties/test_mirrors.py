@@ -17,7 +17,7 @@ from migrate.kafka.log_pairs import LogPairs
 from migrate.kafka.records import RecordReader
 from migrate.moves.find_copies import compare_logs
 from migrate.planning.find_copy import Depth
-from migrate.planning.match_records import Bound, Match
+from migrate.planning.match_records import Bound, Match, MatchOutcome
 from tests.support.mirror_model import KINDS, TOPIC, Case, make_case
 
 # Depths for the model's logs of up to 200 records: everything is read at once; the runs around the
@@ -61,6 +61,15 @@ def translate(case: Case, depth: Depth) -> dict[int, Match]:
 
 def judge(case: Case, matches: dict[int, Match]) -> str:
     """Return what is wrong about the matches of a case; empty if nothing is."""
+    for partition, match in matches.items():
+        if match.outcome is MatchOutcome.PROVED:
+            consumed = [o for o in case.kept[partition] if o.offset < case.positions[partition]]
+            if case.old_compacted or case.new_compacted:  # records that one log lacks do not count
+                copied = {id(copy.origin) for copy in case.copies[partition]}
+                consumed = [o for o in consumed if id(o) in copied]
+            committed = sum(not o.is_aborted for o in consumed)
+            if match.compared not in (len(consumed), committed):
+                return f"proved with {match.compared} of {len(consumed)} records"
     starts = {p: match.next_offset for p, match in matches.items() if match.next_offset is not None}
     if case.is_hidden or len(starts) < len(case.positions):
         return ""  # nothing can tell, or refused

@@ -154,6 +154,18 @@ def test_compared_counts_each_record_once() -> None:
     assert [match.compared for match in found.matches.values()] == [300]
 
 
+@pytest.mark.parametrize("position", [0, 150, 1250, 29_000, 30_000])
+@pytest.mark.parametrize("log_start", [0, 120])
+def test_proved_counts_all_records_up_to_the_position(position: int, log_start: int) -> None:
+    """Regression: the number had records after the position, too."""
+    items = _named(0, 30_000)
+    old, new = {0: _log(items, log_start)}, {0: _log(items)}
+    at = max(position, log_start)
+    found = _Found(old, new, {0: at}, is_whole=True)
+    assert found.outcomes == {MatchOutcome.PROVED}
+    assert [match.compared for match in found.matches.values()] == [at - log_start]
+
+
 @pytest.mark.parametrize("at", [6000, 15_000, 25_000])
 def test_foreign_records_of_a_log_with_gaps_beyond_the_budget(at: int) -> None:
     items = _named(0, 30_000)
