@@ -105,7 +105,7 @@ def _run(*command: str) -> str:
 
 def _explanations(codes: type[Enum]) -> Iterator[str]:
     """Yield a table of the codes of a kind, with a link to the section that explains more."""
-    yield "| code | severity | what it means | what to do |"
+    yield "| Code | Severity | Meaning | Remedy |"
     yield "| --- | --- | --- | --- |"
     explanations = read_explanations()
     for code in sorted(member.value for member in codes):
@@ -122,7 +122,7 @@ def _options(arguments: type) -> Iterator[str]:
     """Yield a table of the options that arguments of calls declare."""
     yield f"**{arguments.__name__}**: {inspect.getdoc(arguments)}"
     yield ""
-    yield "| argument | |"
+    yield "| Argument | Description |"
     yield "| --- | --- |"
     for name, (kind, option) in options_of(arguments).items():
         # The calls read no environment variables, and take a mapping for a repeatable option.
@@ -151,11 +151,11 @@ def _fields(name: str, schema: Schema, definitions: dict[str, Schema]) -> Iterat
     if description := schema.get("description"):
         yield " ".join(description.replace("``", "`").split())
         yield ""
-    yield "| field | type | |"
+    yield "| Field | Type | Description |"
     yield "| --- | --- | --- |"
     required = schema.get("required", [])
     for field, form in schema["properties"].items():
-        notes = [] if field in required else ["may be left out"]
+        notes = [] if field in required else ["optional"]
         if description := form.get("description"):
             notes.append(" ".join(description.replace("``", "`").split()))
         yield f"| `{field}` | {_type(form, definitions)} | {'; '.join(notes)} |"

@@ -11,13 +11,13 @@ from migrate.model.errors import InputError, MigrateError, Refused, ServiceError
 class Exit(IntEnum):
     """The exit codes; they are part of the command contract."""
 
-    DIFFERENT = 1  # only from ``diff --exit-code``
-    USAGE = 2  # wrong arguments or source, a package or terminal is missing, or Spark did not start
-    UNREADABLE = 3  # the input is missing, unreadable, corrupt or unsupported
-    REFUSED = 4  # the request is unsafe or ambiguous, or the user said no; nothing was written
-    NOT_VERIFIED = 5  # applied in part or wrongly, or not verified; or written, but stdout failed
-    SERVICE = 6  # a service did not answer or denied access, or a file could not be written
-    BUG = 70  # an error in this tool; the only exit code with a traceback
+    DIFFERENT = 1  # the two sides differ (only with ``diff --exit-code``)
+    USAGE = 2  # invalid arguments, missing package or terminal, or Spark did not start
+    UNREADABLE = 3  # the input is missing, unreadable, corrupt, or unsupported
+    REFUSED = 4  # the request is unsafe or ambiguous, or you declined; nothing was written
+    NOT_VERIFIED = 5  # a change is incomplete, wrong, or unverified, or stdout failed
+    SERVICE = 6  # a service failed or denied access, or a file could not be written
+    BUG = 70  # a bug in ``migrate``; only this exit code prints a traceback
     INTERRUPTED = 130  # Ctrl-C
 
 

@@ -67,7 +67,7 @@ def test_the_sections_exist() -> None:
 
 def test_the_page_of_exit_codes_has_those_of_the_program() -> None:
     source = inspect.getsource(Exit)
-    rows = ["| 0 | | done |"]
+    rows = ["| 0 | | success |"]
     for code in Exit:
         meaning = re.search(rf"^ *{code.name} = {code.value}  # (.+)$", source, re.M)
         assert meaning is not None, f"{code!r} has no meaning"
