@@ -21,24 +21,24 @@ MEASURED_PATHS = (
 )
 
 _CASES = {
-    "a": "(a) one KafkaSource of {partitions} partitions, parallelism 1,000, its state inline",
-    "b": "(b) 50 keyed operators, parallelism 512, 40 RocksDB files each: a million handles",
-    "c": "(c) an everyday job: two sources, a join on RocksDB, a sink",
-    "d": "(d) {checkpoints} everyday checkpoints, read by one process",
+    "a": "(a) one KafkaSource with {partitions} partitions, parallelism 1,000, inline state",
+    "b": "(b) 50 keyed operators, parallelism 512, 40 RocksDB files each (a million handles)",
+    "c": "(c) a typical job with two sources, a join on RocksDB, and a sink",
+    "d": "(d) {checkpoints} typical checkpoints, read by one process",
 }
 _READERS = {
-    "ours": "ours",
+    "ours": "`migrate`",
     "bare": "Flink's bare reader",
     "processor": "State Processor API",
-    "bytes": "the bytes alone",
+    "bytes": "reading the bytes only",
 }
 # By the name of a growth: the singular and the plural of what is counted.
 _GROWTHS = {
-    "partitions": ("partition", "partitions"),
-    "handles": ("file of keyed state", "files of keyed state"),
+    "partitions": ("partition", "Partitions"),
+    "handles": ("file of keyed state", "Files of keyed state"),
 }
 _ON_SPARK = "on Spark, Parquet"
-_SCAN_HEAD = ("", "checkpoints", "cores", "least", "median", "most", "times as fast")
+_SCAN_HEAD = ("Scan", "Checkpoints", "Cores", "Minimum", "Median", "Maximum", "Speedup")
 # The page mentions other processes if they kept at least this many cores busy.
 _NOTICEABLE_CORES = 0.1
 
@@ -68,26 +68,26 @@ def _opening(results: Results) -> Iterator[str]:
     machine = results["machine"]
     yield from ("# Performance", "")
     yield from paragraph(
-        "For maintainers: the time and memory of `migrate inspect --format json`, of `scan` and of "
-        "keyed state, beside Flink's own readers. Whole processes are measured, start-up included. "
-        "Flink's own serializers wrote the checkpoints. `make bench` measures all of it."
+        "This page is for maintainers. It compares the time and memory of `migrate` with Flink's "
+        "own readers. The measured commands are `migrate inspect --format json`, `scan`, and the "
+        "commands for keyed state. Each measurement covers a whole process, including its start. "
+        "Flink's own serializers wrote the checkpoints. `make bench` repeats all measurements."
     )
     yield ""
     commit, paths = results["measured"]["cases"]["commit"], " ".join(MEASURED_PATHS)
     yield from paragraph(
-        f"Measured at commit `{commit}` where no other is named. Figures of later code may differ: "
-        "the site says how many commits are newer, and in a clone "
-        f"`git log --oneline {commit}..HEAD -- {paths}` lists "
-        "them."
+        f"Unless a section lists a different commit, the results are from commit `{commit}`. "
+        "Results of newer code may differ. The documentation site shows the number of newer "
+        f"commits. In a clone, `git log --oneline {commit}..HEAD -- {paths}` lists them."
     )
     yield from ("", f"<!-- generated: newer-commits {commit} {paths} -->", "")
     yield from table(
-        ("machine", ""),
+        ("Property", "Value"),
         (
-            ("measured", results["measured"]["cases"]["date"]),
-            ("processor", f"{machine['cpu']}, {machine['cores']} cores"),
-            ("memory", words.size(machine["memory_bytes"])),
-            ("system", machine["system"]),
+            ("Date", results["measured"]["cases"]["date"]),
+            ("Processor", f"{machine['cpu']}, {machine['cores']} cores"),
+            ("Memory", words.size(machine["memory_bytes"])),
+            ("System", machine["system"]),
             ("Python", machine["python"]),
             ("Java", machine["jdk"]),
             ("Flink", f"{machine['flink']}, Kafka connector {machine['connector']}"),
@@ -98,17 +98,17 @@ def _opening(results: Results) -> Iterator[str]:
     others = machine["others_cores"]
     if others >= _NOTICEABLE_CORES:
         yield from paragraph(
-            f"Other processes kept {words.digits(others)} cores busy on average, so the ratios, "
-            "of runs side by side, say more than the seconds."
+            f"Other processes used {words.digits(others)} cores on average. Therefore the ratios "
+            "of runs in one round are more reliable than the seconds."
         )
     else:
-        yield "Nothing else of note ran on the machine."
+        yield "No other process used the machine noticeably."
 
 
 def _targets(results: Results) -> Iterator[str]:
-    yield from ("## What was to be reached", "")
+    yield from ("## Targets", "")
     yield from table(
-        ("at most", "measured: median (least to most)", "reached"),
+        ("Target (at most)", "Result: median (range)", "Reached"),
         (
             (verdict.title, verdict.measured, "yes" if verdict.reached else "**no**")
             for verdict in verdicts(results)
@@ -118,9 +118,10 @@ def _targets(results: Results) -> Iterator[str]:
     yield ""
     growth = results["growth"]["partitions"]["seconds"]
     yield from paragraph(
-        f"(a): our start alone takes {words.seconds(growth['ours']['intercept'])}. Then each "
-        f"position takes {words.seconds(growth['ours']['slope'])} to decode, merge and print; the "
-        f"bare reader takes {words.seconds(growth['bare']['slope'])} and prints none."
+        f"(a) The start of `migrate` takes {words.seconds(growth['ours']['intercept'])}. After the "
+        f"start, each position takes {words.seconds(growth['ours']['slope'])} to decode, merge, "
+        f"and print. The bare reader takes {words.seconds(growth['bare']['slope'])} per position "
+        "and does not print positions."
     )
     yield ""
     case = results["cases"]["d"]
@@ -129,38 +130,38 @@ def _targets(results: Results) -> Iterator[str]:
         for name in ("ours", "bytes", "bare")
     )
     yield from paragraph(
-        f"(d): one core reads a small file that is in memory in {read}. To decode it and extract "
-        f"its positions takes {ours}; Flink's bare reader takes {bare} once it is warm. The table "
-        "by module below shows that no part of ours stands out."
+        f"(d) One core reads a small cached file in {read}. `migrate` decodes the file and "
+        f"extracts its positions in {ours}. A warm bare reader of Flink takes {bare}. No single "
+        "module of `migrate` dominates (see [Time by module](#time-by-module))."
     )
     yield ""
     on_one, on_two = (
         find_scan(results, "this machine", cores)["cpu_seconds"]["median"] for cores in (1, 2)
     )
     yield from paragraph(
-        f"A scan on 2 cores takes {words.seconds(on_two - on_one)} of CPU more than on 1: a second "
-        "Python process starts, imports the same modules, gets its checkpoints and returns its "
-        "rows through pipes."
+        f"A scan on 2 cores takes {words.seconds(on_two - on_one)} more CPU time than on 1 core. "
+        "The reason is a second Python process. It starts, imports the same modules, and receives "
+        "checkpoints and returns rows through pipes."
     )
 
 
 def _cases(results: Results) -> Iterator[str]:
-    yield from ("## Reader by reader", "")
+    yield from ("## Results by reader", "")
     yield from paragraph(
-        "The bare reader is a Java `main` that calls `Checkpoints.loadCheckpointMetadata` and "
-        "Flink's restore of operator state, and prints the number of splits and the sum of their "
-        "offsets. The State Processor API reads `SourceReaderState` with a local job. Ours prints "
-        "every position, operator and finding. An uncounted first round shows that all find the "
-        "same partitions and the same sum."
+        "The bare reader is a Java program. It calls `Checkpoints.loadCheckpointMetadata` and "
+        "Flink's restore of operator state, and prints the number of splits and the sum of "
+        "their offsets. The State Processor API reads `SourceReaderState` with a local job. "
+        "`migrate` prints every position, operator, and finding. A first round verifies that all "
+        "readers find the same partitions and the same sum. It is not counted."
     )
     for name, case in results["cases"].items():
         title = _CASES[name].format(
             partitions=f"{case['partitions']:,}", checkpoints=f"{case['checkpoints']:,}"
         )
-        files = "All `_metadata`" if case["checkpoints"] > 1 else "`_metadata`"
+        files = "all `_metadata` files" if case["checkpoints"] > 1 else "`_metadata`"
         counted = f"{case['partitions']:,} partitions, {case['rounds']} rounds"
         yield from ("", f"### {title}", "")
-        yield from (f"{files}: {words.size(case['file_bytes'])}; {counted}.", "")
+        yield from (f"Size of {files}: {words.size(case['file_bytes'])}; {counted}.", "")
         yield from _case(case)
 
 
@@ -182,22 +183,22 @@ def _case(case: Case) -> list[str]:
             *ratios,
         )
         rows.append(row)
-    head = ("", "least", "median", "most", "CPU", "peak memory", "ours/theirs", "of CPU")
-    return table(head, rows)
+    times = ("Minimum", "Median", "Maximum", "CPU")
+    return table(("Reader", *times, "Peak memory", "Time ratio", "CPU ratio"), rows)
 
 
 def _profiles(results: Results) -> Iterator[str]:
-    yield from ("## Where our time goes", "")
+    yield from ("## Time by module", "")
     yield from paragraph(
-        "By module, as cProfile counts, which makes small calls look slower than they are. "
-        "Functions in C count for the module that calls them."
+        "The shares are measured with cProfile. It overstates the time of small calls. The time "
+        "of C functions counts for the calling module."
     )
     yield ""
     rows = [
         (f"({name})", ", ".join(f"{share['module']} {share['share']:.0%}" for share in shares))
         for name, shares in results["profiles"].items()
     ]
-    yield from table(("", "share of the time"), rows, numbers_from=2)
+    yield from table(("Case", "Share of the time"), rows, numbers_from=2)
 
 
 def _growth(results: Results) -> Iterator[str]:
@@ -208,7 +209,7 @@ def _growth(results: Results) -> Iterator[str]:
         "",
     )
     yield from paragraph(
-        "A straight line is fitted to the quickest runs, and to the most memory of any run."
+        "The lines are fitted to the fastest run and the highest memory of each size."
     )
     yield ""
     rows = []
@@ -216,14 +217,15 @@ def _growth(results: Results) -> Iterator[str]:
         for reader in growth["seconds"]:
             time, memory = growth["seconds"][reader], growth["peak_bytes"][reader]
             row = (
-                f"{_READERS[reader]}, by {_GROWTHS[kind][0]}",
+                f"{_READERS[reader]}, per {_GROWTHS[kind][0]}",
                 words.seconds(time["intercept"]),
                 words.seconds(time["slope"]),
                 words.size(memory["intercept"]),
                 words.size(memory["slope"]),
             )
             rows.append(row)
-    yield from table(("", "start", "each", "memory at the start", "of each"), rows)
+    head = ("Reader", "Time at start", "Time per unit", "Memory at start", "Memory per unit")
+    yield from table(head, rows)
     for kind, growth in results["growth"].items():
         yield ""
         yield from _points(_GROWTHS[kind][1], growth)
@@ -237,26 +239,28 @@ def _points(unit: str, growth: Growth) -> list[str]:
             row.append(words.seconds(figures["seconds"]["min"]))
             row.append(words.size(figures["peak_bytes"]["max"]))
         rows.append(row)
-    head = (unit, "`_metadata`", "ours", "memory", "bare reader", "memory")
+    head = (unit, "`_metadata`", "`migrate`", "Memory", "Bare reader", "Memory")
     return table(head, rows, numbers_from=0)
 
 
 def _scans(results: Results) -> Iterator[str]:
     scans = [scan for scan in results["scans"] if scan["where"] != _ON_SPARK]
-    yield from ("## A fleet: one core against two", "")
+    yield from ("## Fleet scans on one and two cores", "")
     yield from paragraph(
-        f"Whole `migrate scan` commands, measured {words.measured(results, 'scans')}. "
-        "With Parquet, the command also writes tables. Reading alone is one process that reads all "
-        "checkpoints, or two that read half of them each, without their start. A scan holds a row "
-        "for each checkpoint, and one `_metadata`, or from a store up to 8 of at most 4 MiB each."
+        "The table shows whole `migrate scan` commands, measured on "
+        f"{words.measured(results, 'scans')}. "
+        "With Parquet, the command also writes tables. *Reading only* is one process that reads "
+        "all checkpoints, or two processes that read one half each. It excludes the start of the "
+        "processes. A scan keeps a row for each checkpoint and one `_metadata` file in memory. "
+        "From an object store, it keeps up to 8 files of at most 4 MiB each."
     )
     others = max(scan["others_cores"] for scan in scans)
     if others >= _NOTICEABLE_CORES:
         yield ""
         yield from paragraph(
-            f"Other processes kept up to {words.digits(others)} cores busy meanwhile. CPU is what "
-            "all processes of the scan used; the last column is computed from it, as on cores of "
-            "its own."
+            f"Other processes used up to {words.digits(others)} cores at the same time. CPU is the "
+            "time of all processes of the scan. The last column is computed from CPU time, and "
+            "estimates the speedup on dedicated cores."
         )
     yield ""
     rows = [
@@ -267,7 +271,7 @@ def _scans(results: Results) -> Iterator[str]:
         )
         for scan in scans
     ]
-    yield from table((*_SCAN_HEAD, "CPU", "times as fast by CPU"), rows)
+    yield from table((*_SCAN_HEAD, "CPU", "Speedup by CPU"), rows)
     yield from _scans_on_spark([scan for scan in results["scans"] if scan["where"] == _ON_SPARK])
 
 
@@ -276,11 +280,11 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         return
     yield ""
     yield from paragraph(
-        "On Spark the cores are `local[1]` and `local[2]`, shared by the driver, the JVM and "
-        "Python. Executors of their own (`local-cluster`, or other machines) were not measured: "
-        "two cores cannot show how a scan grows with them. Two starts are left out: the session "
-        f"({words.seconds(max(scan['start_seconds']['median'] for scan in scans))}), and "
-        "a first scan, which starts Python and warms the JVM "
+        "On Spark, the cores are `local[1]` and `local[2]`. The driver, the JVM, and Python share "
+        "them. Separate executors (`local-cluster`, or other machines) were not measured, because "
+        "two cores cannot show their scaling. The results exclude the start of the session "
+        f"({words.seconds(max(scan['start_seconds']['median'] for scan in scans))}). They also "
+        "exclude a first scan, because it starts Python and warms up the JVM "
         f"({words.seconds(max(scan['first_seconds']['median'] for scan in scans))})."
     )
     yield ""
@@ -293,7 +297,7 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         if scan["checkpoints"] > least
     }
     for cores, seconds in seconds_by_cores.items():
-        name = "on Spark, each further thousand"
+        name = "on Spark, each additional thousand"
         speedup = words.digits(seconds_by_cores[1] / seconds)
         rows.append((name, "1,000", str(cores), "", words.seconds(seconds), "", speedup))
     yield from table(_SCAN_HEAD, rows)
@@ -303,7 +307,8 @@ def _scan_row(scan: Scan, scans: list[Scan]) -> tuple[str, ...]:
     seconds = scan["seconds"]
     speedup = words.digits(_on_one_core(scan, scans)["seconds"]["median"] / seconds["median"])
     spread = (words.seconds(value) for value in (seconds["min"], seconds["median"], seconds["max"]))
-    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread, speedup
+    where = scan["where"].replace("reading alone", "reading only")
+    return where, f"{scan['checkpoints']:,}", str(scan["cores"]), *spread, speedup
 
 
 def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:
@@ -323,11 +328,12 @@ def _seconds_per_thousand(smaller: Scan, larger: Scan) -> float:
 
 
 def _method() -> Iterator[str]:
-    yield from ("## How it is measured", "")
+    yield from ("## Method", "")
     yield from paragraph(
-        "In each round every reader runs once, in the opposite order every other time. A ratio "
-        "compares two runs of a round; a target is judged by the median of the ratios. Time is "
-        "wall-clock time of the whole process, CPU that of all its threads, memory the largest "
-        "resident set. The files are on a local disk and in the page cache, and Python's modules "
-        "are compiled. Java chooses its heap itself, so its peak memory is not what it needs."
+        "In each round, every reader runs once. The order is reversed in every second round. A "
+        "ratio compares two runs of the same round, `migrate` to the other reader. A target is "
+        "judged by the median of the ratios. Time is the wall-clock time of the whole process, CPU "
+        "is the CPU time of all its threads, and memory is the largest resident set. The files are "
+        "on a local disk and in the page cache, and Python's modules are compiled. Java chooses "
+        "its heap size itself, so its peak memory is not its actual requirement."
     )

@@ -79,19 +79,20 @@ def _produce(servers: str) -> None:
 def rehearsal_section(results: Results) -> Iterator[str]:
     """Yield the lines of the section."""
     rehearsal = results["rehearsed"]
-    yield from ("## A query rehearsed", "")
+    yield from ("## Rehearsal of a query", "")
     yield from paragraph(
-        "`rehearse` begins with the state of a checkpoint in which each key has counted one "
-        "record, and reads the records up to a later one from a broker on the same machine. It "
-        "uses RocksDB and two cores, with at most 1 GB of heap; Spark's start is left out. "
-        f"Measured {words.measured(results, 'rehearsed')}; other processes, the broker among "
-        f"them, kept {words.digits(rehearsal['others_cores'])} cores busy. The workers that read "
-        "the state are not among the figures for memory."
+        "`rehearse` starts with the state of a checkpoint in which each key has counted one "
+        "record. It reads the records up to a later checkpoint from a broker on the same machine. "
+        "It uses RocksDB and two cores, with at most 1 GB of heap. The time excludes Spark's "
+        f"start. The results were measured on {words.measured(results, 'rehearsed')}. Other "
+        "processes, including the broker, used "
+        f"{words.digits(rehearsal['others_cores'])} cores. The memory excludes the workers that "
+        "read the state."
     )
     yield ""
     peaks = (words.size(rehearsal["peak_bytes"]), words.size(rehearsal["python_peak_bytes"]))
     yield from table(
-        ("keys", "records", "time", "peak memory of the JVM", "of the driver's Python"),
+        ("Keys", "Records", "Time", "Peak memory of the JVM", "Peak memory of the driver's Python"),
         (
             (
                 f"{rehearsal['keys']:,}",
@@ -104,8 +105,8 @@ def rehearsal_section(results: Results) -> Iterator[str]:
     yield ""
     memory = rehearsal["peak_bytes"] + rehearsal["python_peak_bytes"]
     is_reached = rehearsal["seconds"] <= _TARGET_SECONDS and memory <= _TARGET_BYTES
-    reached = "reached" if is_reached else "not reached by this run"
+    reached = "reached" if is_reached else "missed"
     yield from paragraph(
-        f"The aim is {words.seconds(_TARGET_SECONDS)} and {words.size(_TARGET_BYTES)} on two quiet "
-        f"cores: {reached}."
+        f"The target is {words.seconds(_TARGET_SECONDS)} and {words.size(_TARGET_BYTES)} on two "
+        f"idle cores. This run {reached} the target."
     )

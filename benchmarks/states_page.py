@@ -23,18 +23,22 @@ def keyed_state_section(results: Results) -> Iterator[str]:
     states = results["states"]
     yield from ("## Keyed state", "")
     yield from paragraph(
-        "`read_state` reads a keyed state into Arrow with the kernel of `[fast]`; Flink's "
-        "State Processor API reads the same savepoint and only counts. Each is a process on one "
-        "core, whose first time is left out, and the quickest of the others counts. All find the "
-        f"same entries and sums. Measured {words.measured(results, 'states')}; other processes "
-        f"kept {words.digits(states['others_cores'])} cores busy. The tests' encoder writes the "
-        "savepoints; those of SQL and timers repeat entries that Flink wrote."
+        "`read_state` reads a keyed state into Arrow with the kernel of `[fast]`. Flink's State "
+        "Processor API reads the same savepoint and only counts the entries. Each reader is a "
+        "process on one core. It reads several times. The first time is not counted, and the "
+        "fastest of the other times counts. All readers find the same entries and sums. The "
+        f"results were measured on {words.measured(results, 'states')}. Other processes used "
+        f"{words.digits(states['others_cores'])} cores. The tests' encoder writes the savepoints. "
+        "The savepoints of SQL and timers repeat entries that Flink wrote."
     )
     yield ""
-    yield "Millions of entries in a second of CPU: median (least to most) of the rounds."
+    yield from paragraph(
+        "The following table shows millions of entries per second of CPU time, as the median (and "
+        "range) of the rounds."
+    )
     yield ""
     yield from _table_of_measured(
-        ("", "entries", "files", "kernel", "aim", "without `[fast]`", "State Processor API"),
+        ("State", "Entries", "Size", "Kernel", "Target", "Without `[fast]`", "State Processor API"),
         [
             (
                 shape["name"],
@@ -49,10 +53,10 @@ def keyed_state_section(results: Results) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "How many times as many the kernel reads:"
+    yield "The next table shows the speedup of the kernel:"
     yield ""
     yield from _table_of_measured(
-        ("", "as without `[fast]`", "as the State Processor API"),
+        ("State", "Over reading without `[fast]`", "Over the State Processor API"),
         [
             (
                 shape["name"],
@@ -67,26 +71,28 @@ def keyed_state_section(results: Results) -> Iterator[str]:
     yield ""
     kernel, processor = (states["shapes"][0]["starts"][name] for name in ("kernel", "processor"))
     yield from paragraph(
-        f"The kernel loads in {words.seconds(kernel['median'])} of CPU; a machine's first start "
-        f"compiles it, in {words.seconds(states['compiled_seconds']['median'])}. The State "
+        f"The kernel loads in {words.seconds(kernel['median'])} of CPU time. The first start on a "
+        f"machine compiles it in {words.seconds(states['compiled_seconds']['median'])}. The State "
         f"Processor API takes {words.seconds(processor['median'])} for its start and the first "
-        "time."
+        "read."
     )
     yield ""
     large = states["large"]
     reached = "below" if large["peak_bytes"] <= _MEMORY_BYTES else "above"
     yield from paragraph(
-        f"A savepoint of {words.size(large['file_bytes'])}, {large['entries']:,} entries, is read "
-        f"in {words.seconds(large['seconds'])} ({words.seconds(large['cpu_seconds'])} of CPU) and "
-        f"{words.size(large['peak_bytes'])} of memory, {reached} the aim of 300 MB."
+        f"`read_state` reads a savepoint of {words.size(large['file_bytes'])} with "
+        f"{large['entries']:,} entries in {words.seconds(large['seconds'])} "
+        f"({words.seconds(large['cpu_seconds'])} of CPU time). It uses "
+        f"{words.size(large['peak_bytes'])} of memory. This is {reached} the target of 300 MB."
     )
     yield ""
     single, double = (results["state_on_spark"][cores] for cores in ("1", "2"))
     yield from paragraph(
-        "The data source `flink_state` reads it on a Spark of one core in "
-        f"{words.seconds(single['min'])}, of two in {words.seconds(double['min'])}: "
-        f"{words.digits(single['min'] / double['min'])} times as fast (aim: {_SPEEDUP} times). "
-        "The quickest of two runs counts, without Spark's start and the first state."
+        "The data source `flink_state` reads this savepoint on Spark with one core in "
+        f"{words.seconds(single['min'])}, and with two cores in {words.seconds(double['min'])}. "
+        f"The speedup is {words.digits(single['min'] / double['min'])}, with a target of "
+        f"{_SPEEDUP}. The results are from the faster of two runs, without Spark's start and the "
+        "first state."
     )
 
 
@@ -119,15 +125,15 @@ def _verdict(states: States) -> str:
         if (millions := shape["rates"]["kernel"]["median"] / 1e6) < target
     ]
     missed += [
-        f"{shape['name']} ({words.digits(ratio)} of {_TIMES_AS_FAST} times as many as the State "
-        "Processor API)"
+        f"{shape['name']} (a speedup of {words.digits(ratio)} instead of {_TIMES_AS_FAST} over the "
+        "State Processor API)"
         for shape in shapes[:2]
         if (ratio := shape["times_as_fast"]["processor"]["median"]) < _TIMES_AS_FAST
     ]
     if (seconds := states["compiled_seconds"]["median"]) > _COMPILE_SECONDS:
         missed.append(f"the first compile ({words.seconds(seconds)} of {_COMPILE_SECONDS} s)")
     return (
-        "Aims that this run did not reach: " + "; ".join(missed) + "."
+        "This run missed these targets: " + "; ".join(missed) + "."
         if missed
-        else "All aims were reached."
+        else "This run reached all targets."
     )

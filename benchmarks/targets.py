@@ -41,7 +41,7 @@ class Verdict:
 TARGETS = (
     Target("a", 0.45, "(a) 100,000 partitions"),
     Target("b", 0.11, "(b) a million handles"),
-    Target("c", 0.22, "(c) an everyday job"),
+    Target("c", 0.22, "(c) a typical job"),
     Target("d", 1.0, "(d) 10,000 checkpoints in one process"),
 )
 # The highest ratio of a scan's CPU time to that of one process that only reads the checkpoints.
@@ -52,22 +52,22 @@ def verdicts(results: Results) -> Iterator[Verdict]:
     """Yield the verdicts on all targets: first those of CPU time, then those of memory."""
     for target in TARGETS:
         ratio = results["cases"][target.case]["cpu_ratios"]["bare"]
-        title = f"{target.title}: {target.at_most} times the bare reader's CPU"
+        title = f"{target.title}: {target.at_most} times the bare reader's CPU time"
         yield Verdict(title, words.ratio(ratio), ratio["median"] <= target.at_most)
     reading = find_scan(results, "reading alone", 1)
     for cores in (1, 2):
         scan = find_scan(results, "this machine", cores)
         cpu_ratio = scan["cpu_seconds"]["median"] / reading["cpu_seconds"]["median"]
         title = (
-            f"a scan of {scan['checkpoints']:,} on {cores} core{'s'[: cores > 1]}: {_SCAN_AT_MOST} "
-            "times the CPU that reads them in one process"
+            f"scan of {scan['checkpoints']:,} on {cores} core{'s'[: cores > 1]}: {_SCAN_AT_MOST} "
+            "times the CPU time of reading in one process"
         )
         yield Verdict(title, words.digits(cpu_ratio), cpu_ratio <= _SCAN_AT_MOST)
     for name in ("a", "b", "c"):
         case = results["cases"][name]
         peak = case["readers"]["ours"]["peak_bytes"]["max"]
         limit = memory_limit(case["file_bytes"])
-        title = f"({name}) peak memory below 1.5 times the file and 60 MB: {words.size(limit)}"
+        title = f"({name}) peak memory: 1.5 times the file size plus 60 MB ({words.size(limit)})"
         yield Verdict(title, words.size(peak), peak < limit)
 
 

@@ -55,11 +55,11 @@ def _newer_commits(commit: str, paths: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT)
     except (OSError, subprocess.CalledProcessError):
-        return "Where this site was built, git could not count the newer commits."
+        return "Git could not count the newer commits when this site was built."
     count = int(done.stdout)
     if count == 0:
-        return "No newer commit touches what was measured."
-    return f"{count:,} newer commit{'s touch' if count > 1 else ' touches'} what was measured."
+        return "No newer commit changes the measured code."
+    return f"{count:,} newer commit{'s change' if count > 1 else ' changes'} the measured code."
 
 
 # --- commands
