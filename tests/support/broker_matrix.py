@@ -29,13 +29,13 @@ _TESTS = "tests/integration/test_broker_versions.py"
 
 # The heading of each row, and its test.
 ROW_TESTS: Mapping[str, str] = {
-    "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
-    "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
-    "members refused": "test_a_group_with_members_is_refused[classic]",
-    "members refused, consumer protocol": "test_a_group_with_members_is_refused[consumer]",
+    "moved, verified, consumed": "test_moved_verified_and_read_on[classic]",
+    "moved, verified, consumed, consumer protocol": "test_moved_verified_and_read_on[consumer]",
+    "active group refused": "test_a_group_with_members_is_refused[classic]",
+    "active group refused, consumer protocol": "test_a_group_with_members_is_refused[consumer]",
     "rolled back": "test_rolled_back",
-    "topic created again": "test_a_topic_created_again_is_noticed",
-    "other kinds refused": "test_groups_of_other_kinds_are_refused",
+    "recreated topic detected": "test_a_topic_created_again_is_noticed",
+    "other group types refused": "test_groups_of_other_kinds_are_refused",
 }
 
 
@@ -94,23 +94,27 @@ def table(measured: Iterable[Measured]) -> str:
 
 
 _TEXT = """\
-# Which Kafka brokers it works with
+# Kafka broker versions
 
 <!-- `make broker-matrix` writes this page from docs/broker-matrix.json: do not edit it. -->
 
-A mark is a test that passed against a broker of that release: one node in KRaft mode, before 3.3
-with ZooKeeper
-([tests/integration/test_broker_versions.py](../tests/integration/test_broker_versions.py)). `—`:
-this Kafka does not have it, or only as an early preview.
+The tests move consumer groups on each Kafka version. A mark (✓) is a test that passed against a
+broker of this version ([source of the tests](../tests/integration/test_broker_versions.py)). The
+broker has one node in KRaft mode, or with ZooKeeper before version 3.3. A dash (—) means that this
+version does not have the feature, or has it only as an early preview.
 
 {rows}
 
-- **moved, verified, read on**: after `commit-group --execute` and `verify`, a consumer of the group
-  reads each record from the new offsets on, once. **consumer protocol**: that of KIP-848.
-- **members refused**: a consumer is in the group. The command names it and commits nothing.
-- **rolled back**: `rollback --execute` restores an offset, and removes two that were not there.
-- **topic created again**: between a saved plan and its execution; noticed by the topic's id.
-- **other kinds refused**: share groups and streams groups.
+- **moved, verified, consumed**: After `commit-group --execute` and `verify`, a consumer of the
+  group reads each record from the new offsets exactly once.
+- **consumer protocol**: The group uses the protocol of KIP-848.
+- **active group refused**: A consumer is in the group. The command lists the consumer and commits
+  nothing.
+- **rolled back**: `rollback --execute` restores an offset, and removes two offsets that did not
+  exist before.
+- **recreated topic detected**: The topic is recreated after a plan is saved. The plan's execution
+  detects this by the ID of the topic.
+- **other group types refused**: These are share groups and streams groups.
 """
 
 

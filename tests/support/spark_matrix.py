@@ -45,12 +45,12 @@ ROW_TESTS: Mapping[str, str] = {
     "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
     "seed, stateless": "test_starts_exactly[stateless-seed]",
     "seed, stateful": "test_starts_exactly[stateful-seed]",
-    "startingOffsets, one off is seen": "test_a_start_wrong_by_one_is_seen[options]",
-    "seed, one off is seen": "test_a_start_wrong_by_one_is_seen[seed]",
-    "seed by name": "test_a_seed_by_name_starts_exactly",
+    "startingOffsets, off-by-one detected": "test_a_start_wrong_by_one_is_seen[options]",
+    "seed, off-by-one detected": "test_a_start_wrong_by_one_is_seen[seed]",
+    "named seed": "test_a_seed_by_name_starts_exactly",
     "verify --run": "test_verify_run_sees_where_it_starts",
     "keep-state": f"{_KEPT}[right]",
-    "keep-state, one off is seen": f"{_KEPT}[wrong by one]",
+    "keep-state, off-by-one detected": f"{_KEPT}[wrong by one]",
     "keep-state, transformWithState": (
         "test_a_copy_with_a_processors_state_needs_the_old_location_no_more"
     ),
@@ -152,41 +152,45 @@ def _connector(version: str) -> str:
 
 
 _TEXT = """\
-# Which Sparks start where Flink ended
+# Spark versions
 
 <!-- `make spark-matrix` writes this page from docs/spark-matrix.json: do not edit it. -->
 
-A mark is a test that passed with that Spark and its Kafka connector, against a real broker
-([tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py)). `—`: this
-Spark does not have it.
+The tests start queries of each Spark version at the end of a Flink job. A mark (✓) is a test that
+passed with the listed Spark version and its Kafka connector, against a real broker ([source of the
+tests](../tests/integration/test_spark_versions.py)). A dash (—) means that this Spark version does
+not have the feature.
 
 {rows}
 
 {notes}
 
-- **startingOffsets, seed**: the two ways in which `to-spark` starts a query: in the middle of a
-  log, at its start, at its end, and in a log that does not start at 0. The sink has each record
-  once, and no other.
-- **one off is seen**: the same query starts one record too late in one partition and one too early
-  in another, and the test finds both.
-- **seed by name**: Spark 4.2 and later can give sources names, and the seed is stored under them.
-- **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
-- **keep-state**: a query that counts goes on from other positions in a copy of its location, with
-  its counts (`to-spark --keep-state`); with `transformWithState`, after the old location was
-  removed.
+- **startingOffsets** and **seed** are the two ways in which `to-spark` starts a query. The tests
+  start queries in the middle of a log, at its start, at its end, and in a log that does not start
+  at 0. The sink then contains each expected record exactly once.
+- **off-by-one detected**: The same query starts one record too late in one partition, and one
+  record too early in a second partition. The test detects both errors.
+- **named seed**: Spark 4.2 and later can assign names to sources. The seed is stored under these
+  names.
+- **verify --run**: Spark's own plan of its first batch has the offsets of the seed.
+- **keep-state**: A query that counts resumes in a copy of its checkpoint location, at different
+  positions and with its counts (`to-spark --keep-state`). With `transformWithState`, the test
+  removes the old location first.
 
-After a failure, Spark 4.1.1 fails when it reports on the batch that it runs again, with or without
-a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
+After a failure, Spark 4.1.1 fails with or without a seed, when it reports on the batch that it
+reruns (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
-`diff`, `verify` and `commit-group spark:DIR` read directories that each of these Sparks wrote
-(`tests/golden/spark`):
+`diff`, `verify`, and `commit-group spark:DIR` read checkpoint locations from each of these Spark
+versions (`tests/golden/spark`). They support:
 
-- offset logs of version 1, which all of them write, and of version 2, which Spark 4.2 and 4.3 can
-  write, by numbers or names of sources. A query keeps the version of its log.
-- commit logs of versions 1, 2 and 3 (which names the sink, by Spark 4.3)
-- batches that repartition a query's state, and those [skipped for
-  it](explanation/traps-spark.md#d14-a-skipped-batch-is-committed). Control batches, which Spark 4.2
-  knows and does not write, are refused.
+- offset logs of version 1, from all of these versions
+- offset logs of version 2 from Spark 4.2 and 4.3, with numbers or names of sources
+- commit logs of versions 1, 2, and 3
+- batches that repartition a query's state, and their [skipped
+  batches](explanation/traps-spark.md#d14-a-skipped-batch-is-committed)
+
+A query keeps the version of its log. Version 3 of the commit log is from Spark 4.3 and contains the
+sink. Control batches are refused. Spark 4.2 can read control batches but does not write them.
 """
 
 

@@ -30,43 +30,45 @@ ROW_TESTS: Mapping[str, str] = {
     "hopping windows, RocksDB": "test_windows_go_on[hopping-RocksDB]",
     "sessions, RocksDB": "test_windows_go_on[sessions-RocksDB]",
     "named streams": "test_streams_with_names_go_on",
-    "wrong keys are seen": f"{_REFUSED}[HDFSBacked]",
-    "wrong keys are seen, RocksDB": f"{_REFUSED}[RocksDB]",
+    "wrong keys detected": f"{_REFUSED}[HDFSBacked]",
+    "wrong keys detected, RocksDB": f"{_REFUSED}[RocksDB]",
     "initialState": "test_a_processor_goes_on",
     "rehearsals": "test_a_query_is_rehearsed[HDFSBacked]",
     "rehearsals, RocksDB": "test_a_query_is_rehearsed[RocksDB]",
 }
 
 TEXT = """\
-# With which Sparks keyed state goes on
+# Keyed state by Spark version
 
 <!-- `make spark-matrix` writes this page from docs/state-matrix.json: do not edit it. -->
 
-A mark is a test that passed with that Spark and its Kafka connector, against a real broker, with
-the state of a savepoint that Flink 2.2 wrote
-([tests/integration/test_state_versions.py](../tests/integration/test_state_versions.py)). `—`: this
-Spark does not have it.
+The tests migrate keyed state of a Flink 2.2 savepoint to each Spark version. A mark (✓) is a test
+that passed with the listed Spark version and its Kafka connector, against a real broker ([source of
+the tests](../tests/integration/test_state_versions.py)). A dash (—) means that this Spark version
+does not have the feature.
 
 {rows}
 
 {notes}
 
-- **counts, sums; ids; windows; sessions**: the query is primed, and goes on with the records after
-  the savepoint. What it writes is what all records of the topic add up to. No id comes twice, and
-  no window is fired again.
-- **RocksDB**: with this state store. The other rows use Spark's default store.
-- **newer logs**: state files with ids (Spark 4.1 and later) and an offset log of version 2 (4.2 and
-  later), which Spark writes only if it is told to. Spark 4.0 cannot read such ids back: `prime`
+- **counts, sums**, **ids**, **windows**, and **sessions**: The query is primed, and continues with
+  the records after the savepoint. Its results equal the results over all records of the topic. No
+  ID is duplicated, and no window fires twice.
+- **RocksDB**: The test uses this state store. The other rows use Spark's default store.
+- **newer logs**: Spark 4.1 and later can write state files with IDs, and Spark 4.2 and later an
+  offset log of version 2. Both are optional. Spark 4.0 cannot read such IDs back, so `prime`
   refuses it.
-- **named streams**: Spark 4.2 and later, if it is told so; `prime` gets the names.
-- **wrong keys are seen**: one key is wrong, one is missing, one is too many. Each is counted, and
-  nothing is written.
-- **initialState**: a processor (`transformWithStateInPandas`) with RocksDB.
-- **rehearsals**: queries that count, deduplicate and fill windows are rehearsed on the records
-  between two savepoints of one job. A filter that a query lacks is found, with the records.
+- **named streams**: In Spark 4.2 and later, streams can have names. `prime` assigns them.
+- **wrong keys detected**: One key is wrong, one is missing, and one is superfluous. `prime` counts
+  each of them and writes nothing.
+- **initialState**: The test uses a processor (`transformWithStateInPandas`) with RocksDB.
+- **rehearsals**: Queries that count, deduplicate, and fill windows are rehearsed on the records
+  between two savepoints of one job. If a query lacks a filter, the rehearsal detects this and shows
+  the records.
 
-The proof reads Spark's state with the data source of Spark 4. With Spark 3.5, a query goes on from
-a copy of the location over no records, and emits all of its state.
+The proof reads Spark's state with the data source of Spark 4. Spark 3.5 has no such data source.
+There, a query resumes from a copy of the checkpoint location without records, and emits all of its
+state.
 """
 
 
