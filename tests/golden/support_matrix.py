@@ -18,21 +18,22 @@ _HERE = Path(__file__).parent
 MATRIX = _HERE.parents[1] / "docs" / "support-matrix.md"
 
 _INTRODUCTION = """\
-# What is read
+# Flink versions and sources
 
 <!-- `python -m tests.golden.support_matrix` writes this page from manifests: do not edit it. -->
 
-A mark, or a version, is a checkpoint that a real Flink job wrote. Every test run decodes it and
-compares the result with what the classes of Flink and of its connector read in the same bytes.
+This page lists the checkpoints that `migrate` is tested with. Each mark (✓) or version is a
+checkpoint that a real Flink job wrote. Every test run decodes the checkpoint. It compares the
+result with the values that the classes of Flink and its connector read from the same bytes.
 """
 _READ = "✓"
 _KEYED = """\
-Each mark is a snapshot of a job that a real Flink ran, in `tests/golden/state`. In all snapshots of
-a job the decoder reads what Flink restored from the first. A checkpoint of the changelog backend is
-read only if nothing has changed since its base was written.
+Each mark (✓) is a snapshot of a real Flink job, in `tests/golden/state`. In all snapshots of a job,
+the decoder reads the same values that Flink restored from the first snapshot. The decoder reads a
+checkpoint of the changelog backend only if the changelog has no changes after its base.
 """
 _SHAPES = """\
-Each row is a job. `canonical` and `native` are savepoints, `retained` is a checkpoint.
+Each row is a job. `canonical` and `native` are savepoints, and `retained` is a checkpoint.
 """
 # Where keyed state may be kept, as jobs (with *) and forms of `tests/golden/state`.
 _KEPT = {
@@ -41,18 +42,25 @@ _KEPT = {
     "heap, checkpoint": ("*", "retained"),
     "RocksDB, incremental": ("rocksdb*", "retained"),
     "RocksDB, full": ("rocksdb-full", "retained"),
-    "changelog, its base": ("changelog-*", "retained"),
-    "changelog, its log": ("changelog", "retained"),
+    "changelog, base": ("changelog-*", "retained"),
+    "changelog, log": ("changelog", "retained"),
 }
 
 _WRITTEN_ANEW = """\
-`migrate to-flink` writes every checkpoint of this page anew, but for the changelog backend and
-metadata version 2 (`tests/golden/test_new_savepoint.py`). Flink's classes of 1.15, 1.20 and 2.2
-read other positions, and added and removed partitions, from them
-(`tests/integration/test_new_positions.py`). Real jobs with keyed state go on, and count each record
-from the new positions on once (`tests/integration/test_to_flink.py`): from a savepoint of a stop,
-from files, unaligned and compressed (1.15, 1.20, 2.2, 2.3), from incremental RocksDB (1.20, 2.2),
-and from merged files (2.2, 2.3). `FLINK_VERSIONS="1.15 1.20"` runs others than `make test` does.
+`migrate to-flink` can rewrite every checkpoint on this page, except for the changelog backend and
+metadata version 2 (`tests/golden/test_new_savepoint.py`). Flink's classes of 1.15, 1.20, and 2.2
+read the changed positions, and the added and removed partitions, from the new savepoints
+(`tests/integration/test_new_positions.py`).
+
+Real jobs with keyed state resume from the new savepoints, and count each record from the new
+positions once (`tests/integration/test_to_flink.py`). The jobs cover these cases:
+
+- a stop-with-savepoint, state in files, unaligned checkpoints, and compressed checkpoints (1.15,
+  1.20, 2.2, 2.3)
+- incremental RocksDB (1.20, 2.2)
+- merged files (2.2, 2.3)
+
+To test different versions than `make test`, set, for example, `FLINK_VERSIONS="1.15 1.20"`.
 """
 
 
@@ -68,20 +76,20 @@ def support_matrix() -> str:
         _scenarios(STATE, entries),
         "## Sources and sinks\n",
         _scenarios(SOURCES, entries),
-        "## Keyed state: Flink versions, and where it is kept\n",
+        "## Keyed state by Flink version and storage\n",
         _KEYED,
         _kept(),
-        "## Keyed state: its shapes\n",
+        "## Keyed state by type\n",
         _SHAPES,
         _keyed(SHAPES),
-        "## Keyed state: where it is kept\n",
+        "## Keyed state by storage\n",
         _keyed(STORAGE),
-        "## Written anew, with other positions\n",
+        "## Savepoints with new positions\n",
         _WRITTEN_ANEW,
-        "## Layouts that no supported Flink writes any more\n",
+        "## Layouts of unsupported Flink versions\n",
         _scenarios(NO_MORE_WRITTEN, entries),
-        "## Written by Flink's own serializers, without a job\n",
-        "No job can be made to leave these states when it is run.\n",
+        "## States from Flink's serializers without a job\n",
+        "Flink's own serializers wrote these states, because no test job can produce them.\n",
         _encoded({**_entries(encoded, "sources"), **_entries(encoded, "unreleased")}),
     ]
     return "\n".join(parts)
@@ -101,7 +109,7 @@ def _snapshots(entries: dict[str, dict[str, Any]]) -> str:
             marks = (_READ if entry else "" for entry in found)
             rows.append([some["flink"], some["connector"], metadata, _enumerator(some), *marks])
     names = [scenario.name for scenario in SNAPSHOTS]
-    return _table(["Flink", "connector", "metadata", "enumerator state", *names], rows)
+    return _table(["Flink", "Connector", "Metadata", "Enumerator state", *names], rows)
 
 
 def _enumerator(entry: dict[str, Any]) -> str:
@@ -117,7 +125,7 @@ def _scenarios(scenarios: Iterable[Scenario], entries: dict[str, dict[str, Any]]
         flinks = [entries[name]["flink"] for name in names if name in entries]
         if flinks:
             rows.append([scenario.name, scenario.description, ", ".join(flinks)])
-    return _table(["", "what it is of", "Flink"], rows)
+    return _table(["Checkpoint", "Contents", "Flink"], rows)
 
 
 def _keyed(jobs: Iterable[KeyedJob]) -> str:
@@ -131,7 +139,7 @@ def _keyed(jobs: Iterable[KeyedJob]) -> str:
         [job.name, job.description, *(", ".join(forms[job.name].get(form, ())) for form in kinds)]
         for job in jobs
     ]
-    return _table(["", "what it is of", *kinds], rows)
+    return _table(["Job", "Contents", *kinds], rows)
 
 
 def _kept() -> str:
@@ -146,7 +154,7 @@ def _kept() -> str:
             full = place == "RocksDB, incremental" and job == "rocksdb-full"
             if form == of_form and fnmatchcase(job, jobs) and not (other or full):
                 found.setdefault(version, set()).add(place)
-    marks = dict.fromkeys(_KEPT, _READ) | {"changelog, its log": "refused"}
+    marks = dict.fromkeys(_KEPT, _READ) | {"changelog, log": "refused"}
     rows = [
         [releases[version], *(marks[place] if place in found[version] else "" for place in _KEPT)]
         for version in EVERY
@@ -157,7 +165,7 @@ def _kept() -> str:
 
 def _encoded(entries: dict[str, dict[str, Any]]) -> str:
     return _table(
-        ["", "what it is of", "Flink", "connector"],
+        ["State", "Contents", "Flink", "Connector"],
         [
             [name.partition("/")[2], entry["description"], entry["flink"], entry["connector"]]
             for name, entry in entries.items()
