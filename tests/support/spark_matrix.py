@@ -187,7 +187,7 @@ versions (`tests/golden/spark`). They support:
 - offset logs of version 2 from Spark 4.2 and 4.3, with numbers or names of sources
 - commit logs of versions 1, 2, and 3
 - batches that repartition a query's state, and their [skipped
-  batches](explanation/traps-spark.md#d14-a-skipped-batch-is-committed)
+  batches](explanation/traps-spark.md#d14-skipped-batches-are-committed)
 
 A query keeps the version of its log. Version 3 of the commit log is from Spark 4.3 and contains the
 sink. Control batches are refused. Spark 4.2 can read control batches but does not write them.
