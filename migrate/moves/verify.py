@@ -383,12 +383,12 @@ def _verify_group(
     changes = history(_rollback_folders(), snapshot.cluster_id, group.name)
     written = writers((change for _, change in changes), group)
     if expected.plan is None:
-        topics = expected.starts.topics
-        if any(
-            change.from_cluster_id is not None
-            for (topic, _), change in written.items()
-            if topic in topics
-        ):
+        translated = {
+            topic for (topic, _), change in written.items() if change.from_cluster_id is not None
+        }
+        topics, committed = expected.starts.topics, {topic for topic, _ in group.committed}
+        # With --topic-map, the group has none of the checkpoint's topics.
+        if translated & topics or (translated and not committed & topics):
             raise _translated_error(side.label)
     if warning := client_metadata_warning(group, written):
         log.warning(warning)
