@@ -123,7 +123,12 @@ class Connection:
             if refusal is None and time.monotonic() - began > _NO_LISTENER_SECONDS:
                 refusal = self._no_listener()
             if refusal is not None:
-                raise refusal
+                try:
+                    raise refusal
+                finally:
+                    # Otherwise the error's traceback, this frame and the error are a cycle, which
+                    # keeps the client (see ``answer_of``).
+                    del refusal
         self.wait("the cluster", answer)
         # Connection errors before the log-in are not the cause of later errors.
         self._failures.clear()
@@ -241,7 +246,7 @@ class Connection:
             BrokerError: the request failed.
         """
         try:
-            return future.result()
+            return answer_of(future)
         except KafkaException as error:
             raise self.error(what, error) from error
 
@@ -264,6 +269,23 @@ class Connection:
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
         return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
+
+
+def answer_of(future: Future[Any]) -> Any:
+    """Return the answer to a request.
+
+    ``Future.result`` raises the exception object that the future keeps. The traceback of the object
+    then refers to the callers' frames, and so to the future: a reference cycle, which keeps the
+    client and its threads until the garbage collector runs, perhaps in one of librdkafka's own
+    threads (see ``Connection.__init__``). This function raises another object.
+
+    Raises:
+        KafkaException: the request failed.
+    """
+    error = future.exception()
+    if isinstance(error, KafkaException):
+        raise KafkaException(*error.args)
+    return future.result()
 
 
 def _config_error(reason: str, config: KafkaConfig) -> ConfigError:

@@ -14,7 +14,7 @@ from confluent_kafka import (
     KafkaException,
 )
 
-from migrate.kafka.client import Connection, kafka_error
+from migrate.kafka.client import Connection, answer_of, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
 from migrate.model.errors import UsageError
 from migrate.model.offset_metadata import is_of_kafka_streams
@@ -63,9 +63,9 @@ def describe_group(connection: Connection, group: str) -> GroupView:
         return _ask_coordinator(
             connection,
             group,
-            lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[
-                group
-            ].result(),
+            lambda: answer_of(
+                admin.describe_consumer_groups([group], request_timeout=timeout)[group]
+            ),
         )
 
     description = describe()
@@ -221,6 +221,6 @@ def _group_names(connection: Connection) -> list[str]:
     """Return the consumer groups that this user may see; empty if they cannot be listed."""
     try:
         answer = connection.admin.list_consumer_groups(request_timeout=connection.timeout)
-        return [group.group_id for group in answer.result().valid]
+        return [group.group_id for group in answer_of(answer).valid]
     except KafkaException:
         return []

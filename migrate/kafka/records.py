@@ -26,7 +26,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, OffsetSpec
 
-from migrate.kafka.client import Connection
+from migrate.kafka.client import Connection, answer_of
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.snapshot import list_offsets
 from migrate.model.cluster_snapshot import BrokerError
@@ -214,7 +214,7 @@ class RecordReader:
         compacted = set()
         for resource, future in futures.items():
             try:
-                policy = future.result().get("cleanup.policy")
+                policy = answer_of(future).get("cleanup.policy")
             except KafkaException:
                 continue
             if policy is not None and "compact" in str(policy.value):

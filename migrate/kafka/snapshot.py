@@ -19,7 +19,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
-from migrate.kafka.client import Connection, kafka_error
+from migrate.kafka.client import Connection, answer_of, kafka_error
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.describe_group import describe_group
 from migrate.kafka.transactions import transaction_outcomes
@@ -151,7 +151,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
     )
     for topic, future in futures.items():
         try:
-            descriptions[topic] = future.result()
+            descriptions[topic] = answer_of(future)
         except KafkaException as error:
             if kafka_error(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise connection.error(f"topic {topic}", error) from error

@@ -12,18 +12,20 @@ import subprocess
 import sys
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicCollection
 
 from migrate.kafka import client as connection
 from migrate.kafka import groups as changing
 from migrate.kafka.groups import ConsumerGroups
-from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
+from migrate.kafka.snapshot import take_snapshot
+from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Question
 from migrate.model.errors import Refused
 from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
@@ -31,6 +33,7 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Applied, ChangeOutcome, Result
 from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
+from tests.support.kafka import free_ports
 from tests.support.proxy import Api, Fault, ProxiedBroker, Trap
 
 pytestmark = pytest.mark.integration
@@ -184,16 +187,49 @@ def test_the_broker_is_killed_at_the_commit_and_stays_away(
     case.is_as_it_was()
 
 
-def test_a_connection_is_closed_without_the_garbage_collector(proxied: ProxiedBroker) -> None:
-    """Seen: collected in one of librdkafka's threads, it aborted the process."""
-    client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
-    reference = weakref.ref(client)
+@contextmanager
+def _closed_without_garbage_collector() -> Iterator[None]:
+    """Check that the connections which the block makes are closed when it no longer uses them."""
     gc.disable()
+    before = _connections()
     try:
-        del client
-        assert reference() is None
+        yield
+        assert _connections() <= before
     finally:
         gc.enable()
+
+
+def _connections() -> set[int]:
+    return {id(held) for held in gc.get_objects() if isinstance(held, connection.Connection)}
+
+
+def test_connection_is_closed_without_garbage_collector(proxied: ProxiedBroker) -> None:
+    """Regression: collected in one of librdkafka's threads, it aborted the process."""
+    with _closed_without_garbage_collector():
+        client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
+        del client
+
+
+def test_connection_is_closed_after_failed_requests(proxied: ProxiedBroker) -> None:
+    """Regression: a process with many failed requests kept the clients and their threads.
+
+    At the limit of 1,024 open files, PySpark's callbacks stopped without an error.
+    """
+    config = {"bootstrap.servers": proxied.bootstrap_servers}
+    with _closed_without_garbage_collector():
+        question = Question(frozenset((_TOPIC, "missing")), "missing-group")
+        assert take_snapshot(config, question).topics.keys() == {_TOPIC}
+        assert not ConsumerGroups(config).view("missing-group").committed
+        client = connection.Connection(config)
+        missing = client.admin.describe_topics(TopicCollection(["missing"]))["missing"]
+        with pytest.raises(BrokerError):
+            client.wait("topic missing", missing)
+        del client, missing
+
+
+def test_connection_is_closed_if_no_broker_answers() -> None:
+    with _closed_without_garbage_collector(), pytest.raises(BrokerError):
+        connection.Connection({"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"})
 
 
 # -- the answer is lost --------------------------------------------------------------------------
@@ -339,6 +375,7 @@ _COMMIT = """
 import json, sys
 from pathlib import Path
 from migrate.kafka.groups import ConsumerGroups
+from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import Committed
 from migrate.targets.group.commit import commit
 config, group, wanted, path = json.loads(sys.argv[1])
