@@ -31,8 +31,8 @@ LEGACY = ("1.15", "1.20")
 SNAPSHOTS = (
     Scenario(
         "retained",
-        "retained aligned checkpoint, inline state: two topics in one source, parallelism 2, uids; "
-        "fully read, partly read and empty partitions; exactly-once file sink",
+        "retained aligned checkpoint, inline state, with two topics in one source, parallelism 2,"
+        " and uids; fully read, partly read, and empty partitions; exactly-once file sink",
         checks.with_type("Checkpoint", None, None),
         versions=EVERY,
     ),
@@ -82,29 +82,29 @@ STATE = (
     ),
     Scenario(
         "rocksdb-incremental",
-        "RocksDB, incremental: keyed state in shared/, under absolute URIs",
+        "RocksDB, incremental, with keyed state in shared/, under absolute URIs",
         checks.keyed,
         versions=("1.20", "2.2"),
         extra="rocksdb",
     ),
     Scenario(
         "changelog",
-        "changelog backend: changes of keyed state in a log, nothing materialized yet",
+        "changelog backend with all changes of keyed state in a log",
         checks.keyed,
         versions=("1.20", "2.2"),
         extra="changelog",
     ),
     Scenario(
         "changelog-materialized",
-        "changelog backend: keyed state materialized, and the changes since",
+        "changelog backend with materialized keyed state and later changes",
         checks.keyed,
         versions=("1.20", "2.2"),
         extra="changelog",
     ),
     Scenario(
         "file-merging",
-        "small files merged: states are segments of files in taskowned/ and shared/, "
-        "under absolute URIs",
+        "merged small files, with states as segments of files in taskowned/ and shared/, under "
+        "absolute URIs",
         checks.midway,
         versions=("1.20", "2.2"),
     ),
@@ -116,33 +116,34 @@ STATE = (
     ),
     Scenario(
         "unaligned",
-        "unaligned retained checkpoint: the source is at the end of every partition, most of the "
-        "records are in channel state before a slow operator",
+        "unaligned retained checkpoint with the source at the end of every partition, and most "
+        "records in channel state before a slow operator",
         checks.in_flight,
     ),
     Scenario(
         "unaligned-recovery",
-        "the same as unaligned, taken while the job still recovers from such a checkpoint "
-        "(FLIP-547): the recovered records are in channel state again",
+        "as unaligned, but taken during recovery from such a checkpoint (FLIP-547), with the "
+        "recovered records in channel state",
         checks.in_flight,
         versions=("2.3",),
     ),
     Scenario(
         "async-io",
-        "stop-with-savepoint of a job with async I/O and a FileSink of rows: records wait for "
-        "requests, and files are open",
+        "stop-with-savepoint of a job with async I/O and a row-wise FileSink, with waiting "
+        "records and open files",
         checks.waiting,
         versions=("1.20", "2.2"),
     ),
     Scenario(
         "async-io-drain",
-        "the same as async-io, drained: nothing waits and no file is open",
+        "as async-io, but drained, without waiting records or open files",
         checks.drained,
         versions=("1.20", "2.2"),
     ),
     Scenario(
         "max-parallelism",
-        "max parallelism 32768 (without keyed state, which would be long lists of key groups)",
+        "max parallelism 32768, without keyed state, because it would contain long lists of key "
+        "groups",
         checks.widest,
         versions=("1.20", "2.2"),
     ),
@@ -162,61 +163,60 @@ STATE = (
 SOURCES = (
     Scenario(
         "starting-offsets",
-        "sources that start from committed and from the latest offsets: markers where nothing has "
-        "been read yet",
+        "sources that start from committed and latest offsets, with markers for unread partitions",
         checks.markers,
     ),
     Scenario(
         "numeric-starts",
-        "sources that start from a timestamp and from specific offsets; a partition without a "
-        "record as young, and one without an offset of its own",
+        "sources that start from a timestamp and from specific offsets; one partition has no "
+        "record after the timestamp, and one has no specific offset",
         checks.numeric_starts,
         # 1.15's connector fails where no record is as young as the timestamp.
         versions=("1.20", "2.2"),
     ),
     Scenario(
         "pattern",
-        "a source that finds its topics by a pattern",
+        "source that discovers topics by a pattern",
         checks.midway,
     ),
     Scenario(
         "bounded",
-        "bounded source, parallelism 1: payments-0 is finished (18), payments-1 is being read",
+        "bounded source, parallelism 1, with payments-0 finished (18) and payments-1 in progress",
         checks.split_finished,
     ),
     Scenario(
         "bounded-subtask-finished",
-        "bounded source, parallelism 2: the reader of payments-0 is a finished subtask",
+        "bounded source, parallelism 2, with the reader of payments-0 as a finished subtask",
         checks.subtask_finished,
     ),
     Scenario(
         "source-finished",
-        "a bounded source that is fully finished beside an unbounded one",
+        "fully finished bounded source and an unbounded source",
         checks.source_finished,
     ),
     Scenario(
         "two-sources",
-        "two sources read one topic from different starts; keyed state counts records",
+        "two sources of one topic with different starts; keyed state counts records",
         checks.two_sources,
     ),
     Scenario(
         "table",
-        "a SQL query on a Kafka table: its source's uid is the planner's",
+        "SQL query on a Kafka table, with a source uid from the planner",
         checks.table_source,
         versions=("1.20", "2.2"),
         extra="table",
     ),
     Scenario(
         "upsert-kafka",
-        "a SQL query on an upsert-kafka table",
+        "SQL query on an upsert-kafka table",
         checks.table_source,
         versions=("1.20", "2.2"),
         extra="table",
     ),
     Scenario(
         "dynamic",
-        "DynamicKafkaSource: two streams on two clusters, whose topics have the same names; with "
-        "connector 5.0, one of the clusters has a starting offsets initializer of its own",
+        "DynamicKafkaSource with two streams on two clusters and equal topic names; with "
+        "connector 5.0, one cluster has its own starting offsets initializer",
         checks.two_clusters,
         versions=("1.20", "2.2"),
         two_clusters=True,
@@ -228,32 +228,32 @@ SOURCES = (
     ),
     Scenario(
         "hybrid-kafka",
-        "HybridSource (files, then Kafka) that has come to Kafka",
+        "HybridSource (files, then Kafka) that has reached Kafka",
         checks.in_kafka,
     ),
     Scenario(
         "legacy",
-        "FlinkKafkaConsumer, three topics, parallelism 2: it stores the offsets it has read last, "
-        "-1 where nothing has been read; keyed state counts records",
+        "FlinkKafkaConsumer, three topics, parallelism 2, with last processed offsets or -1; "
+        "keyed state counts records",
         checks.legacy,
         versions=LEGACY,
     ),
     Scenario(
         "legacy-names",
-        "FlinkKafkaConsumer of topics whose names are as short and as long as Kafka allows",
+        "FlinkKafkaConsumer with topic names of minimum and maximum length",
         checks.legacy_names,
         versions=LEGACY,
     ),
     Scenario(
         "legacy-starts",
-        "FlinkKafkaConsumers that start from a group's, the latest and specific offsets and from a "
-        "timestamp: once they read, each is a number",
+        "FlinkKafkaConsumers that started from group, latest, and specific offsets, and from a "
+        "timestamp; all positions are numbers",
         checks.legacy_starts,
         versions=LEGACY,
     ),
     Scenario(
         "legacy-not-started",
-        "FlinkKafkaConsumers caught before they read: the markers of their starts",
+        "FlinkKafkaConsumers before their first record, with the markers of their starts",
         checks.legacy_markers,
         versions=LEGACY,
     ),
@@ -265,40 +265,40 @@ SOURCES = (
     ),
     Scenario(
         "legacy-stop",
-        "FlinkKafkaConsumer, stopped with a savepoint after 40 records of orders-1 or more: it "
-        "keeps the offsets of the checkpoint before",
+        "FlinkKafkaConsumer at a stop-with-savepoint after at least 40 records of orders-1, with "
+        "the offsets of the previous checkpoint",
         checks.legacy_stopped,
         versions=LEGACY,
     ),
     Scenario(
         "legacy-drain",
-        "the same as legacy-stop, drained",
+        "as legacy-stop, but drained",
         checks.legacy_stopped,
         versions=LEGACY,
     ),
     Scenario(
         "kafka-sink",
-        "exactly-once KafkaSink: the retained checkpoint holds transactions to be committed",
+        "exactly-once KafkaSink with uncommitted transactions in a retained checkpoint",
         checks.transactions,
     ),
     Scenario(
         "other-kinds",
-        "NumberSequenceSource, FileSource (monitoring), a source of shards laid out like those of "
-        "Kinesis's, HybridSource (files, then Kafka) and, but for 1.15, DataGeneratorSource: none "
-        "of them a KafkaSource",
+        "sources other than KafkaSource: NumberSequenceSource, FileSource (monitoring), a source "
+        "with Kinesis-like shards, HybridSource (files, then Kafka), and DataGeneratorSource (not"
+        " with 1.15)",
         checks.no_kafka,
     ),
     Scenario(
         "beam",
-        "a Beam pipeline that reads Kafka by an UnboundedSource (experiment use_deprecated_read): "
-        "with Beam 2.62 as a source of Flink's, with 2.50 in Beam's wrapper",
+        "Beam pipeline that reads Kafka with an UnboundedSource (experiment use_deprecated_read),"
+        " as a Flink source in Beam 2.62 and in Beam's wrapper in 2.50",
         checks.beam,
         versions=("beam", "beam-2.50"),
     ),
     Scenario(
         "beam-sdf",
-        "a Beam pipeline that reads Kafka by a splittable DoFn (experiment use_sdf_read): its "
-        "positions are in keyed state, and are not read",
+        "Beam pipeline that reads Kafka with a splittable DoFn (experiment use_sdf_read), with "
+        "unread positions in keyed state",
         checks.beam_sdf,
         versions=("beam-sdf",),
     ),
@@ -308,8 +308,8 @@ SOURCES = (
 NO_MORE_WRITTEN = (
     Scenario(
         "old",
-        "retained checkpoint in a layout that is no more written: of Flink 1.10 (metadata 2, "
-        "FlinkKafkaConsumer) and of 1.12.0 (the first KafkaSource, enumerator state 0)",
+        "retained checkpoint in an obsolete layout of Flink 1.10 (metadata 2, FlinkKafkaConsumer)"
+        " or 1.12.0 (the first KafkaSource, enumerator state 0)",
         checks.old,
         versions=("1.10", "1.12"),
     ),

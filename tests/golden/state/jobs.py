@@ -27,45 +27,45 @@ BETWEEN = tuple(version for version in EVERY if version not in RUN_BY_TESTS)
 SHAPES = (
     KeyedJob(
         "kinds",
-        "every kind of state, with and without a time to live, and timers; Long keys",
+        "every kind of state, with and without a TTL, and timers; Long keys",
     ),
-    KeyedJob("types", "a value state of every simple type"),
-    KeyedJob(
-        "composites", "tuples, rows, lists, maps, arrays, POJOs, nullable values in each other"
-    ),
+    KeyedJob("types", "value state of every simple type"),
+    KeyedJob("composites", "nested tuples, rows, lists, maps, arrays, POJOs, and nullable values"),
     KeyedJob(
         "pojos",
-        "POJOs with containers, arrays and the standard library's types in them, with a registered "
-        "subclass, in themselves, with a class of Kryo's; a record; a set",
+        "POJOs with containers, arrays, and JDK types; with a registered subclass, with a nested "
+        "POJO of the same class, and with a Kryo class; a record; a set",
     ),
     KeyedJob(
-        "evolved", "a POJO that gained and lost fields, in a state that was used since, and not"
+        "evolved",
+        "POJO with added and removed fields, in a state that was used after the "
+        "change, and in one that was not",
     ),
-    KeyedJob("avro", "records of Avro's, generic and specific"),
-    KeyedJob("kryo", "what Kryo writes of Java's own classes, and of a user's"),
+    KeyedJob("avro", "Avro records, generic and specific"),
+    KeyedJob("kryo", "Kryo values of JDK classes and of a user's class"),
     KeyedJob(
         "jdk",
-        "keys, fields and elements that Kryo writes: UUID, Duration",
+        "Kryo keys, fields, and elements (UUID, Duration)",
         versions=SINCE_1_20,
     ),
     KeyedJob("keys", "keys of every type", versions=SINCE_1_20),
     KeyedJob(
-        "namespaces", "namespaces of an operator's own: keys and namespaces of no fixed length"
+        "namespaces", "an operator's own namespaces, with keys and namespaces of variable length"
     ),
     KeyedJob(
         "windows",
-        "DataStream windows: tumbling, sliding, sessions, of counts, with an evictor, with allowed "
-        "lateness; an interval join",
+        "DataStream windows (tumbling, sliding, session, count, with an evictor, with allowed "
+        "lateness); an interval join",
     ),
     KeyedJob("sql-groups", "GROUP BY, COUNT(DISTINCT), COLLECT, a group of groups, DISTINCT"),
     KeyedJob("sql-windows", "TUMBLE, HOP and CUMULATE; GROUP BY TUMBLE and SESSION"),
     KeyedJob("sql-ranks", "ROW_NUMBER() = 1 of four orders, top n, OVER", versions=SINCE_1_20),
     KeyedJob("sql-joins", "joins, an interval join, IN"),
-    KeyedJob("sql-rows", "rows of every type of SQL's"),
+    KeyedJob("sql-rows", "rows with every SQL type"),
     KeyedJob(
         "small",
-        "a state of each kind, with and without a time to live; texts, a row, POJOs with an enum "
-        "and containers; timers; a session window",
+        "a state of each kind, with and without a TTL; strings, a row, POJOs with an enum and "
+        "containers; timers; a session window",
         versions=BETWEEN,
     ),
     KeyedJob("sql-small", "GROUP BY, TUMBLE", versions=BETWEEN),
@@ -73,11 +73,11 @@ SHAPES = (
 
 # The same few states, wherever Flink can keep them.
 STORAGE = (
-    KeyedJob("files", "heap backend, every state in a file"),
+    KeyedJob("files", "heap backend with every state in a file"),
     KeyedJob("compressed", "heap backend, snapshot compression, parallelism 2", versions=("1.20",)),
     KeyedJob("compressed-files", "heap backend, snapshot compression, state in files"),
     KeyedJob(
-        "wide", "heap backend, max parallelism 300: two bytes for a key group", versions=("1.20",)
+        "wide", "heap backend, max parallelism 300, with two-byte key groups", versions=("1.20",)
     ),
     KeyedJob("rescaled-up", "heap backend, parallelism 3, restored from 1", versions=SINCE_1_20),
     KeyedJob("rescaled-down", "heap backend, parallelism 1, restored from 3"),
@@ -87,26 +87,28 @@ STORAGE = (
     KeyedJob("rocksdb-compressed", "RocksDB, snapshot compression", versions=("1.20",)),
     KeyedJob(
         "rocksdb-heap-timers",
-        "RocksDB, timers on the heap: raw keyed state in checkpoints",
+        "RocksDB with timers on the heap, and raw keyed state in checkpoints",
         versions=SINCE_1_20,
     ),
     KeyedJob("rocksdb-wide", "RocksDB, max parallelism 300", versions=("1.20",)),
     KeyedJob("rocksdb-rescaled-up", "RocksDB, parallelism 2, restored from 1", versions=("1.20",)),
-    KeyedJob("file-merging", "heap backend, small files merged", versions=SINCE_1_20),
+    KeyedJob("file-merging", "heap backend with merged small files", versions=SINCE_1_20),
     KeyedJob(
-        "changelog", "changelog of the heap backend, nothing materialized", versions=SINCE_1_20
+        "changelog", "changelog of the heap backend without materialized state", versions=SINCE_1_20
     ),
-    KeyedJob("changelog-materialized", "changelog, the state materialized", versions=SINCE_1_20),
+    KeyedJob("changelog-materialized", "changelog with materialized state", versions=SINCE_1_20),
     KeyedJob("forst", "ForSt, states of the ordinary API", versions=ASYNC_STATE),
     KeyedJob("async", "heap backend, states of the asynchronous API", versions=ASYNC_STATE),
     KeyedJob("async-rocksdb", "RocksDB, states of the asynchronous API", versions=ASYNC_STATE),
     KeyedJob("async-forst", "ForSt, states of the asynchronous API", versions=ASYNC_STATE),
     KeyedJob(
         "sql-async-forst",
-        "ForSt, SQL with table.exec.async-state.enabled: GROUP BY, TUMBLE, a join",
+        "ForSt, SQL with table.exec.async-state.enabled (GROUP BY, TUMBLE, a join)",
         versions=ASYNC_STATE,
     ),
-    KeyedJob("changelog-rocksdb", "changelog of RocksDB, materialized", versions=("1.20",)),
+    KeyedJob(
+        "changelog-rocksdb", "changelog of RocksDB with materialized state", versions=("1.20",)
+    ),
 )
 
 JOBS = (*SHAPES, *STORAGE)

@@ -38,8 +38,9 @@ _WITH_PROPERTIES = (("1.20", (4,)), ("2.2", (4, 5, 6)))
 
 # What EncodedSources.java writes; the enumerator's state is of version 2 by 1.20, 3 by 2.2.
 _SOURCES = {
-    "unassigned": "KafkaSource: splits that no reader has yet; first discovery not yet done",
-    "removed-cluster": "DynamicKafkaSource: a cluster that its streams no longer name",
+    "unassigned": "KafkaSource with splits that no reader has yet, before the end of the first "
+    "discovery",
+    "removed-cluster": "DynamicKafkaSource with a cluster that its streams no longer contain",
 }
 
 
