@@ -16,7 +16,7 @@ class Exit(IntEnum):
     UNREADABLE = 3  # the input is missing, unreadable, corrupt, or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or you declined; nothing was written
     NOT_VERIFIED = 5  # a change is incomplete, wrong, or unverified, or stdout failed
-    SERVICE = 6  # a service failed or denied access, or a file could not be written
+    SERVICE = 6  # a service failed or denied access, or writing a file failed
     BUG = 70  # a bug in ``migrate``; only this exit code prints a traceback
     INTERRUPTED = 130  # Ctrl-C
 
