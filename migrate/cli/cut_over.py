@@ -10,8 +10,10 @@ import typer
 
 from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags
 from migrate.cli.exit_codes import Exit
+from migrate.cli.kafka_environment import with_flink_environment
 from migrate.cli.terminal import emit, say
 from migrate.cli.typer_parameters import option, with_options
+from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import printable
 
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
 
 @with_options
 def cut_over(
-    spec: str = typer.Argument(
-        ...,
+    spec: str | None = typer.Argument(
+        None,
         metavar="SPEC",
         help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
-        "that starts the query.",
+        "that starts the query. With --init, a new file [default: print the spec].",
     ),
     *,
     execute: bool = EXECUTE,
@@ -45,6 +47,12 @@ def cut_over(
     nothing_started: bool = option(
         "With --back: you have checked that nothing has started to read from the target."
     ),
+    init: bool = option(
+        "Write a first SPEC with comments, from the running job if --flink-rest is set."
+    ),
+    flink_rest: str | None = option(
+        "With --init: the address of Flink's JobManager. [env: MIGRATE_FLINK_REST]", metavar="URL"
+    ),
 ) -> None:
     """Move a running Flink job to its target: stop, plan, apply, start, verify.
 
@@ -60,6 +68,15 @@ def cut_over(
     from migrate.model.errors import CutOverStopped, take_notes
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
+    if init:
+        if execute or back or adopt or nothing_started or until is not None:
+            raise UsageError("--init only writes a first SPEC; run cut-over SPEC afterwards")
+        _write_first_spec(spec, with_flink_environment(flink_rest))
+        return
+    if flink_rest is not None:
+        raise UsageError("--flink-rest is for --init; otherwise set flink.rest in SPEC")
+    if spec is None:
+        raise UsageError("no SPEC; `migrate cut-over --init SPEC` writes a first one")
     try:
         result = run.cut_over(
             spec,
@@ -85,6 +102,20 @@ def cut_over(
             log.info(f"next: {step.text}")
     emit(str(result.record_path))
     log.info(f"its page: {result.page_path}")
+
+
+def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
+    from migrate.cutover.first_spec import first_spec
+    from migrate.storage.new_file import check_new_file, write_new
+    from migrate.storage.uris import local_path
+
+    if spec is None:
+        emit(first_spec(flink_rest), end="")
+        return
+    path = local_path(spec)
+    check_new_file("SPEC", path)
+    write_new(path, first_spec(flink_rest, spec=spec))
+    log.info(f"wrote {spec}: set the keys that are comments, then run migrate cut-over {spec}")
 
 
 def _table(steps: Sequence[StepResult]) -> str:

@@ -267,6 +267,8 @@ $ migrate verify savepoint-1 group:orders -b broker:9092
 $ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 """,
     "cut-over": """\
+# Write a first spec from the running job
+$ migrate cut-over --init orders.yaml --flink-rest http://jobmanager:8081
 # The obstacles, on the job's newest checkpoint
 $ migrate cut-over orders.yaml
 # Do it, or continue after a crash

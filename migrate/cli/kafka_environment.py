@@ -47,14 +47,26 @@ def with_move_environment(arguments: MoveArguments) -> MoveArguments:
     Raises:
         UsageError: as for ``with_environment``; or the variable holds no address.
     """
-    address = os.environ.get(_FLINK_VARIABLE)
-    if address and arguments.get("flink_rest") is None:
-        from migrate.inputs.flink.rest_client import check_address
-
-        check_address(address, _FLINK_VARIABLE)
-        log.info(f"{_FLINK_VARIABLE} names Flink's JobManager")
+    address = with_flink_environment(arguments.get("flink_rest"))
+    if address is not None:
         arguments["flink_rest"] = address
     return with_environment(arguments)
+
+
+def with_flink_environment(flink_rest: str | None) -> str | None:
+    """Return the address of Flink's JobManager, from the environment variable if none is passed.
+
+    Raises:
+        UsageError: the variable holds no address.
+    """
+    address = os.environ.get(_FLINK_VARIABLE)
+    if not address or flink_rest is not None:
+        return flink_rest
+    from migrate.inputs.flink.rest_client import check_address
+
+    check_address(address, _FLINK_VARIABLE)
+    log.info(f"{_FLINK_VARIABLE} names Flink's JobManager")
+    return address
 
 
 def _names_brokers(file: str | None) -> bool:

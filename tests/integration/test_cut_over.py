@@ -509,6 +509,34 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     assert f"the newest such job, {job_id}, ended as CANCELED without a savepoint in" in dry.stderr
 
 
+def test_first_spec_of_running_jobs_needs_only_choices(stack: LocalStack, tmp_path: Path) -> None:
+    path, jobs = tmp_path / "first.yaml", stack.flink.running()
+    made = migrate("cut-over", "--init", path, "--flink-rest", stack.flink.rest_url)
+    assert made.code == 0, made.stderr
+    spec = path.read_text()
+    for name, job_id in jobs.items():
+        assert f'  # job: "{name}"   # RUNNING, {job_id}\n' in spec
+    unset = migrate("cut-over", path)
+    assert unset.code == 3 and "flink: missing: job" in unset.stderr
+    # The rest of the stack's own spec is what a user has to know.
+    own, name = yaml.safe_load(stack.spec().read_text()), next(iter(jobs))
+    assert yaml.safe_load(spec)["flink"]["savepoints"] == own["flink"]["savepoints"]
+    for example, value in (
+        (f'# job: "{name}"', f'job: "{name}"'),
+        (
+            "# bootstrap-servers: broker:9092",
+            f"bootstrap-servers: {stack.broker.bootstrap_servers}",
+        ),
+        ("# checkpoint-dir: /lake/queries/orders", f"checkpoint-dir: {tmp_path / 'query'}"),
+    ):
+        assert example in spec
+        spec = spec.replace(example, value)
+    path.write_text(spec)
+    dry = migrate("cut-over", path)
+    assert dry.code == 0, dry.stderr
+    assert "no obstacle was found" in dry.stderr
+
+
 def test_keyed_states_go_along(stack: LocalStack) -> None:
     stack.stop_orders()
     stack.start_orders()

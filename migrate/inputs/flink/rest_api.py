@@ -6,7 +6,8 @@ the job is FINISHED. If the savepoint was written but the job failed and restart
 failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
-{JobsOverviewHeaders, DashboardConfiguration, checkpoints.CheckpointingStatistics},
+{JobsOverviewHeaders, DashboardConfiguration, ConfigurationInfo, JobConfigInfo,
+checkpoints.CheckpointingStatistics},
 org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
 SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink
 1.15.4, 1.20.3 and 2.2.0.
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, FailFast, Field
+from pydantic import BaseModel, FailFast, Field, RootModel
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text, request
@@ -160,6 +161,19 @@ class JobManager:
         """Return the maximum age of the JobManager's answers in seconds (web.refresh-interval)."""
         return get(self._url, _Configuration, "/config").refresh_ms / 1000
 
+    def configuration(self) -> dict[str, str]:
+        """Return the JobManager's configuration; Flink masks the values of secrets."""
+        options = get(self._url, _Options, "/jobmanager/config").root
+        return {option.key: option.value for option in options}
+
+    def job_parameters(self, job_id: str) -> dict[str, str]:
+        """Return the global parameters that a job has registered; empty if Flink has none."""
+        try:
+            job = get(self._url, _JobConfiguration, f"/jobs/{job_id}/config")
+        except UnknownToFlink:
+            return {}
+        return job.execution.parameters if job.execution is not None else {}
+
     def is_history_server(self) -> bool:
         """Return whether Flink says that this is a HistoryServer (Flink 1.20; 1.15 does not)."""
         try:
@@ -280,6 +294,23 @@ class _Overview(BaseModel):
 class _Configuration(BaseModel):
     version: Annotated[str, Field(alias="flink-version")]
     refresh_ms: Annotated[int, Field(alias="refresh-interval", ge=0, le=86_400_000)] = 3000
+
+
+class _Option(BaseModel):
+    key: str
+    value: str
+
+
+class _Options(RootModel[Annotated[list[_Option], FailFast()]]):
+    """The JSON array of a cluster's options."""
+
+
+class _Execution(BaseModel):
+    parameters: Annotated[dict[str, str], Field(alias="user-config")] = {}
+
+
+class _JobConfiguration(BaseModel):
+    execution: Annotated[_Execution | None, Field(alias="execution-config")] = None
 
 
 class _Features(BaseModel):

@@ -1,0 +1,144 @@
+"""Write the first version of a spec from a running job, with comments for the rest.
+
+Flink's REST API shows the job's name, the folder for savepoints, and the parameters that the job
+has registered. It shows neither the brokers of a ``KafkaSource`` nor the query, so these keys are
+comments, and ``cut-over`` reports them as missing until they are set.
+
+Source: org.apache.flink.runtime.rest.messages.{ConfigurationInfo, JobConfigInfo} @ Flink 1.20.3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from decoder.urls import redact_url
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager
+from migrate.model.errors import UsageError
+
+# Flink 1.20 has renamed the option; Flink 2 reports the second name only.
+_SAVEPOINT_OPTIONS = ("state.savepoints.dir", "execution.checkpointing.savepoint-dir")
+_SERVERS = "bootstrap.servers"
+
+_TEMPLATE = """\
+# A cut-over of one Flink job. Set the keys that are comments now, then run:
+#   migrate cut-over {spec}             a dry run, which changes nothing
+#   migrate cut-over {spec} --execute   stops the job, and starts the query
+# All keys: docs/how-to/cut-over.md.
+version: 1
+flink:
+{rest}
+{job}
+{savepoints}
+kafka:
+{servers}
+  # config: client.properties         # credentials and TLS, as a Kafka client reads them
+move:
+  # The job's consumer group. Its commits show whether the job kept running.
+  # source-group: {group}
+  # Partitions whose position is below the log start offset: fail, or earliest.
+  on-expired: fail
+target:
+  # Exactly one of these. checkpoint-dir is new: migrate writes it, and the query uses it as its
+  # checkpointLocation.
+  # checkpoint-dir: /lake/queries/{name}
+  # group: {name}
+# The directory or table that the query writes to. migrate refuses a sink that would skip batches.
+# sink: /lake/{name}
+# The command that starts the query. Without it, start the query yourself at the step first-batch.
+# start: spark-submit {name}.py
+"""
+
+
+def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
+    """Return a commented spec, as YAML.
+
+    Args:
+        flink_rest: the address of the JobManager; None leaves the job to the reader.
+        spec: the file of the spec, for the comments.
+
+    Raises:
+        FlinkRestError: the JobManager did not answer, or denied the request.
+        UsageError: ``flink_rest`` is no address, or no job is running there.
+    """
+    if flink_rest is None:
+        return _filled(spec)
+    flink = JobManager(flink_rest)
+    running = [job for job in flink.jobs() if not job.ended]
+    if not running:
+        raise UsageError(
+            f"--flink-rest {redact_url(flink_rest)}: no job is running there; to move a stopped "
+            "job, omit --flink-rest and set flink.savepoint in the spec"
+        )
+    job = running[0] if len(running) == 1 else None
+    parameters = flink.job_parameters(job.job_id) if job is not None else {}
+    return _filled(
+        spec,
+        rest=flink_rest,
+        running=running,
+        savepoints=next(
+            (
+                folder
+                for name, folder in flink.configuration().items()
+                if name in _SAVEPOINT_OPTIONS and folder
+            ),
+            None,
+        ),
+        servers=_servers(parameters),
+    )
+
+
+def _filled(
+    spec: str,
+    *,
+    rest: str | None = None,
+    running: Sequence[FlinkJob] = (),
+    savepoints: str | None = None,
+    servers: str | None = None,
+) -> str:
+    if len(running) == 1:
+        job_lines = [_line("job", running[0].name)]
+        # Two jobs may have the same name; the id is unique.
+        job_lines += [f"  # or its id: {running[0].job_id}"]
+    else:
+        job_lines = ["  # The job's name, or its id."]
+        job_lines += [
+            f"  # job: {_value(job.name)}   # {job.state}, {job.job_id}" for job in running
+        ] or ["  # job: orders"]
+    name = _file_name(running[0].name) if len(running) == 1 else "orders"
+    return _TEMPLATE.format(
+        spec=spec,
+        rest=_line("rest", rest)
+        if rest
+        else "  # The JobManager's REST address.\n  # rest: http://jobmanager:8081",
+        job="\n".join(job_lines),
+        savepoints=_line("savepoints", savepoints)
+        if savepoints
+        else "  # The folder for the savepoint. Each job has a subfolder.\n"
+        "  # savepoints: s3://flink/savepoints",
+        servers=_line("bootstrap-servers", servers)
+        if servers
+        else "  # The brokers of the job's source.\n  # bootstrap-servers: broker:9092",
+        name=name,
+        group=f"flink-{name}",
+    )
+
+
+def _line(key: str, value: str) -> str:
+    return f"  {key}: {_value(value)}"
+
+
+def _value(text: str) -> str:
+    """Return a text in quotes: JSON's form of a string is also YAML's."""
+    return json.dumps(text)
+
+
+def _servers(parameters: Mapping[str, str]) -> str | None:
+    """Return the brokers that a job has registered as a parameter, if all names agree."""
+    found = {value for name, value in parameters.items() if name.endswith(_SERVERS) and value}
+    return found.pop() if len(found) == 1 else None
+
+
+def _file_name(name: str) -> str:
+    """Return a job's name in the form of the examples' paths."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split()) or "orders"

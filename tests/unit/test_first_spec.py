@@ -1,0 +1,75 @@
+"""``cut-over --init``: the first spec has every key that a user has to set, as a comment."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from migrate.cutover.first_spec import first_spec
+from migrate.cutover.read_spec import read_spec
+from migrate.cutover.spec import json_schema
+from migrate.model.errors import InputError
+from tests.support.command import migrate
+
+# The keys of one cut-over to a query; the other target is a group.
+_TO_A_QUERY = ("rest", "job", "savepoints", "bootstrap-servers", "checkpoint-dir", "sink", "start")
+
+
+def _uncommented(spec: str, keys: tuple[str, ...]) -> str:
+    for key in keys:
+        spec, found = re.subn(rf"^( *)# ({key}: )", r"\1\2", spec, flags=re.MULTILINE)
+        assert found == 1, key
+    return spec
+
+
+def test_first_spec_without_changes_is_refused_with_missing_keys(tmp_path: Path) -> None:
+    path = tmp_path / "orders.yaml"
+    path.write_text(first_spec())
+    with pytest.raises(InputError) as refused:
+        read_spec(path)
+    for part in (
+        "flink: missing: rest, job, savepoints",
+        "kafka: missing: bootstrap-servers",
+        "target: exactly one of checkpoint-dir and group",
+    ):
+        assert part in str(refused.value)
+
+
+def test_first_spec_with_its_examples_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "orders.yaml"
+    path.write_text(_uncommented(first_spec(), (*_TO_A_QUERY, "source-group", "config")))
+    read = read_spec(path).spec
+    assert read.flink.job == "orders" and read.move.source_group == "flink-orders"
+    jsonschema.validate(yaml.safe_load(path.read_text()), dict(json_schema()))
+
+
+def test_init_prints_spec_without_a_file() -> None:
+    printed = migrate("cut-over", "--init")
+    assert (printed.code, printed.stdout) == (0, first_spec())
+
+
+def test_init_overwrites_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "orders.yaml"
+    assert migrate("cut-over", "--init", path).code == 0
+    written = path.read_text()
+    again = migrate("cut-over", "--init", path)
+    assert again.code == 4 and "is there already" in again.stderr
+    assert path.read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--init", "--execute", "--yes"), "--init only writes a first SPEC"),
+        (("--init", "--until", "plan"), "--init only writes a first SPEC"),
+        (("orders.yaml", "--flink-rest", "http://127.0.0.1:1"), "--flink-rest is for --init"),
+        ((), "`migrate cut-over --init SPEC` writes a first one"),
+    ],
+)
+def test_options_that_contradict_init_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    refused = migrate("cut-over", *arguments)
+    assert refused.code == 2 and message in refused.stderr
