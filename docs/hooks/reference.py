@@ -110,7 +110,7 @@ def _explanations(codes: type[Enum]) -> Iterator[str]:
     explanations = read_explanations()
     for code in sorted(member.value for member in codes):
         explanation = explanations[code]
-        link = f" ([more](../{explanation.section}))" if explanation.section else ""
+        link = f" ([details](../{explanation.section}))" if explanation.section else ""
         text = f"{explanation.meaning}{link}"
         yield f"| `{code}` | {explanation.severity} | {text} | {explanation.advice} |"
 
