@@ -110,13 +110,13 @@ class LogPairs:
         self._searches_left -= 1
         return self._searches_left >= 0
 
-    def syncs(self, partition: Partition) -> Sequence[OffsetSync]:
-        """Return the offset syncs of a partition. They are read once, for all partitions."""
+    def syncs(self, partition: Partition) -> Sequence[Sequence[OffsetSync]]:
+        """Return each mirror's offset syncs of a partition; they are read once, for all of them."""
         return self._offset_syncs.get(partition, ())
 
     @cached_property
-    def _offset_syncs(self) -> Mapping[Partition, Sequence[OffsetSync]]:
+    def _offset_syncs(self) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
         try:
             return read_offset_syncs(self._old) or read_offset_syncs(self._new)
-        except BrokerError:  # not fatal: offset syncs only show where to look
+        except BrokerError:  # not fatal: without offset syncs, more positions are refused
             return {}

@@ -1,8 +1,10 @@
 """MirrorMaker 2's offset syncs: for some records, the record's offset and that of its copy.
 
 A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
-cluster that it copies from (``offset-syncs.topic.location``). A sync may be from an earlier copy of
-the topic, so it only shows where to look for a record's copy.
+cluster that it copies from (``offset-syncs.topic.location``): after 100 records, and for the last
+ones when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may be of an earlier copy of
+the topic, or of another target. So it shows where to look for a record's copy, and is evidence only
+if the records agree (``match_records``).
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror
@@ -27,19 +29,24 @@ _MOST_SYNCS = 200_000
 OffsetSync = tuple[int, int]
 
 
-def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[OffsetSync]]:
+def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
     """Return the offset syncs of all mirrors in a cluster, by the partition that was copied.
+
+    Each mirror has a sequence, in the order in which it wrote its syncs.
 
     Raises:
         BrokerError: the broker did not answer, or denied access.
     """
-    syncs: dict[Partition, list[OffsetSync]] = defaultdict(list)
+    all_syncs: dict[Partition, list[Sequence[OffsetSync]]] = defaultdict(list)
     for topic in filter(_TOPIC.fullmatch, reader.topics()):
+        syncs: dict[Partition, list[OffsetSync]] = defaultdict(list)
         for key, value in reader.newest_contents((topic, 0), _MOST_SYNCS):
             if (sync := parse_offset_sync(key, value)) is not None:
                 partition, offsets = sync
                 syncs[partition].append(offsets)
-    return syncs
+        for partition, own in syncs.items():
+            all_syncs[partition].append(own)
+    return all_syncs
 
 
 def parse_offset_sync(key: bytes, value: bytes) -> tuple[Partition, OffsetSync] | None:

@@ -43,6 +43,7 @@ _MOST_OTHERS = 8
 _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
+_Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def find_copy(
     *,
     is_compacted: bool = False,
     others: Sequence[int] = (),
-    syncs: Callable[[], Sequence[tuple[int, int]]] = tuple,
+    syncs: Callable[[], _Syncs] = tuple,
     may_search_long: Callable[[], bool] = lambda: True,
 ) -> Reading:
     """Find the offset in the new log that corresponds to a position.
@@ -89,7 +90,8 @@ def find_copy(
         depth: how much to read.
         is_compacted: whether Kafka compacts either log.
         others: the other partitions of the topic.
-        syncs: returns pairs of offsets that a mirror has written. They only show where to look.
+        syncs: returns the offset syncs of each mirror. They show where to look, and can show which
+            of equal records is copied.
         may_search_long: returns whether runs of ``searched_at_most`` records may be read.
     """
     own, copies, match = yield from _around(position, depth, is_compacted, syncs, may_search_long)
@@ -120,7 +122,7 @@ def _around(
     position: int,
     depth: Depth,
     is_compacted: bool,
-    syncs: Callable[[], Sequence[tuple[int, int]]],
+    syncs: Callable[[], _Syncs],
     may_search_long: Callable[[], bool],
 ) -> Generator[Read, Surroundings, tuple[Surroundings, Surroundings, Match]]:
     """Compare the records around the position; return both runs, and the match."""
@@ -137,7 +139,7 @@ def _around(
     else:
         most, searched = depth.around_at_most, depth.searched_at_most
         own = yield Read(Side.OLD, position, most, most)
-        hints = [copy for offset, copy in syncs() if offset <= position]
+        hints = [copy for each in syncs() for offset, copy in each if offset <= position]
         best = own, copies, find_place(own, copies)
         for start in (*([max(hints)] if hints else ()), copies.position):
             run = yield Read(Side.NEW, start, most, searched)
@@ -147,10 +149,20 @@ def _around(
             if match.outcome.is_match:
                 break
     own, copies, match = best
+    if not is_compacted and _is_open(match):
+        match = match_records(own, copies, syncs=syncs())
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
         match = (yield from _match_at_log_ends(own, copies, depth)) or match
     return own, copies, match
+
+
+def _is_open(match: Match) -> bool:
+    """Return whether equal records leave several places open."""
+    if match.outcome in (MatchOutcome.LAGGING, MatchOutcome.EXPIRED):
+        return match.bound is not Bound.EXACT
+    is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
+    return match.outcome is MatchOutcome.AMBIGUOUS or is_equal
 
 
 def _first_offset(run: Surroundings) -> int:
@@ -302,6 +314,8 @@ class _Check:
         self._is_sampled = False  # whether not all records before the position are read
         # The old offsets that were compared.
         self._seen = match.seen
+        # In the history, a mirror that goes back may have copied later records, too.
+        self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
@@ -333,25 +347,27 @@ class _Check:
                 if (violation := (yield from self._span(first, last))) is not None:
                     return violation
         if start is None:
-            follower = Follower(is_open=True, seen=self._seen, kept=self._kept)
+            follower = Follower(is_open=True, seen=self._not_before, kept=self._kept)
             own_start, new_start = self._own.log_start, self._copies.log_start
             stretch = _Stretch(own_start, True, new_start, known.new)
             most = None if self._depth.is_whole else self._depth.counted
             is_done = yield from self._follow(follower, stretch, most)
             foreign = follower.foreign
-            if follower.has_begun:
+            is_known_first = yield from self._is_first(known)
+            if follower.has_begun and not is_known_first:
                 foreign += follower.trailing
             if own_start == 0:  # the old log never had older records
                 foreign += follower.leading
-            is_done &= follower.has_begun
+            is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
             if violation := violation_match(follower.missing + lacking, foreign):
                 return violation
             if not is_done:
                 return not_found_match("the start of the job's log is not found there")
             self._count(follower.compared)
-            is_from_log_start = follower.is_from_first
+            is_from_log_start = follower.is_from_first or is_known_first
         is_all = self._depth.is_whole and is_from_log_start and not self._match.unread
+        is_all &= not self._match.is_by_syncs
         if is_all and self._match.outcome.is_match:
             after = sum(record.offset in self._seen for record in self._own.after)
             self._count(-after)
@@ -381,9 +397,9 @@ class _Check:
     def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
         """Return the first anchor: the first record that both logs have.
 
-        Return None if it is not found, and a match for a violation.
+        Return None if the new log must be read from its start, and a match for a violation.
         """
-        block = self._depth.block
+        depth, block = self._depth, self._depth.block
         first = yield Read(Side.NEW, self._copies.log_start, 0, block)
         if not first.after or first.after[0].offset >= known.new:
             return known  # the new log begins there
@@ -405,6 +421,10 @@ class _Check:
         if self._own.log_start == 0:  # the old log never had older records
             count = yield Read(Side.NEW, new, block, 1)
             return violation_match(0, max(1, len(count.before)))
+        if depth.is_whole or known.new - self._copies.log_start <= depth.counted:
+            return None  # copies of later records may lie before: see ``history``
+        run = yield Read(Side.NEW, max(0, begin.after[0].timestamp), 0, 1, is_time=True)
+        self._skip(new - _first_offset(run))
         return _Anchor(begin.after[0].offset, new)
 
     def _anchors(
@@ -503,7 +523,7 @@ class _Check:
             self._skip(last.new - first.new)
             return None
         # A mirror that went back may have copied the last anchor before the first.
-        follower = Follower(begin=first.old, seen=self._seen, kept=self._kept)
+        follower = Follower(begin=first.old, seen=self._not_before, kept=self._kept)
         stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
         most = None if depth.is_whole else depth.counted - self._read
         is_done = yield from self._follow(follower, stretch, most)

@@ -26,7 +26,8 @@ class Follower:
         leading: with ``is_open``, the number of older records at the start.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
-        foreign: the number of copies without an origin that a known copy follows.
+        foreign: the number of copies without an origin that a known copy follows. With ``is_open``,
+            those before a copy of the first record do not count: they may be of older records.
         trailing: the number of copies without an origin since the last known copy.
         unknown: the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
@@ -52,6 +53,7 @@ class Follower:
         a mirror that goes back over them.
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
+        self._has_older = is_open  # so a mirror that goes back may copy older records first
         self._seen, self._kept = seen, kept
         # Whether the numbers of repeated records do not matter, so any record may come first.
         self._may_precede = begin is not None
@@ -120,7 +122,8 @@ class Follower:
             if not self.leading:
                 self._state = self._top = possible[-1]
             self.is_from_first = self._state == 0
-        self.foreign += self.trailing
+        if not (self._has_older and possible[0] == 0):
+            self.foreign += self.trailing
         self.trailing = 0
         if self._begin is not None:
             self._state = self._number_of(self._begin)

@@ -9,7 +9,8 @@ either log. A record and its copy can have different offsets.
 If all records differ, each copy has one origin, and the passes are known. A record that equals
 others (key, value, timestamp and headers) has several possible origins. ``_Alignment`` computes the
 lowest and the highest origin of each copy over all sequences of passes that explain the new log. A
-match must hold for all of them.
+match must hold for all of them. A mirror's offset syncs can exclude some: see
+``_Alignment._trusted_syncs``.
 
 The new log violates the assumption of a mirror if no sequence of passes explains it. The outcome
 then names the violation: records without a copy (``FILTERED``), copies without an origin
@@ -90,6 +91,7 @@ class Match:
             further copies of the records.
         unread: how many offsets of the new log were not read, before and after the place.
         aborted: how many records of aborted transactions the new log has after the place.
+        is_by_syncs: whether a mirror's offset syncs show which of equal records it has copied.
         is_doubtful: whether the old log has equal records, some of them perhaps of aborted
             transactions: the place may be another one without these.
         trailing: the number of records without an origin after the last copy.
@@ -111,6 +113,7 @@ class Match:
     is_searched_to_end: bool = False
     unread: int = field(default=0, compare=False)
     aborted: int = field(default=0, compare=False)
+    is_by_syncs: bool = field(default=False, compare=False)
     is_doubtful: bool = field(default=False, compare=False)
     trailing: int = field(default=0, compare=False)
     is_all_copied: bool = field(default=False, compare=False)
@@ -130,13 +133,20 @@ class Match:
         return lowest <= next_offset <= self.next_offset
 
 
-def match_records(old: Surroundings, new: Surroundings, *, is_compacted: bool = False) -> Match:
+def match_records(
+    old: Surroundings,
+    new: Surroundings,
+    *,
+    is_compacted: bool = False,
+    syncs: Sequence[Sequence[tuple[int, int]]] = (),
+) -> Match:
     """Find the place of a position in the new log.
 
     Args:
         old: the records around the position in the old log.
         new: the records of the new log among which the place is looked for.
         is_compacted: whether the old log may have lost any record.
+        syncs: the offset syncs (old, new) of each mirror of the partition.
     """
     if not (old.before or old.after):
         if not new.records and new.is_from_start and new.is_to_end:
@@ -147,7 +157,7 @@ def match_records(old: Surroundings, new: Surroundings, *, is_compacted: bool = 
             return not_found_match("the new log has no records any more")
         bound = Bound.EXACT if old.is_from_start else Bound.AT_LEAST
         return Match(MatchOutcome.LAGGING, records=len(old.before), bound=bound)
-    alignment = _Alignment(old, new, is_compacted)
+    alignment = _Alignment(old, new, is_compacted, syncs)
     if not alignment.is_found:
         return match_without_place(old, new)
     return alignment.violation() or alignment.match()
@@ -204,7 +214,13 @@ class _Alignment:
         is_found: whether any record of the old log has a copy.
     """
 
-    def __init__(self, old: Surroundings, new: Surroundings, is_compacted: bool) -> None:
+    def __init__(
+        self,
+        old: Surroundings,
+        new: Surroundings,
+        is_compacted: bool,
+        syncs: Sequence[Sequence[tuple[int, int]]],
+    ) -> None:
         self._old, self._new, self._run = old, new, new.records
         self._position = len(old.before)
         index = RecordIndex()
@@ -214,6 +230,9 @@ class _Alignment:
         self._count = len(index.records)
         self._own = index.records
         origins = [index.origins(copy) for copy in self._run]
+        self._known = self._trusted_syncs(origins, syncs)
+        for at, origin in self._known.items():
+            origins[at] = [origin]
         found = [at for at, possible in enumerate(origins) if possible]
         self.is_found = bool(found)
         if not found:
@@ -230,6 +249,31 @@ class _Alignment:
             self._last = self._first + length - 1
             self._highest, self._origins = self._highest[:length], self._origins[:length]
         self._lowest = self._find_lowest()
+
+    def _trusted_syncs(
+        self, origins: Sequence[Sequence[int]], syncs: Sequence[Sequence[tuple[int, int]]]
+    ) -> dict[int, int]:
+        """Return the origins of copies by a mirror's offset syncs, if these can be trusted.
+
+        The syncs of an earlier copy of the topic, or of another target, may agree with equal
+        records by chance. So the mirror's newest syncs, in ascending order, must all agree with the
+        records, and at least one with a record that differs from all others.
+        """
+        own = {record.offset: index for index, record in enumerate(self._own)}
+        copies = {copy.offset: at for at, copy in enumerate(self._run)}
+        known: dict[int, int] = {}
+        for pairs in syncs:
+            newest = _newest_in_order(pairs)
+            there = [(o, n) for o, n in newest if n in copies and self._own[0].offset <= o]
+            there = [(o, n) for o, n in there if o <= self._own[-1].offset]
+            places = {copies[n]: own.get(o, -1) for o, n in there}
+            is_certain = any(
+                [*origins[at]] == [origin] and self._own[origin].timestamp not in self._equal_times
+                for at, origin in places.items()
+            )
+            if is_certain and all(origin in origins[at] for at, origin in places.items()):
+                known |= places
+        return known
 
     def _find_highest(self) -> list[int]:
         """Return the highest possible origin of each copy; count the violations.
@@ -258,7 +302,8 @@ class _Alignment:
         for at in range(len(lowest) - 1, -1, -1):
             possible = self._origins[at]
             fitting = [origin for origin in possible if least - 1 <= origin <= self._highest[at]]
-            if least <= 0 and self._may_be_older(possible):
+            is_known = self._first + at in self._known
+            if least <= 0 and not is_known and self._may_be_older(possible):
                 fitting.insert(0, -1)
             if fitting:
                 least = lowest[at] = fitting[0]
@@ -399,12 +444,26 @@ class _Alignment:
                 self._own[min(self._highest)].offset, self._own[max(self._highest)].offset + 1
             ),
             is_searched_to_end=self._new.is_to_end,
+            is_by_syncs=bool(self._known),
             is_doubtful=self._is_doubtful,
             trailing=len(run) - 1 - self._last,
             is_all_copied=self._old.is_to_end and self._highest[-1] + 1 == self._count,
             first_pair=certain[0] if certain else None,
             last_pair=certain[-1] if certain else None,
         )
+
+
+def _newest_in_order(syncs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Return the last syncs of which each one has higher offsets than the one before."""
+    first = next(
+        (
+            at
+            for at in range(len(syncs) - 1, 0, -1)
+            if syncs[at][0] <= syncs[at - 1][0] or syncs[at][1] <= syncs[at - 1][1]
+        ),
+        0,
+    )
+    return syncs[first:]
 
 
 def has_gaps(records: Sequence[Record]) -> bool:

@@ -83,7 +83,7 @@ def translated_plan(
         to_cluster_id=target.cluster_id,
         to_topic_ids={t: target.topic_ids[t] for t in sorted(topics & target.topic_ids.keys())},
         snapshot=replace(target, source_group=source_group),
-        notes=(*plan.notes, *_notes(partitions)),
+        notes=(*plan.notes, *_notes(partitions, translated)),
     )
 
 
@@ -243,7 +243,9 @@ ASSUMPTION = (
 )
 
 
-def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
+def _notes(
+    partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
+) -> Iterator[str]:
     """Yield lines about the translated partitions."""
     found = [found for planned in partitions if (found := planned.translation) is not None]
     if not found:
@@ -259,3 +261,11 @@ def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
     kept = [one for one in found if one.outcome.is_match or one.outcome.is_lossless]
     if any(one.outcome is not MatchOutcome.PROVED for one in kept):
         yield ASSUMPTION
+    by_syncs = sum(
+        match.is_by_syncs and match.next_offset is not None for match in translated.values()
+    )
+    if by_syncs:
+        yield (
+            f"{counted(by_syncs, 'position')} next to equal records: the mirror's offset syncs "
+            "show which of them are copied"
+        )

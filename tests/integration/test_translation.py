@@ -211,6 +211,22 @@ def test_compacted_records_on_both_sides_of_a_position(
     assert values(copies)[start] == values(clusters.logs[topic, 0])[position - 1]
 
 
+def test_equal_records_have_certain_positions_by_the_mirrors_offset_syncs(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
+    """Without the syncs, the mirror might have gone back: copies of equal records do not show it.
+
+    The judge counts the records, because equal ones cannot be told apart.
+    """
+    (copies,) = clusters.copies("beats").values()
+    for position in (7, 30, 41):
+        result = translate(clusters, tmp_path, {("beats", 0): position})
+        assert result.code == 0, result.stderr
+        start = json.loads(result.stdout)[NAMES["beats"]]["0"]
+        assert sum(offset >= start for offset in copies) == 41 - position
+        assert "1 position next to equal records: the mirror's offset syncs show" in result.stderr
+
+
 def test_a_mirror_that_lags(clusters: TwoClusters, tmp_path: Path) -> None:
     (log,) = clusters.copies("slow").values()
     assert len(log) == 20

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,6 +36,8 @@ KINDS = (
     "two mirrors",
 )
 Partition = tuple[str, int]
+# A mirror's offset sync: the partition, a record's offset, and that of its copy.
+Sync = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,15 @@ class ModelLog:
 class ModelReader:
     """Reads logs of the model as ``RecordReader`` reads those of Kafka."""
 
-    def __init__(self, logs: Mapping[int, ModelLog], *, is_compacted: bool = False) -> None:
+    def __init__(
+        self,
+        logs: Mapping[int, ModelLog],
+        *,
+        is_compacted: bool = False,
+        syncs: Sequence[Sequence[Sync]] = (),
+    ) -> None:
         self._logs, self._is_compacted = logs, is_compacted
+        self._syncs = {f"mm2-offset-syncs.{n}.internal": each for n, each in enumerate(syncs)}
 
     def around(
         self, positions: Mapping[Partition, int], most_before: int, most_after: int
@@ -137,7 +147,17 @@ class ModelReader:
         return list(self._logs)
 
     def topics(self) -> list[str]:
-        return []
+        return list(self._syncs)
+
+    def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
+        name = TOPIC.encode()
+        return [
+            (
+                struct.pack(f">h{len(name)}si", len(name), name, number),
+                struct.pack(">qq", own, copy),
+            )
+            for number, own, copy in self._syncs[partition[0]][-most:]
+        ]
 
 
 @dataclass(slots=True)
@@ -148,6 +168,7 @@ class Case:
         is_hidden: whether nothing in the logs can tell: the mirror has dropped records, and its
             last copy equals one before them, as if it lagged; or retention has deleted the record
             or the copy that would show what the mirror has done.
+        syncs: the syncs of each topic of offset syncs.
     """
 
     kind: str
@@ -163,6 +184,7 @@ class Case:
     new_compacted: bool
     began: dict[int, int] = field(default_factory=dict)
     is_hidden: bool = False
+    syncs: list[list[Sync]] = field(default_factory=list)
 
     def readers(self) -> tuple[ModelReader, ModelReader, ModelReader]:
         """Return readers of the old log, of its committed records, and of the new log."""
@@ -178,7 +200,7 @@ class Case:
             for partition, copies in self.copies.items()
         }
         return (
-            ModelReader(old, is_compacted=self.old_compacted),
+            ModelReader(old, is_compacted=self.old_compacted, syncs=self.syncs),
             ModelReader(committed, is_compacted=self.old_compacted),
             ModelReader(new, is_compacted=self.new_compacted),
         )
@@ -269,6 +291,7 @@ def make_case(seed: int) -> Case:
         p: [o for o in present[p] if not (o.is_aborted and reads_committed)] for p in numbers
     }
     _mirror(rng, case, visible)
+    case.syncs = _syncs(random.Random(f"syncs {seed}"), case)
     for p in numbers:
         kept, (start, end) = present[p], (gone_before[p], ends[p])
         if case.old_compacted:
@@ -311,6 +334,27 @@ def make_case(seed: int) -> Case:
         case.began[p] = min(later, default=end)
     case.is_hidden |= _has_lost_witness(case)
     return case
+
+
+def _syncs(rng: random.Random, case: Case) -> list[list[Sync]]:
+    """Return offset syncs of the mirror, of an earlier copy of the topic, and of another target."""
+    share = rng.choice((0.0, 0.05, 0.3, 1.0))
+    own, earlier, other = list[Sync](), list[Sync](), list[Sync]()
+    for p, copies in case.copies.items():
+        shift = rng.randint(-3, 3)
+        for copy in copies:
+            if copy.origin is None or copy.origin.partition != p:
+                continue
+            if rng.random() < share:
+                own.append((p, copy.origin.offset, copy.offset))
+            if rng.random() < 0.5:
+                earlier.append((p, copy.origin.offset, max(0, copy.offset + shift)))
+            if rng.random() < 0.5:
+                other.append((p, copy.origin.offset, max(0, copy.offset - shift)))
+    topics = [[*(earlier if rng.random() < 0.4 else []), *own]]
+    if rng.random() < 0.4:
+        topics.append(other)
+    return topics
 
 
 def _has_lost_witness(case: Case) -> bool:

@@ -45,6 +45,7 @@ def append(
     *,
     keyed: bool = False,
     headers: Mapping[str, bytes] | None = None,
+    timestamp_ms: int | None = None,
     transaction: str | None = None,
 ) -> None:
     """Append values to partitions in order.
@@ -55,6 +56,7 @@ def append(
         values: the values by partition.
         keyed: whether a record has a key: the part of its value before ``=``.
         headers: the headers of each record.
+        timestamp_ms: the timestamp of each record; None for the time of the call.
         transaction: ``commit`` or ``abort`` for one transaction with all records. Its end is a
             control record in each partition with records; a control record takes an offset.
     """
@@ -81,6 +83,7 @@ def append(
             value.partition("=")[0] if keyed else None,
             partition,
             headers=dict(headers or {}),
+            timestamp=timestamp_ms or 0,  # 0 is now
             on_delivery=lambda error, _: errors.append(error) if error else None,
         )
         producer.poll(0)

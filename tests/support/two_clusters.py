@@ -31,7 +31,10 @@ FLINK = "2.2"
 # The positions of a partition, each of which has a partition of its own.
 POSITIONS = range(17)
 MANY = ("marks", "committed", "twice")
-DEFAULT = Flow(("orders", "ledger", "compacted-there", "marks", "twice", "slow", "gone"))
+DEFAULT = Flow(
+    ("orders", "ledger", "compacted-there", "marks", "twice", "slow", "gone", "beats"),
+    settings={"offset.lag.max": "0"},  # an offset sync for each record, not for every 100
+)
 IDENTITY = Flow(
     ("clicks", "compacted-here", "committed", "spread"),
     *("old", "new"),
@@ -173,6 +176,9 @@ def _create_topics(old: Broker, new: Broker) -> None:
     for topic in ("slow", "gone"):
         old.create_topic(topic, 1)
         append(old, topic, _numbered(topic, (0,), range(20)))
+    old.create_topic("beats", 1)
+    append(old, "beats", {0: ["first"]})
+    append(old, "beats", {0: ["beat"] * 40}, timestamp_ms=int(time.time() * 1000))
     old.create_topic("spread", 2)
     new.create_topic("spread", 3)
     append(old, "spread", _numbered("spread", (0, 1), range(20)))

@@ -19,7 +19,7 @@ from migrate.model.record import Record, Surroundings
 from migrate.moves.find_copies import compare_logs
 from migrate.planning.find_copy import Depth
 from migrate.planning.match_records import Match, MatchOutcome
-from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition
+from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition, Sync
 
 Item = tuple[str, int] | None  # a record's name and time; None is a gap
 
@@ -79,8 +79,12 @@ class _Found:
         *,
         is_whole: bool = False,
         is_compacted: bool = False,
+        syncs: Sequence[Sequence[Sync]] = (),
     ) -> None:
-        readers = [_CountingReader(logs, is_compacted=is_compacted) for logs in (old, old, new)]
+        readers = [
+            _CountingReader(logs, is_compacted=is_compacted, syncs=syncs)
+            for logs in (old, old, new)
+        ]
         records, committed, copies = (cast(RecordReader, reader) for reader in readers)
         self.matches: dict[int, Match] = {
             partition: match
@@ -154,16 +158,48 @@ def test_compared_counts_each_record_once() -> None:
     assert [match.compared for match in found.matches.values()] == [300]
 
 
-@pytest.mark.parametrize("position", [0, 150, 1250, 29_000, 30_000])
+@pytest.mark.parametrize("position", [0, 150, 1250, 5000, 6000])
 @pytest.mark.parametrize("log_start", [0, 120])
 def test_proved_counts_all_records_up_to_the_position(position: int, log_start: int) -> None:
     """Regression: the number had records after the position, too."""
-    items = _named(0, 30_000)
+    items = _named(0, 6000)
     old, new = {0: _log(items, log_start)}, {0: _log(items)}
     at = max(position, log_start)
     found = _Found(old, new, {0: at}, is_whole=True)
     assert found.outcomes == {MatchOutcome.PROVED}
     assert [match.compared for match in found.matches.values()] == [at - log_start]
+
+
+def _beats(number: int) -> ModelLog:
+    """Return a log of a record and equal ones, as a mirror has copied it."""
+    return _log([("a", 1000), *[("beat", 1001)] * number])
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize(("position", "copied"), [(50, 60), (61, 60), (101, 100)])
+def test_offset_syncs_show_which_of_equal_records_are_copied(
+    position: int, copied: int, is_whole: bool
+) -> None:
+    old, new, at = {0: _beats(100)}, {0: _beats(copied)}, {0: position}
+    assert _Found(old, new, at, is_whole=is_whole).outcomes == {MatchOutcome.AMBIGUOUS}
+    found = _Found(old, new, at, is_whole=is_whole, syncs=[[(0, 0, 0), (0, copied, copied)]])
+    wanted = MatchOutcome.MATCHED if position < copied else MatchOutcome.AT_END
+    assert found.outcomes == {wanted}
+    assert [match.next_offset for match in found.matches.values()] == [position]
+
+
+@pytest.mark.parametrize(
+    "syncs",
+    [
+        [(0, 60, 60)],  # no sync of a record that differs from others
+        [(0, 5, 0), (0, 60, 60)],  # one does not agree
+        [(0, 0, 0), (0, 60, 60), (0, 7, 61)],  # newer ones are of another copy of the topic
+        [(0, 0, 0), (0, 60, 60), (0, 80, 3)],
+    ],
+)
+def test_offset_syncs_of_another_copy_of_the_topic_are_no_evidence(syncs: list[Sync]) -> None:
+    found = _Found({0: _beats(100)}, {0: _beats(60)}, {0: 50}, syncs=[syncs])
+    assert found.outcomes == {MatchOutcome.AMBIGUOUS}
 
 
 @pytest.mark.parametrize("at", [6000, 15_000, 25_000])
