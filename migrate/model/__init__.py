@@ -1,1 +1,1 @@
-"""What other packages share: positions, findings, policies, errors, warnings, texts, the log."""
+"""Types and functions shared by the other packages: positions, findings, policies, errors, log."""

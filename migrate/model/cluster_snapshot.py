@@ -24,12 +24,12 @@ class LogRange:
 
     Attributes:
         start: the log start offset.
-        end: the log end offset, which the next record will get.
+        end: the log end offset. The next record will get this offset.
         first_since: the offset of the first record at or after ``Question.since``, or the log end
             if there is no such record; None if ``since`` is None.
         first_at: the same for ``Question.at``.
-        leader_epoch: the present leader epoch of the partition, if the broker reports it. It is no
-            part of the range: it changes with each election.
+        leader_epoch: the present leader epoch of the partition, if the broker reports it. The epoch
+            changes with each election, and is not part of the range.
     """
 
     start: int
@@ -39,7 +39,7 @@ class LogRange:
     leader_epoch: int | None = field(default=None, compare=False)
 
     def covers(self, offset: int) -> bool:
-        """Return whether a reader can start at an offset: it is in the log, or is the log end."""
+        """Return whether a reader can start at an offset, in the log or at the log end."""
         return self.start <= offset <= self.end
 
 
@@ -79,10 +79,11 @@ class GroupView:
     """A consumer group as its coordinator describes it.
 
     Attributes:
-        exists: whether the group exists.
+        exists: True if the group exists.
         state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic, consumer, streams (a group of Kafka Streams, of either protocol), or unknown:
-            a share group, or a streams group without committed offsets, if the group exists.
+        type: classic, consumer, streams (Kafka Streams, with either protocol), or unknown. An
+            existing group of type unknown is a share group or a streams group without committed
+            offsets.
         alike: the existing groups with a similar name, if the group does not exist.
     """
 
@@ -100,7 +101,7 @@ class GroupView:
         return committed.next_offset if committed is not None else None
 
 
-# A transaction: its transactional id, the producer's id, and the producer's epoch.
+# A transaction as (transactional id, producer id, producer epoch).
 Transaction = tuple[str, int, int]
 
 
@@ -119,10 +120,10 @@ class ClusterSnapshot:
 
     Attributes:
         topics: the log ranges of all partitions of each topic that exists.
-        topic_ids: the ids of the topics; empty for brokers without topic ids (Kafka < 2.8). A topic
-            that is deleted and created again has a new id.
-        source_group: the consumer group whose offsets are read: the Flink job's, the group to move
-            from, or the group that ``verify`` checks.
+        topic_ids: the ids of the topics; empty for brokers without topic ids (Kafka < 2.8). A
+            recreated topic has a new id.
+        source_group: the consumer group to read offsets from. It is the Flink job's group, the
+            group to move from, or the group that ``verify`` checks.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the existing topics with a similar name.
         matched_topics: for each topic that matches ``Question.pattern`` and is not one of
@@ -130,8 +131,8 @@ class ClusterSnapshot:
             the epoch; None without such a record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_error: why the outcomes could not be read; empty if they were read.
-        unreachable: why the broker did not answer for a partition, such as one without a leader.
-            Only with ``Question.partial``; ``topics`` then lacks the partition.
+        unreachable: for each partition without an answer, the reason, such as a missing leader.
+            Empty unless ``Question.partial`` is set. ``topics`` lacks these partitions.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -158,7 +159,7 @@ class Question:
             epoch; see ``LogRange.first_at``.
         pattern: the log ranges of the topics that match this pattern are needed, too. See
             ``ClusterSnapshot.matched_topics``.
-        partial: whether an answer for some of the partitions is enough.
+        partial: True if an answer for some of the partitions is enough.
     """
 
     topics: frozenset[str]

@@ -1,4 +1,4 @@
-"""Errors, grouped by what the caller can do about them.
+"""Errors, grouped by the action that the caller can take.
 
 The command line has an exit code for each group.
 """
@@ -22,7 +22,7 @@ class NoSuchName(UsageError):
     """An unknown name.
 
     Args:
-        problem: what is wrong.
+        problem: the problem, in words.
         name: the unknown name; the message suggests the known names closest to it.
         known: the known names; if this is a mapping, the message shows its values, not its keys.
         others: the end of the message, such as "there are: 'a', 'b'".
@@ -57,8 +57,8 @@ class CutOverStopped(MigrateError):
     """A cut-over cannot continue. Completed steps are not undone.
 
     Attributes:
-        reasons: why it cannot continue, and what the user can do; one line each.
-        details: lines for the terminal only, as they may hold secrets.
+        reasons: the reasons and the remedies; one line each.
+        details: lines for the terminal only, because they may contain secrets.
     """
 
     def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:

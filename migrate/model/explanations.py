@@ -1,6 +1,6 @@
-"""What each code of a finding or a warning means, and what the user can do.
+"""The meaning of each code of a finding or a warning, and the user's remedies.
 
-The texts are in ``explanations.md``, whose first lines describe its form.
+The texts are in ``explanations.md``. The first lines of that file describe its form.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Explanation(NamedTuple):
     """The explanation of a code, in Markdown without links.
 
     Attributes:
-        meaning: what the finding or the warning says about the input or the move.
-        advice: what the user can do; empty if nothing.
+        meaning: the meaning of the finding or the warning for the input or the move.
+        advice: the user's remedies; empty if there are none.
         section: the page and section of docs/ that explain more, or empty.
     """
 
@@ -28,7 +28,7 @@ class Explanation(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The beginning of the meaning, for a list of codes in 80 columns."""
+        """The start of the meaning, for a list of codes in 80 columns."""
         sentence = re.split(r"[.:;] | \(|\.$", self.meaning)[0].replace("`", "")
         return shorten(sentence, 55, placeholder=" …")
 

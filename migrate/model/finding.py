@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Severity(str, Enum):
     """The severity of a finding.
 
-    A blocker stops a move. A warning says what a move may repeat or miss. A note only informs.
+    A blocker stops a move. A warning states the records that a move may duplicate or miss. A note
+    only informs.
     """
 
     BLOCKER = "blocker"
@@ -28,18 +29,18 @@ class CodePolicy(NamedTuple):
 
     Attributes:
         severity: the severity of a finding that is certain.
-        job_wide: whether the finding is about the whole job; a blocker then counts for every
+        job_wide: True if the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: whether the finding is about a source that cannot be chosen. Such a finding
+        another_source: True if the finding is about a source that cannot be chosen. Such a finding
             does not count if the user chooses sources by name.
-        unread: whether a Kafka source cannot be read. If the checkpoint has no other source, the
+        unread: True if a Kafka source cannot be read. If the checkpoint has no other source, the
             plan shows this finding, not the error "no Kafka source".
-        by_partition: whether the plan shows the fact in the row of each partition, and not as a
+        by_partition: True if the plan shows the fact in the row of each partition, and not as a
             finding.
-        scan_obstacle: whether a scan counts a warning as an obstacle, because the user must decide.
-        shown_for_groups: whether a move to a consumer group shows the finding at any severity.
+        scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
+        shown_for_groups: True if a move to a consumer group shows the finding at any severity.
         allowed: a function that returns whether policies allow the move despite the finding.
-        way_out: what the user can do about a blocker.
+        way_out: the user's remedy for a blocker.
     """
 
     severity: Severity
@@ -67,7 +68,7 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", _blocker(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", _warning()
     FINISHED_OPERATORS = "finished-operators", _warning()
-    # Only a plan that is made from a consumer group has this finding.
+    # Plans from a consumer group have this finding. No other plan does.
     GROUP_READS = (
         "group-reads",
         _ran_on_blocker(job_wide=True, way_out="stop them, or add --allow-ran-on to repeat them"),
@@ -83,7 +84,7 @@ class Code(str, Enum):
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
-    # Only a Spark query has these two findings: its location does not show the facts.
+    # These two findings are for Spark queries. A query's location does not show the facts.
     KAFKA_ASSUMED = "kafka-assumed", _warning()
     QUERY_ID_MISSING = "query-id-missing", _warning()
     LATEST_MARKER = "latest-marker", _warning(by_partition=True, scan_obstacle=True)
@@ -91,7 +92,7 @@ class Code(str, Enum):
     NO_ENUMERATOR = "no-enumerator", _warning()
     NOT_A_STOP = "not-a-stop", _warning()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", _warning()
-    # Only a Spark query has this finding: its output may be ahead of its positions.
+    # This finding is for Spark queries, whose output may be ahead of their positions.
     OUTPUT_BEYOND = "output-beyond", _warning()
     PENDING_TRANSACTIONS = "pending-transactions", _warning(scan_obstacle=True)
     QUERY_STATE = "query-state", _warning()
@@ -102,7 +103,7 @@ class Code(str, Enum):
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", _note()
-    # Only a Spark query has this finding: its log does not name the clusters of its sources.
+    # This finding is for Spark queries. A query's log does not identify its sources' clusters.
     SHARED_TOPIC = "shared-topic", _warning()
     SINK_MEMORY = "sink-memory", _note(shown_for_groups=True)
     SINK_STATE = "sink-state", _note()
@@ -130,15 +131,15 @@ class Code(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact about an input that the user must know before a move.
+    """A fact about an input that the user must consider before a move.
 
     Attributes:
         operator_id: the operator that the finding is about, or None.
-        is_certain: whether the fact is known. If not, the severity is a warning.
-        void_after_stop: whether a later stop of the job with a savepoint makes the finding void,
-            for example because the stop commits pending output.
-        void_if_finished: whether the finding is void if the job has FINISHED with this savepoint,
-            because the stop has then committed the pending output.
+        is_certain: True if the fact is certain. If not, the severity is a warning.
+        void_after_stop: True if a later stop-with-savepoint of the job makes the finding void, for
+            example because the stop commits pending output.
+        void_if_finished: True if the finding is void for a job that has FINISHED with this
+            savepoint, because the stop has then committed the pending output.
         when_restored: the message to show instead if the job is restored from the input; if empty,
             it is made from the sink's transactions (``resolve_transactions``).
     """

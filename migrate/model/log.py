@@ -1,4 +1,4 @@
-"""The logger ``migrate``, which the command line shows on stderr."""
+"""The logger ``migrate``. The command line shows its records on stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger("migrate")
 # Without a handler on this logger, Python would print warnings to stderr.
 log.addHandler(logging.NullHandler())
 
-# The attribute of a log record about a stage of work; its value is "begin" or "end".
+# The attribute of a log record about a stage of work. Its values are "begin" and "end".
 STAGE = "stage"
 # The attribute of a warning's log record: True if the warning is shown each time, False if equal
 # warnings are shown once.
@@ -20,9 +20,10 @@ REPEATED = "repeated"
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Log the beginning and the end of a stage such as "reading chk-7", and its duration.
+    """Log the start and the end of a stage such as "reading chk-7", and its duration.
 
-    The log records have the attribute ``STAGE``: the command line shows a long stage while it runs.
+    The log records have the attribute ``STAGE``, so the command line can show a long stage while it
+    runs.
     """
     log.debug(what, extra={STAGE: "begin"})
     begun = time.monotonic()

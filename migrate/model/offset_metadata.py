@@ -1,4 +1,4 @@
-"""The metadata of committed offsets, which belongs to the group's client."""
+"""The metadata of committed offsets. It belongs to the group's client."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def is_of_kafka_streams(metadata: str) -> bool:
 
 
 def holds_offset(held: Committed | None, wanted: Committed) -> bool:
-    """Return whether an offset need not be committed again.
+    """Return whether the group already has an offset, so that no commit is needed.
 
-    Metadata of another client may change the meaning of an equal offset, so it must be replaced. So
-    must a leader epoch: if it is of a topic that was recreated, a Java consumer waits for ever.
+    Metadata of another client may change the meaning of an equal offset, so it must be replaced.
+    The leader epoch must be replaced, too. If the epoch is from before a topic was recreated, a
+    Java consumer waits forever.
     """
     if held is None or held.next_offset != wanted.next_offset:
         return False
@@ -51,10 +52,10 @@ def _may_mean_more(metadata: str) -> bool:
 def with_client_metadata(
     committed: Mapping[TopicPartition, Committed],
 ) -> list[TopicPartition]:
-    """Return the partitions whose metadata may say more than the offset, in order.
+    """Return the partitions whose metadata may contain more than the offset, in order.
 
-    Parallel Consumer encodes there which records beyond the offset are processed already. The
-    timestamps of Kafka Streams say nothing about that.
+    The metadata of Parallel Consumer encodes the records beyond the offset that are processed
+    already. The timestamps of Kafka Streams contain no such information.
     """
     return sorted(
         partition for partition, offset in committed.items() if _may_mean_more(offset.metadata)

@@ -48,7 +48,7 @@ class Gone(str, Enum):
 
 
 class Unresolved(str, Enum):
-    """The policy for a partition of the checkpoint whose next offset is not known."""
+    """The policy for a partition of the checkpoint whose next offset is unknown."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -105,7 +105,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# The largest range of partitions: a mistyped one must not fill the memory.
+# The largest range of partitions. A mistyped range must not fill the memory.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -132,7 +132,7 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The user's choices about what a move may do.
+    """The user's choices about the effects that a move may have.
 
     Attributes:
         topic_map: the topics' names at the target, by their names in the input.
@@ -140,7 +140,7 @@ class Policies:
         topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
             the checkpoint, all its partitions are new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
-        one_cluster: whether to assume that all sources of a topic read the same Kafka cluster.
+        one_cluster: True to assume that all sources of a topic read the same Kafka cluster.
     """
 
     topic_map: Mapping[str, str] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Policies:
 
     @property
     def may_change_positions(self) -> bool:
-        """Whether any policy is set that can change the checkpoint's positions."""
+        """True if any policy is set that can change the checkpoint's positions."""
         kept = replace(self, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
         return kept != Policies()
 

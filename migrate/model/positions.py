@@ -50,7 +50,7 @@ def target_of(group: str | None) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of positions: a checkpoint, a batch of a Spark query, or another input.
+    """The origin of positions, such as a checkpoint or a batch of a Spark query.
 
     Attributes:
         kind: ``checkpoint`` is also for a savepoint, ``positions`` for any other input.
@@ -59,9 +59,9 @@ class Origin:
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
             order of ``Siblings.newer``. A saved plan has only the last of them.
-        stopped: whether the job ended with this checkpoint.
+        stopped: True if the job ended with this checkpoint.
         written_at: when the checkpoint was written or the batch was committed, in milliseconds of
-            the epoch; None if not known.
+            the epoch; None if unknown.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
             ``written_at`` may then be the time of the copy.
     """
@@ -79,7 +79,7 @@ class Origin:
         """Return ``checkpoint 42``, ``savepoint 43``, ``batch 7`` or ``positions``."""
         if self.kind == "positions":
             return self.kind
-        # Flink names the directory of a savepoint savepoint-<job>-<random>.
+        # A savepoint's directory is savepoint-<job>-<random> in Flink.
         name = self.pointer.rstrip("/").rpartition("/")[2]
         is_savepoint = self.stopped or name.startswith("savepoint-")
         return f"{'savepoint' if is_savepoint else self.kind} {self.number}"
@@ -133,7 +133,7 @@ class Position(NamedTuple):
             are markers for latest and committed); None for an unbounded source.
         subtask: the subtask whose reader has the partition, or None.
         cluster: the id of the Kafka cluster for a DynamicKafkaSource, else None.
-        reason: why the start is not known; empty if it is known.
+        reason: the reason for an unknown start, else empty.
     """
 
     topic: str
@@ -155,8 +155,8 @@ class Position(NamedTuple):
         return (self.topic, self.partition)
 
 
-# The fields of a Position as a plain tuple, which takes a third of the time. A Position is of this
-# type, too.
+# The fields of a Position as a plain tuple. Creating it takes a third of the time. A Position is of
+# this type, too.
 PositionFields: TypeAlias = tuple[
     str, int, PositionState, int | Marker | None, int | None, int | None, str | None, str
 ]
@@ -187,7 +187,7 @@ class PositionSet:
     """The positions of one input.
 
     Attributes:
-        label: the input as the user named it.
+        label: the user's name for the input.
         starts: the start of each partition of the input, never ``ABSENT``.
         note: a remark about the input, such as ``after batch 7``.
     """

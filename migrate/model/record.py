@@ -1,4 +1,4 @@
-"""Records of a partition, as far as they are needed to find the same records in another log."""
+"""Records of a partition, with the fields that identify the same records in another log."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Record(NamedTuple):
         key: a hash of the key.
         headers: the headers in their order.
         timestamp: milliseconds of the epoch; negative if the record has none.
-        is_append_time: whether the broker set the timestamp when it appended the record.
-        is_tombstone: whether the record has no value.
+        is_append_time: True if the broker set the timestamp when it appended the record.
+        is_tombstone: True if the record has no value.
     """
 
     offset: int
@@ -34,7 +34,7 @@ class Record(NamedTuple):
         """Return whether ``copy`` is this record in another log.
 
         The key, the value and the timestamp must be equal. The copy must have all headers of this
-        record, in their order; it might have others, which the mirror has added.
+        record, in their order. It may have more headers, because a mirror can add some.
         """
         if self.digest != copy.digest:
             return False
@@ -48,16 +48,15 @@ class Record(NamedTuple):
 class Surroundings:
     """Successive records of a log around a position.
 
-    Offsets without a record, such as those of transaction markers, are skipped.
+    Offsets without a record, such as transaction markers, are skipped.
 
     Attributes:
         position: the offset of the next record to read.
         before: the last records below the position.
         after: the first records from the position on.
-        first_unread: the first offset that was not read; the log might have more records from there
-            on.
-        is_from_start: whether the log has no record before these.
-        is_to_end: whether the log had no record after these.
+        first_unread: the first unread offset. The log might have more records from this offset on.
+        is_from_start: True if the log has no record before these.
+        is_to_end: True if the log had no record after these.
         log_start, log_end: the log range. With a log start of 0, the log has never lost a record at
             its start.
     """
@@ -77,7 +76,7 @@ class Surroundings:
 
 
 class Side(Enum):
-    """The log to read: that of the job's cluster (old), or its copy (new)."""
+    """The log to read, in the job's cluster (old) or in the cluster with its copy (new)."""
 
     OLD = "old"
     ALL_OLD = "all old"  # with the records of aborted transactions
@@ -90,8 +89,8 @@ class Read:
     """Records to read: at most ``before`` below and ``after`` from an offset or a time on.
 
     Attributes:
-        is_time: whether ``at`` is a time in milliseconds of the epoch: that of the first record
-            that is at least as new, or else the log end.
+        is_time: True if ``at`` is a time in milliseconds of the epoch. It then means the first
+            record that is at least as new, or for the log end if there is none.
         partition: another partition of the topic to read.
     """
 

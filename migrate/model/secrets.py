@@ -18,7 +18,7 @@ _SECRET_NAMES = (
 # Names that are also ordinary words (`unexpected token: x`). The value of such a name is redacted
 # only after `=`; if the name is in quotes, also after `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
-# A name after a slash does not count: in a path such as `/key=5`, it names a partition column.
+# A name after a slash does not count. In a path such as `/key=5`, the name is a partition column.
 _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])
@@ -56,9 +56,9 @@ _SECRET_ELEMENT = re.compile(
 def redact_secrets(text: str) -> str:
     """Return a service's text without passwords, keys, tokens and credentials in URLs.
 
-    Not recognised are: the rest of an unquoted password after a space; a password without a name
-    before it (``login("me", "x")``); a name of one letter (``-p x``); a name that continues after
-    the word (``password.old=x``); a value in another XML attribute than its name
+    These secrets are not recognized: the rest of an unquoted password after a space; a password
+    without a name before it (``login("me", "x")``); a name of one letter (``-p x``); a name that
+    continues after the word (``password.old=x``); a value in another XML attribute than its name
     (``<property name="password" value="x"/>``); encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))

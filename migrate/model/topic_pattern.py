@@ -23,17 +23,17 @@ from migrate.model.errors import UsageError
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# Only this many matches of a suggested pattern are used, because the broker is asked about each.
+# The most matches of a suggested pattern to use. The broker is queried about each match.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
-# The names that Kafka allows; a checkpoint may hold any name. A comma would separate topics in
+# The names that Kafka allows. A checkpoint may contain any name. A comma would separate topics in
 # Spark's `subscribe` option, and a line break would break the printed options.
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Not accepted are: a class within a class, and && in a class (set operations in Java); a ] that
-# begins a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
-# quantifiers, which some versions of Python match wrongly.
+# Not accepted are: a class within a class, and && in a class (set operations in Java); a ] at the
+# start of a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
+# quantifiers (some versions of Python match these wrongly).
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""
@@ -55,7 +55,7 @@ class TopicPattern:
 
     Attributes:
         text: the pattern in Java's syntax.
-        suggested: whether the pattern was derived from the names of known topics.
+        suggested: True if the pattern was derived from the names of known topics.
         excluded: topics that are excluded, even if their names match.
     """
 
@@ -111,9 +111,9 @@ def suggested_pattern(
 ) -> TopicPattern | None:
     """Derive a pattern from each source's topics; None if no names have a common part.
 
-    The pattern has the common beginning and the common end of a source's topics, each cut at a
-    separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``. The patterns of several
-    sources are joined by ``|``.
+    The pattern has the common start and the common end of a source's topics, each cut at a
+    separator. For example, ``orders-eu`` and ``orders-us`` suggest ``orders-.*``. The patterns of
+    several sources are joined by ``|``.
 
     Args:
         topics_by_source: the topics of each source.
@@ -137,6 +137,6 @@ def _common_pattern(topics: list[str]) -> str:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Return the common beginning of names, cut after its last separator."""
+    """Return the common start of names, cut after its last separator."""
     common = os.path.commonprefix(names)  # noqa: RUF071 - compares characters, as intended
     return common[: max(common.rfind(separator) for separator in _SEPARATORS) + 1]

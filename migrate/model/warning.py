@@ -11,7 +11,7 @@ from typing import NewType
 from migrate.model.finding import Code
 from migrate.model.log import REPEATED, log
 
-# A warning as it is shown, with its code.
+# The text of a warning, with its code.
 WarningText = NewType("WarningText", str)
 
 
@@ -85,7 +85,7 @@ class WarningCode(str, Enum):
 
 
 def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
-    """Return a warning as it is shown: the sentence, and the code in brackets."""
+    """Return the text of a warning, which is the sentence and the code in brackets."""
     return WarningText(f"{sentence} [{code}]")
 
 

@@ -77,10 +77,10 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 def install_command(extra: str) -> str:
     """Return the commands that install an extra of this package, from a clone or a wheel."""
-    if getattr(sys, "frozen", False):  # the program of `make program`, which cannot be extended
+    if getattr(sys, "frozen", False):  # the program of `make program` cannot be extended
         wheel = f"flink_offset_migrate-{package_version()}-py3-none-any.whl[{extra}]"
         return f"this program does not have it, so install the wheel: pip install '{wheel}'"
-    # A tool's own environment, which pip of the user's shell does not change.
+    # pip in the user's shell does not change a tool's own environment.
     install = "pip install"
     for command, receipt in _TOOL_INSTALLERS.items():
         if (Path(sys.prefix) / receipt).is_file():
