@@ -1,7 +1,8 @@
 """The decoder's entry point: from a pointer to a Checkpoint.
 
 A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata``, or of a
-job's checkpoint directory: its complete ``chk-<n>`` with the highest number is read.
+job's checkpoint directory. In a job's directory, the complete ``chk-<n>`` with the highest number
+is read.
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read: most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# If the job completes a newer checkpoint while its directory is read, the read starts again, but
-# at most this number of times: a job may complete checkpoints faster than a slow store delivers
-# one. Restarts after a deleted file are not limited: each reads a checkpoint with a higher number,
-# so the loop ends.
+# The maximum number of restarts of a read because the job completed a newer checkpoint. A job may
+# complete checkpoints faster than a slow store delivers one. Restarts after a deleted file are not
+# limited, because each reads a checkpoint with a higher number, so the loop ends.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # A job may retain hundreds of checkpoints, and each takes a request to a remote store.
@@ -60,18 +60,18 @@ class Checkpoint:
         pointer: the directory of ``_metadata``.
         type: checkpoint or savepoint, and whether the job stopped with it.
         operators: the job's operators, in the order of ``_metadata``.
-        sources: the state of each source, by operator id; UnknownSource if not recognised.
+        sources: the state of each source, by operator id; UnknownSource if not recognized.
         sinks: the state of each sink, by operator id; UnknownSink if not recognised.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
-            ``Siblings.newer``. They prove that the job ran on after this checkpoint.
+            ``Siblings.newer``. They prove that the job kept running after this checkpoint.
         written_at: the time of ``_metadata``, in epoch milliseconds; None if the store keeps no
             times.
         earlier_run: the higher numbers of siblings that were written before this checkpoint,
-            ascending. After them, the job started to count from 1 again.
+            ascending. After them, the job restarted its count at 1.
         contradicting: the numbers of siblings whose times contradict their numbers, ascending; see
             ``decoder.checkpoint_order``.
-        copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
-            from ``pointer``. ``written_at`` may then be the time of a copy.
+        copied_from: the directory in which Flink wrote the checkpoint, if known and different from
+            ``pointer``. ``written_at`` may then be the time of a copy.
     """
 
     pointer: str
@@ -96,18 +96,18 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job may complete a newer checkpoint, and delete older ones, during the read. The read
-    then starts again with the newer checkpoint (see ``_MAX_RESTARTS``), if the pointer is the job's
-    directory.
+    A running job may complete a newer checkpoint, and delete older ones, during the read. If the
+    pointer is the job's directory, the read then restarts with the newer checkpoint (see
+    ``_MAX_RESTARTS``).
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.
-        source: where the checkpoint's files are; local files by default.
-        allow_external_files: whether state may be read from files outside of the checkpoint's own
+        source: the source of the checkpoint's files; local files by default.
+        allow_external_files: permission to read state from files outside of the checkpoint's own
             directories; see ``decoder.state_files``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or a part of it cannot be read or was deleted.
+        DecodeError: the checkpoint does not exist, or a part of it cannot be read or was deleted.
     """
     files = source if source is not None else LocalFiles()
     path = _resolve_pointer(os.fspath(pointer), files)
@@ -181,7 +181,7 @@ def read_metadata(
         source: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read.
+        DecodeError: the checkpoint does not exist, or its ``_metadata`` cannot be read.
     """
     files = source if source is not None else LocalFiles()
     path = _resolve_pointer(os.fspath(pointer), files)
@@ -231,9 +231,9 @@ def _read_checkpoint(
 
 
 def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
-    """Return whether a checkpoint is in another directory than the one in which Flink wrote it.
+    """Return whether Flink wrote a checkpoint in a different directory.
 
-    Flink may have written it through a link, which ``directory`` does not contain.
+    Flink may have written the checkpoint through a link. ``directory`` does not contain the link.
     """
     if original is None or not is_other_directory(directory, original):
         return False
@@ -244,9 +244,8 @@ def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
 def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
     """Return whether Flink wrote ``_metadata`` here and the ``named`` state files elsewhere.
 
-    Under entropy injection, the path of a state file has random characters, which differ from file
-    to file, and the path of ``_metadata`` lacks them. A copy has the state files next to
-    ``_metadata``.
+    Under entropy injection, the path of each state file contains different random characters, and
+    the path of ``_metadata`` contains none. In a copy, the state files are next to ``_metadata``.
     """
     root = posixpath.dirname(directory)
     if checkpoint_number(directory) is not None:
@@ -260,7 +259,7 @@ def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
     """Return the parsed ``_metadata`` and its bytes.
 
-    A large file is read to its end only if it begins with the header of a ``_metadata``.
+    A large file is read to its end only if it starts with the header of a ``_metadata``.
     """
     data = files.read_range(path, 0, _FIRST_READ_BYTES)
     if len(data) == _FIRST_READ_BYTES:
@@ -281,8 +280,8 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: ``_metadata`` was deleted, and the pointer names this checkpoint, or no newer
-            one is complete.
+        DecodeError: ``_metadata`` was deleted, and the pointer refers to this checkpoint, or no
+            newer checkpoint is complete.
         DecodeError, FileNotFoundError: ``missing`` itself, if there is no replacement and
             ``_metadata`` still exists.
     """
@@ -302,7 +301,7 @@ def _find_replacement(
         (completed_at(path, files) or 0, n, path) for n, path in newer if is_complete(path, files)
     ]
     if complete:
-        # Compare the times first: a higher number may belong to an earlier run.
+        # Compare the times first, because a higher number may belong to an earlier run.
         problem += (
             f": Flink subsumed it; its job's newest complete checkpoint is {max(complete)[2]}"
         )
@@ -312,7 +311,7 @@ def _find_replacement(
 
 
 def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
-    """Return whether a pointer names this checkpoint, and not its job's directory."""
+    """Return whether a pointer refers to this checkpoint, and not to its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 
@@ -348,8 +347,8 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path comes first: a missing file takes two requests to a store. The directory is
-    # listed last: it may have a file for each subtask.
+    # The likely path comes first, because a missing file takes two requests to a store. The
+    # directory is listed last, because it may contain a file for each subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

@@ -1,16 +1,18 @@
 """The siblings of a ``chk-<n>``, and which of them are newer.
 
 A job completes its checkpoints in the order of their numbers
-(CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But a job that starts without its
-state counts from 1 again. If its directory stays the same (a fixed job id, or
-``execution.checkpointing.create-subdir: false``), the directory can also hold higher numbers of an
-earlier run. Only the files' times show which run is newer, and a copy can have other times.
+(CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
+its state restarts the count at 1. If its directory stays the same (a fixed job id, or
+``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers of
+an earlier run. The files' times are the only evidence of the newer run, and a copy can have
+different times.
 
-So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
-between their numbers are ordered by time if their times differ by more than ``MIN_GAP_MS``, else
-by number. After a new start, the numbers may reach those of the earlier run, so that no gap
-separates the runs: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint in the
-examined checkpoint's run is reported as ``contradicting`` if its time contradicts its number.
+Therefore, checkpoints with consecutive numbers are treated as one run, ordered by number. Two runs
+with a gap between their numbers are ordered by time if their times differ by more than
+``MIN_GAP_MS``, else by number. After a new start, the numbers may reach the numbers of the earlier
+run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the time of
+a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is reported as
+``contradicting``.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # In milliseconds. Small checkpoints that are copied together get times that differ by less than
 # this. Most jobs take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
-# The next three limit the requests to a store: a checkpoint's time takes one.
+# The next three limit the requests to a store, because a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
 # The maximum number of checkpoints that are tried, from the end of a run, until one has a time. An
 # incomplete checkpoint has none.
 _MAX_TRIED_OF_A_RUN = 3
-# The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
+# The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
 # The time of the run's first checkpoint is read as well.
 _MAX_NEIGHBOURS = 8
 
@@ -39,8 +41,9 @@ class Siblings(NamedTuple):
     """The complete siblings of a checkpoint that are newer, or whose time contradicts their number.
 
     Attributes:
-        newer: the newer checkpoints. Those of the checkpoint's own run, and of higher runs without
-            a known time, come first, ascending. The other runs follow in the order of their times.
+        newer: the newer checkpoints. Siblings in the checkpoint's own run, and in higher runs
+            without a known time, come first, ascending. The other runs follow in the order of their
+            times.
         earlier_run: higher numbers of an earlier run, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending.
@@ -61,7 +64,7 @@ def find_siblings(
         number: the checkpoint's number, as its ``_metadata`` has it.
         written_at: when its ``_metadata`` was written, in epoch milliseconds; if None, only the
             numbers are compared.
-        files: where the files are.
+        files: the source of the files.
     """
     name = checkpoint_number(checkpoint)
     if name is None:

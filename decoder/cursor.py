@@ -1,8 +1,9 @@
 """Bounds-checked reading of Java's ``DataOutput`` primitives, and of varints.
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
-boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8: NUL is ``C0 80``, and
-a supplementary character is a surrogate pair, with three bytes for each surrogate.
+boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8. In modified UTF-8, NUL
+is ``C0 80``, and a supplementary character is a surrogate pair, with three bytes for each
+surrogate.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _i16 = struct.Struct(">h").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
-# Bytes that modified UTF-8 never has: F0 to F4 begin a four-byte sequence of standard UTF-8, and F5
-# to FF do not occur in standard UTF-8 either.
+# Bytes that modified UTF-8 never contains: F0 to F4 start a four-byte sequence of standard UTF-8,
+# and F5 to FF do not occur in standard UTF-8 either.
 _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
@@ -64,7 +65,7 @@ class Cursor:
         )
 
     def finish(self, label: str) -> None:
-        """Refuse bytes that are left over; ``label`` names the part that was read."""
+        """Refuse leftover bytes; ``label`` is the name of the part that was read."""
         if self._pos != self._end:
             self.fail(f"{self._end - self._pos} bytes are left over after the {label}", label)
 
@@ -91,7 +92,7 @@ class Cursor:
     def check_version(
         self, version: int, label: str, known: Collection[int], *, back: int = 4
     ) -> None:
-        """Refuse a version that is not ``known``; ``label`` names the versioned part."""
+        """Refuse a version that is not ``known``; ``label`` is the name of the versioned part."""
         if version not in known:
             self.fail(
                 f"{label} version {version} is not read here (known: {', '.join(map(str, known))})",
@@ -123,7 +124,8 @@ class Cursor:
             ErrorKind.TRUNCATED,
         )
 
-    # The methods that are called most do not call _take: the call would double their time.
+    # The most frequently called methods do not call _take, because the call would double their
+    # time.
 
     def u8(self, field: str) -> int:
         start = self._pos
@@ -176,7 +178,7 @@ class Cursor:
     def count(self, field: str, item_bytes: int = 1) -> int:
         """Read an i32 that counts items of at least ``item_bytes`` (>= 1) each.
 
-        It is checked against the bytes left, to bound loops and allocations by the input.
+        The count is checked against the bytes left, to bound loops and allocations by the input.
         """
         value = self.i32(field)
         if value < 0:
@@ -201,7 +203,7 @@ class Cursor:
     def varint(self, field: str, bits: int = 32) -> int:
         """Read an unsigned varint of at most ``bits`` bits.
 
-        Each byte holds 7 bits, the lowest first; the high bit is set on all bytes but the last.
+        Each byte contains 7 bits, the lowest first; the high bit is set on all bytes but the last.
         """
         return self.rest_of_varint(field, 0, 0, bits)
 
@@ -258,7 +260,7 @@ class Cursor:
     def utf(self, field: str) -> str:
         """Read a ``UTF``: u16 length, modified UTF-8.
 
-        A Java string may hold an unpaired surrogate, which becomes U+FFFD.
+        An unpaired surrogate in a Java string becomes U+FFFD.
         """
         size: int = _u16(self._data, self._take(2, field))[0]
         start = self._pos

@@ -27,7 +27,7 @@ class DecodeError(Exception):
     """A checkpoint could not be read.
 
     Attributes:
-        problem: what is wrong, in one line.
+        problem: the problem, in one line.
         file: the file, or the name of the part that was read (such as a subtask's state), or None.
         field: the field being read, or None.
         byte_offset: the place of the problem, in bytes from the start of ``file``, or None.

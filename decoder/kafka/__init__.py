@@ -1,1 +1,1 @@
-"""The state of Flink's Kafka sources and sinks: what operators and coordinators store."""
+"""The state that operators and coordinators of Flink's Kafka sources and sinks store."""

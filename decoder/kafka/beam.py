@@ -2,9 +2,9 @@
 
 KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), below called the source.
 
-In Beam 2.50 the source is read by UnboundedSourceWrapper, which is a Flink SourceFunction. An
-element of its list state is the source, in Java serialization, followed by the source's
-CheckpointMark, encoded with the source's coder. Neither is preceded by its length.
+In Beam 2.50 the source is read by UnboundedSourceWrapper, a Flink SourceFunction. An element of its
+list state is the source, in Java serialization, followed by the source's CheckpointMark, encoded
+with the source's coder. No length precedes the source or the mark.
 
 In Beam 2.62 the source is read by a Flink ``Source``. A split is a FlinkSourceSplit, a serialized
 Java object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the
@@ -12,17 +12,18 @@ source's CheckpointMark, or null before Beam has created a reader for the split.
 not yet sent to their subtask are in the enumerator's state, a HashMap from subtask (Integer) to
 splits (ArrayList).
 
-The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding: an array of
-PartitionMark. The array is stored in blocks of ``long n`` and n items, and ends with n = 0. If n is
-negative, the block is ``long n``, ``long`` size in bytes, and -n items. An item is ``string topic,
-int partition, long nextOffset, long watermarkMillis``. An int or long is a zig-zag varint; a string
-is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record to be read next, or
--1 if the reader has not yet asked Kafka for its starting offset. ``watermarkMillis`` is the
-reader's last watermark.
+The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding. A
+KafkaCheckpointMark is an array of PartitionMark. The array is stored in blocks of ``long n`` and n
+items, and ends with n = 0. If n is negative, the block is ``long n``, ``long`` size in bytes, and
+-n items. An item is ``string topic, int partition, long nextOffset, long watermarkMillis``. An int
+or long is a zig-zag varint; a string is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the
+offset of the record to be read next, or -1 if the reader has not yet asked Kafka for its starting
+offset. ``watermarkMillis`` is the reader's last watermark.
 
 Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
-sorted by name. A mark does not name its order, so both are tried. In the right one, the mark lists
-the same partitions as the source, in the same order; Beam refuses to restore a mark that does not.
+sorted by name. A mark does not contain its order, so both orders are tried. In the correct order,
+the mark lists the same partitions as the source, in the same order; Beam refuses to restore a mark
+that does not.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -43,7 +44,7 @@ _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
 # DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; users' functions can have it, too.
 WRAPPER_STATE = "_default_"
-# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: the job is a Beam pipeline.
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: a job with it is a Beam pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
 # The versions of Beam's serializer (SerdeUtils.getNaiveObjectSerializer).
 _VERSIONS = (0,)
@@ -61,8 +62,7 @@ class BeamMark(NamedTuple):
     """The position of a split in one partition (PartitionMark).
 
     Attributes:
-        next_offset: NOT_SET if ``splitState`` is null, or if the reader did not know its starting
-            offset yet.
+        next_offset: NOT_SET if ``splitState`` is null, or if the reader had no starting offset yet.
         watermark: the last watermark in epoch milliseconds; None if ``splitState`` is null.
     """
 
@@ -88,7 +88,7 @@ def read_beam_element(element: bytes, label: str) -> list[BeamMark]:
 
 
 def read_beam_wrapper_element(element: bytes, label: str) -> list[BeamMark]:
-    """Read an element of an UnboundedSourceWrapper's state: a source, then its mark.
+    """Read an element of an UnboundedSourceWrapper's state, a source followed by its mark.
 
     Raises:
         DecodeError: the bytes are not a KafkaIO source with a valid mark.
@@ -134,7 +134,10 @@ def _objects_in(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaV
 
 
 def _check_new(value: JavaValue, seen: set[int]) -> None:
-    """Refuse an object that occurs twice: a few bytes of references could expand to gigabytes."""
+    """Refuse an object that occurs twice.
+
+    Otherwise, a few bytes of references could expand to gigabytes.
+    """
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")
     seen.add(id(value))
@@ -162,7 +165,7 @@ def _marks_of_split(split: JavaValue, label: str, seen: set[int]) -> list[BeamMa
 
 
 def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
-    """Read a source's mark, which must list the source's partitions."""
+    """Read a source's mark; refuse a mark that does not list the source's partitions."""
     problem: DecodeError | None = None
     for fields in _FIELD_ORDERS:
         try:

@@ -1,12 +1,12 @@
 """Fast reading of many splits, or of many entries of an enumerator.
 
-All splits (or entries) of one topic begin with the same bytes (lengths, a version, the topic), here
-called their *head*; then come numbers (a partition, offsets, a status). Many are unpacked at once:
-each distinct head is checked once, and the numbers are checked column by column.
+All splits (or entries) of one topic start with the same bytes (lengths, a version, the topic), here
+called their *head*. Numbers (a partition, offsets, a status) follow. Many splits are unpacked
+together. Each distinct head is checked once, and the numbers are checked column by column.
 
 If a function returns None, the caller must read the whole list with the strict readers in
-``reader_state`` and ``enumerator``, whose errors name the field and its position. These modules
-describe the layouts. The caller must not pass an empty list.
+``reader_state`` and ``enumerator``. The errors of the strict readers contain the field and its
+position. These modules describe the layouts. The caller must not pass an empty list.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
 # By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
-# after it. In version 3 the split's length comes before the topic. The numbers are: the partition;
-# two offsets (only in version 3); the status (not in version 1).
+# after it. In version 3 the split's length comes before the topic. The numbers are partition, two
+# offsets (only in version 3), and status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries that are unpacked at a time: they fit into the CPU's caches.
+# The number of entries that are unpacked together. They fit into the CPU's caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -184,8 +184,9 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # Topic and partition are combined into one number, which takes less memory than a pair. The
-    # topics get adjacent ranges, because numbers that are far apart collide more often in a set.
+    # Topic and partition are combined into one number, because a number takes less memory than a
+    # pair. The topics get adjacent ranges, because numbers that are far apart collide more often in
+    # a set.
     stride = max(partitions) + 1
     numbers = {topic: number * stride for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))

@@ -16,7 +16,7 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 
 
 class Rows(Sequence[_T_co]):
-    """A sequence whose items are made anew in each iteration.
+    """A sequence that creates its items in each iteration.
 
     It equals every sequence with equal items. ``fields`` yields some fields of each item as a
     tuple, in a third of the time.

@@ -1,4 +1,4 @@
-"""The state of a DynamicKafkaSource: the state of a KafkaSource for each cluster.
+"""The state of a DynamicKafkaSource, with the state of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
 In version 2, ``bool retained`` follows the cluster's id, and then, if it is true, ``i64
@@ -11,8 +11,9 @@ and of the stopping offsets follow the bootstrap servers, each as ``bool present
 true, ``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained clusters x {``UTF
 clusterId, i64 retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
-When the metadata service removes a cluster, its positions stay in the state until ``retainedUntil``
-(epoch milliseconds): Flink resumes from them if the service lists the cluster again.
+If the metadata service removes a cluster, the cluster's positions stay in the state until
+``retainedUntil`` (epoch milliseconds). If the service lists the cluster again, Flink resumes from
+these positions.
 
 An initializer is a serialized Java object, and is skipped.
 
@@ -34,8 +35,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The minimum size of one item in bytes: a text has two bytes of length, and a cluster's id or a
-# topic at least one more.
+# The minimum size of one item in bytes. A string has two bytes of length, and a cluster's id or a
+# topic has at least one more.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -67,8 +68,8 @@ class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:
-        version: of this enumerator's serializer, not of the clusters' enumerators.
-        streams: the last answer of the metadata service: by stream id, then by cluster id.
+        version: the version of this enumerator's serializer, not of the clusters' enumerators.
+        streams: the last answer of the metadata service, by stream id, then by cluster id.
         clusters: the enumerator state of each cluster, except those whose enumerator Flink could
             not start.
         retained: the enumerator state of clusters that the metadata service no longer lists.
@@ -81,7 +82,7 @@ class DynamicEnumeratorState(NamedTuple):
 
 
 def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
-    """Read one split, which must end where ``cursor`` ends.
+    """Read one split that extends to the end of ``cursor``.
 
     The version must be one of DYNAMIC_SPLIT_VERSIONS.
 
@@ -96,7 +97,7 @@ def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
 
 
 def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorState:
-    """Read a DynamicKafkaSourceEnumState, which must end where ``cursor`` ends.
+    """Read a DynamicKafkaSourceEnumState that extends to the end of ``cursor``.
 
     Raises:
         DecodeError: the bytes are not exactly a DynamicKafkaSourceEnumState.
@@ -127,7 +128,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
 def _by_name(
     cursor: Cursor, label: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
 ) -> dict[str, _T]:
-    """Read a serialized Java map: a count and the items; refuse a name that occurs twice."""
+    """Read a serialized Java map (a count and the items); refuse a duplicate name."""
     count = cursor.count(label, item_bytes)
     items = dict(read_item() for _ in range(count))
     if len(items) != count:

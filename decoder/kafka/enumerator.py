@@ -1,7 +1,7 @@
-"""The coordinator state of a KafkaSource, which contains a KafkaSourceEnumState.
+"""The coordinator state of a KafkaSource, with a KafkaSourceEnumState in it.
 
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n bytes of
-the enumerator; if coordinatorVersion is 0, the bytes of the split assignment tracker follow.
+the enumerator. If coordinatorVersion is 0, the bytes of the split assignment tracker follow.
 
 KafkaSourceEnumState by enumerator version:
 
@@ -47,7 +47,7 @@ ENUMERATOR_WRITTEN_BY = {
 
 
 class AssignmentStatus(Enum):
-    """Whether the enumerator has assigned a split to a reader."""
+    """The assignment of a split to a reader by the enumerator."""
 
     ASSIGNED = 0
     UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
@@ -56,7 +56,7 @@ class AssignmentStatus(Enum):
 class EnumeratorEntry(NamedTuple):
     """A topic-partition that the enumerator lists. ``split`` is None in versions 1 and 2.
 
-    A split's starting offset is that of the discovery, and does not show how far the job has read.
+    A split's starting offset dates from its discovery, and does not show the job's progress.
     """
 
     topic: str
@@ -68,8 +68,8 @@ class EnumeratorEntry(NamedTuple):
 # The smallest number of entries that are read as columns; fewer would take more time and memory.
 _MIN_FOR_COLUMNS = 5
 
-# The split version is checked even without splits: it might be all that distinguishes Kafka's state
-# from another source's.
+# The split version is checked even without splits, because it might be the only difference between
+# Kafka's state and another source's.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -78,7 +78,7 @@ _STATUSES = {status.value: status for status in AssignmentStatus}
 class EnumeratorState(NamedTuple):
     """KafkaSourceEnumState.
 
-    ``initial_discovery_finished`` is None in versions 0 and 1, which do not store it.
+    ``initial_discovery_finished`` is None in versions 0 and 1, because they do not store it.
     """
 
     version: int
@@ -109,7 +109,7 @@ def open_coordinator_state(data: bytes, label: str) -> tuple[int, Cursor]:
 
 
 def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
-    """Read a KafkaSourceEnumState, which must end where ``cursor`` ends.
+    """Read a KafkaSourceEnumState that extends to the end of ``cursor``.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaSourceEnumState.
@@ -118,16 +118,17 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # Rows are from ``read_uniform_entries``, which accepts no topic-partition twice.
+    # Rows are from ``read_uniform_entries``, and it refuses duplicate topic-partitions.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
 
 
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
-    """Read version 0: the assigned splits, by subtask.
+    """Read the assigned splits of version 0, listed by subtask.
 
-    The subtasks are ignored: if a rescaled job has failed, a split may be listed under two.
+    The subtasks are ignored. If a rescaled job has failed, a split may be listed under two
+    subtasks.
     """
     subtasks = cursor.i32("subtasks")
     cursor.version("split", _SPLIT_VERSIONS)

@@ -1,4 +1,4 @@
-"""The state of a HybridSource, which wraps the state of its current source.
+"""The state of a HybridSource, a wrapper around the state of its current source.
 
 A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
 version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the wrapped
@@ -35,7 +35,7 @@ class HybridEnumeratorState(NamedTuple):
 
 
 def read_hybrid_split(cursor: Cursor) -> HybridSplit:
-    """Read one split of version 0, which must end where ``cursor`` ends.
+    """Read one split of version 0 that extends to the end of ``cursor``.
 
     Raises:
         DecodeError: the bytes are not exactly a HybridSourceSplit.
@@ -49,10 +49,10 @@ def read_hybrid_split(cursor: Cursor) -> HybridSplit:
 
 
 def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorState:
-    """Read a HybridSourceEnumeratorState, which must end where ``cursor`` ends.
+    """Read a HybridSourceEnumeratorState that extends to the end of ``cursor``.
 
     Raises:
-        DecodeError: the version is unknown, or the bytes are not exactly a
+        DecodeError: the version is not supported, or the bytes are not exactly a
             HybridSourceEnumeratorState.
     """
     cursor.check_version(version, "HybridSource's enumerator", _ENUMERATOR_VERSIONS, back=0)

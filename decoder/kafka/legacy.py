@@ -1,23 +1,24 @@
 """The state of a FlinkKafkaConsumer (until Flink 1.20).
 
-Union list state ``topic-partition-offset-states``: each subtask lists the partitions it reads. An
-element is a KafkaTopicPartition written by Kryo, followed by ``i64`` offset; no length precedes the
-element. KafkaTopicPartition: varint class id (which depends on the types that the job registers),
-reference marker, zig-zag varints ``cachedHash`` and ``partition``, reference marker, string
-``topic``. Both reference markers are 1 (an object written for the first time). ``cachedHash`` is
-the hash of topic and partition, and so shows whether the bytes are a KafkaTopicPartition.
+The state is the union list state ``topic-partition-offset-states``. Each subtask lists the
+partitions it reads. An element is a KafkaTopicPartition written by Kryo, followed by ``i64``
+offset; no length precedes the element. KafkaTopicPartition: varint class id (which depends on the
+types that the job registers), reference marker, zig-zag varints ``cachedHash`` and ``partition``,
+reference marker, string ``topic``. Both reference markers are 1 (an object written for the first
+time). ``cachedHash`` is the hash of topic and partition, and so shows whether the bytes are a
+KafkaTopicPartition.
 
-The offset is that of the last processed record, -1 if the next record to read is at offset 0, or
-one of four markers.
+The stored offset belongs to the last processed record. It is -1 if the next record to read is at
+offset 0, or it is one of four markers.
 
-Kryo writes a string in one of two forms. ASCII of 2 to 63 characters: its bytes, with the high bit
-set on the last byte. Any other string: the number of UTF-16 units plus one as a varint, then each
-unit in 1 to 3 bytes. The varint's first byte has the bit 0x80 set, the bit 0x40 if more bytes
-follow, and 6 bits of the number.
+Kryo writes a string in one of two forms. ASCII of 2 to 63 characters is stored as its bytes, with
+the high bit set on the last byte. Any other string is stored as the number of UTF-16 units plus one
+in a varint, then each unit in 1 to 3 bytes. The varint's first byte has the bit 0x80 set, the bit
+0x40 if more bytes follow, and 6 bits of the number.
 
 Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSentinel @ connector
 1.15.4 and 3.4.0-1.20; KryoSerializer @ Flink 1.20.3; com.esotericsoftware.kryo.io.{Output, Input}
-@ kryo 2.24.0, which Flink 1.x is built with.
+@ kryo 2.24.0, the version in Flink 1.x.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ class LegacyOffset(NamedTuple):
 
 
 class LegacyConsumer(NamedTuple):
-    """The state of one FlinkKafkaConsumer: the partitions that its subtasks list."""
+    """The state of one FlinkKafkaConsumer, with the partitions that its subtasks list."""
 
     offsets: tuple[LegacyOffset, ...]
 
 
 def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
-    """Read one element, which must end where ``cursor`` ends.
+    """Read one element that extends to the end of ``cursor``.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaTopicPartition and a valid offset.

@@ -56,7 +56,7 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline: a
+# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline. A
 # user's function may have large state of this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
@@ -76,7 +76,7 @@ def read_source(
     Args:
         operator: the operator.
         files: the checkpoint's files.
-        operators: all operators of the job, which show whether it is a Beam pipeline.
+        operators: all operators of the job, to determine whether the job is a Beam pipeline.
 
     Raises:
         DecodeError: a file of the state is missing, damaged, or outside of the checkpoint.
@@ -173,7 +173,7 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
-    If the state cannot be read, the result is an UnknownSink: no position depends on it.
+    If the state cannot be read, the result is an UnknownSink, because no position depends on it.
     """
     states = _list_states(operator)
     writer_states, committer_states = (

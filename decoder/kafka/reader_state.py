@@ -1,7 +1,7 @@
 """SourceReaderState: the splits of a source's readers, one list per subtask.
 
-An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. All FLIP-27
-sources, not only Kafka's, give their reader state this name.
+An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. All FLIP-27 sources,
+not only Kafka's, use this name for their reader state.
 
 Source: org.apache.flink.streaming.api.operators.SourceOperator @ Flink 2.2.0,
 org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
@@ -34,11 +34,11 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
 
 
 def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
-    """Read a split of the given serializer version.
+    """Read a split of serializer version ``version``.
 
-    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
-    no split decodes as both: the first two bytes of a HybridSource's split are zero (a small source
-    index), those of a KafkaSource's are the length of the topic's name.
+    DynamicKafkaSource alone uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
+    no split decodes as both. The first two bytes of a HybridSource's split are zero (a small source
+    index). The first two bytes of a KafkaSource's split are the length of the topic's name.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.

@@ -16,7 +16,7 @@ versioned list of committables, in version 2 a versioned list of checkpoints.
   0) of requests; ``i32 committables``; ``i32 drained`` if the list of subtasks has version 0 or 1;
   ``i32 failed``.
 - A request: ``i32 committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state``
-  (2 failed, 3 committed: these are done).
+  (2 failed, 3 committed; both are final).
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
@@ -84,10 +84,10 @@ class KafkaWriterState(NamedTuple):
 
 
 class SinkState(NamedTuple):
-    """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
+    """The state of the writers, or a committer's transactions, in one operator of a KafkaSink.
 
-    If both fields are empty, the operator might be another kind of sink's committer: with nothing
-    pending, all look the same.
+    If both fields are empty, the operator might be the committer of a different kind of sink.
+    Without pending items, the state of all committers is the same.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -102,7 +102,7 @@ class FileBucket(NamedTuple):
 
 
 class FileSinkState(NamedTuple):
-    """The state of one operator of a FileSink: its writers, or a committer's pending files."""
+    """The state of the writers, or a committer's pending files, in one operator of a FileSink."""
 
     buckets: tuple[FileBucket, ...]
     pending: tuple[PendingFile, ...] = ()
@@ -115,7 +115,9 @@ class UnknownSink(NamedTuple):
 
 
 def read_writer_state(element: bytes, label: str) -> KafkaWriterState | FileBucket:
-    """Read one element of ``writer_raw_states``; its version tells a KafkaSink from a FileSink.
+    """Read one element of ``writer_raw_states``.
+
+    The element's version distinguishes a KafkaSink from a FileSink.
 
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
@@ -211,7 +213,7 @@ def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     """Read a committable; return an empty tuple if it only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
-    if version != 1:  # the error's offset is that of the version, 8 bytes back
+    if version != 1:  # the error's offset points to the version, 8 bytes back
         cursor.check_version(version, "committable", (1,), back=8)
     epoch = cursor.i16("producer epoch")
     producer_id = cursor.i64("producer id")

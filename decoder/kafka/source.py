@@ -1,9 +1,9 @@
-"""Recognise the kind of a source by decoding its state, because no checkpoint names the kind.
+"""Recognize the kind of a source by decoding its state, because no checkpoint contains the kind.
 
-Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
-bytes in coordinator state. An operator is taken for a source of some kind only if *all* of its
-state decodes as that kind's, to the last byte. Without this rule, a HybridSource's split could be
-read as partition 65544 of a topic without a name.
+Every FLIP-27 source stores its splits as byte arrays in SourceReaderState and its enumerator as
+bytes in coordinator state. An operator is recognized as a source of some kind only if *all* of its
+state decodes as the state of this kind, to the last byte. Without this rule, a HybridSource's split
+could be read as partition 65544 of a topic without a name.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class _Enumerator:
 def recognise_source(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
-    """Recognise a source from its operator's state.
+    """Recognize a source from its operator's state.
 
     If a part of the state does not decode, the result is an UnknownSource, or a HybridSource whose
     ``current`` is an UnknownSource.
@@ -237,8 +237,8 @@ def recognise_source(
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: the iteration over ``states`` raised it. A TOO_LARGE error is not raised: no
-            Kafka source has so much state, so the result is an UnknownSource.
+        DecodeError: the iteration over ``states`` raised it. A TOO_LARGE error is not raised. The
+            result is then an UnknownSource, because no Kafka source has so much state.
     """
     readers = _Readers()
     try:
@@ -268,7 +268,7 @@ def _names_beam(data: bytes) -> bool:
 def _recognise_beam(
     readers: _Readers, enumerator: _Enumerator, coordinator_bytes: bytes
 ) -> BeamKafkaIO | UnknownSource:
-    """Recognise a KafkaIO of Beam."""
+    """Recognize a KafkaIO of Beam."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in coordinator_bytes
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -294,7 +294,7 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 def _recognise(
     readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """Recognise a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
+    """Recognize a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
     ``kinds`` are the kinds of source that have such splits or, without splits, the kind that has
     such an enumerator.
@@ -367,7 +367,7 @@ def _dynamic_source(
 def _recognise_hybrid(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise a HybridSource."""
+    """Recognize a HybridSource."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

@@ -20,13 +20,14 @@ SPLIT_VERSION = 0
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# A starting offset that is not initialised yet, or the stopping offset of a split without an end.
+# A starting offset that is not initialized yet, or the stopping offset of a split without an end.
 NOT_SET = -(1 << 63)
 
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# The minimum sizes in bytes: the topic's length, one character, the partition; and two offsets.
+# The minimum sizes in bytes of topic (its length and one character) and partition, and of two
+# offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
@@ -45,7 +46,7 @@ class Split(NamedTuple):
 
 
 def read_topic(cursor: Cursor) -> str:
-    """Read ``UTF topic``; refuse a name that Kafka refuses."""
+    """Read ``UTF topic``; refuse an illegal topic name."""
     topic = cursor.utf("topic")
     check_topic(cursor, topic)
     return topic
@@ -57,7 +58,7 @@ def is_legal_topic(name: str) -> bool:
 
 
 def check_topic(cursor: Cursor, topic: str) -> None:
-    """Refuse a topic name that Kafka refuses."""
+    """Refuse an illegal topic name."""
     if not is_legal_topic(topic):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
 
@@ -72,7 +73,7 @@ def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
 
 
 def read_split(cursor: Cursor, version: int) -> Split:
-    """Read one split, which must end where ``cursor`` ends.
+    """Read one split that extends to the end of ``cursor``.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaPartitionSplit.
