@@ -1,7 +1,8 @@
 """Check the commands of the spec before the job is stopped, and run ``rehearse``.
 
 Programs and scripts must exist. Later commands of a shell line are not checked, because the first
-may create what they use. Nor is a command whose program is not certain.
+command may create the programs of later commands. A command with an uncertain program is not
+checked either.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _first_command(line: str) -> tuple[Sequence[str], bool]:
                 more = token[0] in ";&|" and lexer.get_token() is not None
                 break
             words.append(token)
-    except ValueError:  # an open quote, which the shell will report
+    except ValueError:  # an open quote; the shell reports it
         return (), more
     if not words or set(words[0]) & set("=$`"):
         return (), True
@@ -81,7 +82,7 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty text."""
+    """Return the local script that a command runs, or an empty string."""
     program = Path(words[0]).name
     # With ``--deploy-mode cluster`` the script may be on another machine.
     if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
@@ -91,7 +92,7 @@ def _script(words: Sequence[str]) -> str:
         if not word.startswith("-"):
             return word
         if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
-            return ""  # such as -c or -m: what follows is not a script
+            return ""  # an option such as -c or -m, so no script follows
         if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
             next(rest, None)  # skip the value of the option
     return ""

@@ -1,8 +1,8 @@
 """Run a user's command, and read its status in this run of the program and in later ones.
 
-The command has its own session, so neither Ctrl-C nor the end of this program ends it. It counts as
-running while it, or a process that it started, holds an inherited file lock. The shell around it
-writes the exit code to a file for later runs.
+The command has its own session, so neither Ctrl-C nor the end of this program ends it. The command
+counts as running while the command or one of its child processes has an inherited file lock. The
+shell around the command writes the exit code to a file for later runs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Command:
 
     Attributes:
         log: the command's output.
-        state: the file with "began" and the shell's process id; when the command ends, the exit
-            code replaces them.
+        state: the file with "began" and the shell's process id. When the command ends, the exit
+            code replaces both.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -54,8 +54,8 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # A shared lock: another run that checks the status at this moment would take
-                    # an exclusive one for the command's.
+                    # A shared lock: with an exclusive one, another run that checks the status
+                    # at this moment would mistake this check for the command.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -65,7 +65,7 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the command's process group, or None if it never ran or its exit code is there."""
+        """Return the command's process group, or None before the start or after the exit code."""
         if not self.state.exists():
             return None
         began, _, process = self.state.read_bytes().strip().partition(b" ")
@@ -101,9 +101,9 @@ class Command:
         return self._process.pid
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the log's path and the last lines of the output; nothing if there is no log.
+        """Return the log's path and the last lines of the output, or nothing without a log.
 
-        Do not store them: they may hold secrets.
+        Do not store the lines, because they may contain secrets.
         """
         if not self.log.exists():
             return ()

@@ -1,4 +1,4 @@
-"""The context of one cut-over: its spec, its record and its clients."""
+"""Define the context of a cut-over, with its spec, its record, and its clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
-    """Yield at once, and again after each pause until ``seconds`` have passed."""
+    """Yield immediately, and then after each pause until ``seconds`` have passed."""
     deadline = time.monotonic() + seconds
     while True:
         yield
@@ -34,7 +34,7 @@ def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
 
 
 def _went_back(folder: Path) -> bool:
-    """Return whether a record says so; one that cannot be read does not."""
+    """Return whether a readable record states that its cut-over was rolled back."""
     try:
         document = json.loads((folder / "record.json").read_bytes())
     except (OSError, ValueError):
@@ -43,12 +43,12 @@ def _went_back(folder: Path) -> bool:
 
 
 class CutOverContext:
-    """The spec, the record and the clients of one cut-over.
+    """The spec, the record, and the clients of one cut-over.
 
     Args:
-        adopt: whether to take over a target that this record has not written.
+        adopt: True to take over a target that this record has not written.
         until: the name of the last step to run, or None for all.
-        nothing_started: whether the user states that nothing has started from the target.
+        nothing_started: the user's statement that nothing has started from the target.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class CutOverContext:
 
     @cached_property
     def flink(self) -> JobManager:
-        assert self.spec.flink.rest is not None  # required unless the spec names a savepoint
+        assert self.spec.flink.rest is not None  # required in a spec without a savepoint
         return JobManager(self.spec.flink.rest)
 
     @property
@@ -77,16 +77,16 @@ class CutOverContext:
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:
-        """Return a new client: one that was idle while its broker restarted may get no answer."""
+        """Return a new client, because an idle one may get no answer from a restarted broker."""
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def rollback_folders(self) -> list[Path]:
-        """Return the folders whose rollback files show who has written the group.
+        """Return the folders whose rollback files show which clients have written the group.
 
-        These are the folder of this record, the records next to it that have not gone back, and the
-        current folder.
+        These are the folder of this record, the folders of the records next to it that were not
+        rolled back, and the current folder.
         """
         own = self.record.folder
         others = (file.parent for file in sorted(own.parent.glob("*/record.json")))

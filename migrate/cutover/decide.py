@@ -1,11 +1,13 @@
-"""Decide each step from the facts: return an action, or the reason to do nothing; no I/O here.
+"""Decide each step from the facts, without I/O, as an action or a reason to do nothing.
 
-``check``, ``stop`` and ``clean`` depend on Flink's job and its savepoint; the later steps on the
-target, and on whether the job was started again.
+``check``, ``stop``, and ``clean`` depend on Flink's job and its savepoint. The later steps depend
+on the target, and on whether the job was restarted.
 
-The functions raise ``Refused`` if the user must change something first, ``CutOverStopped`` if a
-step failed or might have, or the job was started again, and the error of a needed fact that could
-not be read.
+The functions raise:
+
+* ``Refused`` if the user must change something first
+* ``CutOverStopped`` if a step failed or might have failed, or the job was restarted
+* the error of a needed fact that could not be read
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Action(Enum):
     AWAIT_FIRST_BATCH = auto()
 
 
-# The actions that change something outside the record, or wait for that.
+# The actions that change something outside the record, or wait for such a change.
 CHANGES_OR_WAITS = {
     Action.STOP,
     Action.AWAIT_STOP,
@@ -87,7 +89,7 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint, unless a run has begun to stop it."""
+    """Refuse a job that ended without a savepoint, unless a run has already requested its stop."""
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
@@ -164,7 +166,7 @@ def decide_clean(facts: Facts) -> Decision:
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
 _WRITTEN = Done("the target was written already")
-# The decisions of the steps ``plan`` and ``apply`` for each content except WRONG, which is refused.
+# The decisions of the steps ``plan`` and ``apply`` for each content except WRONG (refused).
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the command ``prime``.
@@ -193,7 +195,7 @@ def decide_apply(facts: Facts) -> Decision:
 
 
 def _usable_content(facts: Facts) -> Content:
-    """Return what the target holds, or refuse a target that this run cannot continue with."""
+    """Return the content of the target, or refuse a target that this run cannot continue with."""
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     content, reason = target_content(facts)
@@ -211,7 +213,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group if others committed before a run verified it, or before ``start`` was run."""
+    """Refuse a group with commits by other clients before its verification or before ``start``."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
@@ -225,7 +227,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if Flink's job was started again: its output is then beyond the savepoint."""
+    """Raise an error if Flink's job was restarted, because its output is beyond the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
@@ -281,13 +283,13 @@ def decide_start(facts: Facts) -> Decision:
         case 0:
             return Done("an earlier run has started the command, and it has ended well")
         case None | "unknown" if begun:
-            return Done(reason)  # somebody else has started the query: do not start a second one
+            return Done(reason)  # another client has started the query: start no second query
         case "unknown":
             raise CutOverStopped(START_EXIT_CODE_MISSING)
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(START_EXIT_CODE_MISSING)
-    # The command was never run, or failed. No batch is committed, so a query that starts now begins
-    # at the planned offsets, even if an earlier query had begun to read.
+    # The command was never run, or failed. No batch is committed, so a query that starts now
+    # starts at the planned offsets, even if an earlier query had already read records.
     _check_not_started_again(facts)
     return Action.START
 

@@ -1,4 +1,4 @@
-"""The facts that a cut-over decides on, which ``observe`` reads.
+"""Define the facts that ``observe`` reads and that a cut-over decides on.
 
 A fact that cannot be read is a value too (``Unavailable``), so a test can construct any situation.
 """
@@ -22,8 +22,8 @@ from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
 
-# The facts that a step can need. "job" is read only until the record has a savepoint. The read of
-# "ended job" waits for the end of the same job.
+# The facts that a step can need. "job" is read only until the record has a savepoint. To read
+# "ended job", the run waits for the end of the same job.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -48,12 +48,13 @@ class Savepoint:
     """A savepoint of a job.
 
     Attributes:
-        pointer: its path, as Flink names it.
-        stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
+        pointer: its path, as reported by Flink.
+        stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: when it (of a copy, perhaps the copy) was written, in epoch milliseconds, if
-            known.
-        written_in: where Flink wrote it, if known; a copy's ``pointer`` is elsewhere.
+        written_at: the time of its write in epoch milliseconds, or None if unknown. The time of a
+            copy may be the time of the copying.
+        written_in: the directory that Flink wrote it to, or None if unknown. The ``pointer`` of a
+            copy is in a different directory.
     """
 
     pointer: str
@@ -71,8 +72,8 @@ class JobToStop:
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
             has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the id of the last requested stop; or of the next one if none was requested, the
-            last one failed, or the job was started again after it.
+        trigger_id: the id of the last requested stop. The id of the next stop if no stop was
+            requested, the last one failed, or the job was restarted after it.
         attempt: the progress of the stop with this trigger id, if it was requested.
         ended_with: the savepoint that the job ended with according to Flink.
         savepoints: the complete savepoints in ``folder`` that the job might have stopped with, by
@@ -91,7 +92,7 @@ class JobToStop:
 
     @property
     def is_known(self) -> bool:
-        """Whether Flink still answers and lists the job."""
+        """Return whether Flink still answers and lists the job."""
         return self.flink_job.state != "UNKNOWN"
 
     @property
@@ -101,17 +102,18 @@ class JobToStop:
 
 @dataclass(frozen=True, slots=True)
 class LocationFacts:
-    """What a checkpoint location holds.
+    """The contents of a checkpoint location.
 
     Attributes:
-        name: the directory, as the user names it.
-        is_empty: whether the directory is empty or missing.
-        unfinished: whether it holds a part of a seed: a write or a removal has not ended.
+        name: the directory, as the user specified it.
+        is_empty: True if the directory is empty or missing.
+        unfinished: True if the directory contains part of a seed, because a write or a removal was
+            interrupted.
         seeds: the start offsets, by the number of the Kafka source.
         last_planned_batch: the newest batch in the offset log.
-        has_logs: whether Spark has created the directories of its logs.
-        priming_problem: why it does not hold the plan and the primed state; None if it does, or if
-            this was not checked.
+        has_logs: True if Spark has created the directories of its logs.
+        priming_problem: the reason why the location lacks the plan or the primed state. None if it
+            contains both, or if this was not checked.
     """
 
     name: str
@@ -139,11 +141,11 @@ class GroupFacts:
     changes: tuple[RollbackFile, ...] = ()
 
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
-        """Return the planned partitions that hold exactly what the cut-over with this id wrote.
+        """Return the planned partitions with exactly the commits of the cut-over with this id.
 
-        If no rollback file is about a partition, as when that of the cut-over was deleted, the
-        offset alone counts. Another client that has committed the planned offset without metadata
-        and without a leader epoch is not distinguished from the cut-over.
+        If no rollback file covers a partition, for example because it was deleted, only the offset
+        is compared. The cut-over is then not distinguished from another client that has committed
+        the planned offset without metadata and without a leader epoch.
         """
         known = self._known
         written = writers(self.changes, self.view)
@@ -155,18 +157,18 @@ class GroupFacts:
 
     @property
     def _known(self) -> frozenset[TopicPartition]:
-        """The partitions that a rollback file is about."""
+        """Return the partitions that a rollback file covers."""
         return frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
 
     def _at(self, planned: Offsets) -> set[TopicPartition]:
         return {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
 
     def written_by_moves(self) -> set[TopicPartition]:
-        """Return the partitions that hold what a move has written."""
+        """Return the partitions whose current commits were written by a move."""
         return set(writers(self.changes, self.view))
 
     def held_without_writer(self, planned: Offsets) -> bool:
-        """Return whether the group holds the whole plan, and no rollback file shows why."""
+        """Return whether the group contains the whole plan, but no rollback file explains it."""
         holds_plan = bool(planned) and self._at(planned) == planned.keys()
         return holds_plan and not self._known & planned.keys()
 
@@ -175,10 +177,10 @@ class GroupFacts:
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return one line for each planned partition that holds what another move has written.
+        """Return one line for each planned partition with a current commit by another move.
 
-        A commit by another cut-over counts at any offset, one by ``commit-group`` only at the
-        planned offset. Moves whose rollback files are not in the searched folders are not seen.
+        A commit by another cut-over counts at any offset. A commit by ``commit-group`` counts only
+        at the planned offset. Only the rollback files in the searched folders are read.
         """
         lines, at_plan = [], self._at(planned)
         written = writers(self.changes, self.view)
@@ -198,9 +200,9 @@ class Facts:
     Attributes:
         adopt, nothing_started: as for ``CutOverContext``.
         plan: the saved plan.
-        plan_problem: why it cannot be read, or empty.
+        plan_problem: the reason why the plan cannot be read, or empty.
         started_again: a job that has continued the stopped job's work.
-        start_process, prime_process: the commands' process groups, or None if not known.
+        start_process, prime_process: the commands' process groups, or None if unknown.
     """
 
     record: CutOverRecord

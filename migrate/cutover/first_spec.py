@@ -1,8 +1,8 @@
 """Write the first version of a spec from a running job, with comments for the rest.
 
 Flink's REST API shows the job's name, the folder for savepoints, and the parameters that the job
-has registered. It shows neither the brokers of a ``KafkaSource`` nor the query, so these keys are
-comments, and ``cut-over`` reports them as missing until they are set.
+has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. These keys are
+therefore comments, and ``cut-over`` reports them as missing until they are set.
 
 Source: org.apache.flink.runtime.rest.messages.{ConfigurationInfo, JobConfigInfo} @ Flink 1.20.3.
 """
@@ -16,7 +16,7 @@ from decoder.urls import redact_url
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager
 from migrate.model.errors import UsageError
 
-# Flink 1.20 has renamed the option; Flink 2 reports the second name only.
+# Flink 1.20 renamed the option; Flink 2 reports only the second name.
 _SAVEPOINT_OPTIONS = ("state.savepoints.dir", "execution.checkpointing.savepoint-dir")
 _SERVERS = "bootstrap.servers"
 
@@ -59,7 +59,7 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
 
     Raises:
         FlinkRestError: the JobManager did not answer, or denied the request.
-        UsageError: ``flink_rest`` is no address, or no job is running there.
+        UsageError: ``flink_rest`` is not an address, or no job is running on that cluster.
     """
     if flink_rest is None:
         return _filled(spec)
@@ -129,7 +129,7 @@ def _line(key: str, value: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a text in quotes: JSON's form of a string is also YAML's."""
+    """Return a string in quotes; a JSON string is also a YAML string."""
     return json.dumps(text)
 
 

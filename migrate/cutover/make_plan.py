@@ -27,7 +27,7 @@ from migrate.state.taken_states import TakenStates, log_states
 
 _STEP = "plan"
 _MOST_SHOWN = 3
-# What happens to the states that the spec names.
+# The effect of the move on the states in the spec.
 _HANDED_TO_PRIME = "is handed to the command that primes"
 
 
@@ -36,9 +36,9 @@ class PlannedMove:
     """A plan, with the job's keyed states and the query's streams.
 
     Attributes:
-        findings: those that ``plan_move`` does not drop.
+        findings: the findings that ``plan_move`` does not drop.
         states: the keyed states, or None if reading failed.
-        streams: the topics by the stream's number; empty if the spec names no streams.
+        streams: the topics by the stream's number; empty for a spec without streams.
     """
 
     plan: Plan
@@ -47,8 +47,8 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about dropped findings: of a job that still runs, whose stop with a savepoint will make
-# them void, and of a job that has FINISHED.
+# The notes about dropped findings. The first is for a running job, because its stop-with-savepoint
+# makes the findings void. The second is for a job that has FINISHED.
 _STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
@@ -62,8 +62,8 @@ _FINISHED_NOTES = {
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
     """Plan the move from a checkpoint or a savepoint, and log its warnings.
 
-    If ``job_runs``, the job will be stopped before the move: findings that the stop makes void are
-    dropped.
+    If ``job_runs``, the job will be stopped before the move. Findings that the stop makes void are
+    then dropped.
 
     Raises:
         MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
@@ -111,7 +111,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
     Raises:
-        Refused: the plan has refusals, or is not the one that ``--until plan`` has made.
+        Refused: the plan has refusals, or differs from the plan of ``--until plan``.
         MigrateError, DecodeError: as for ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path

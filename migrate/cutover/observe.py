@@ -1,6 +1,6 @@
 """Read the facts that a step of a cut-over needs.
 
-Nothing is changed or cached, so every call sees what earlier runs and people have done.
+Nothing is changed or cached, so every call sees the effects of earlier runs and of people.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
-# The longest time in which a query writes an entry of its log, which is empty at first.
+# The longest time for which a log entry of a query is empty before Spark fills it.
 _WRITING_SECONDS = 2.0
 NO_BATCH = "it has no committed batch, and so was not primed"
 
@@ -93,12 +93,12 @@ def read_group(
     groups: ConsumerGroups | None = None,
     earlier: GroupFacts | None = None,
 ) -> GroupFacts:
-    """Return the consumer group as it is now.
+    """Return the current state of the consumer group.
 
     Args:
         context: the cut-over.
         groups: the client; by default a new one.
-        earlier: an earlier result, whose rollback files are not read again.
+        earlier: an earlier result; its rollback files are reused.
 
     Raises:
         BrokerError: the broker did not answer.
@@ -116,7 +116,7 @@ def read_group(
 
 
 def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:
-    """Return what the checkpoint location holds, once no entry of its logs is empty.
+    """Return the contents of the checkpoint location, once no entry of its logs is empty.
 
     Raises:
         EmptyEntry: an entry stays empty.
@@ -161,7 +161,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
 
 
 def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
-    """Return why a checkpoint location does not hold the plan's seed and primed state, or None.
+    """Return why a checkpoint location lacks the plan's seed or primed state, or None.
 
     Each batch of the priming must be committed, and must end at the offsets of the seed.
     """

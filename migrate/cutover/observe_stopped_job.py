@@ -1,7 +1,7 @@
 """Read the state of the job from Flink and the savepoint folder.
 
-An answer of Flink's REST API may be as old as ``web.refresh-interval``, so some values are read
-again.
+Flink's REST API may return answers as old as ``web.refresh-interval``, so some values are read
+twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ATTEMPTS = 1000
 def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
-    A job that an earlier run has begun to stop wins over another one of the same name.
+    A job that an earlier run has tried to stop takes precedence over a job of the same name.
 
     Raises:
         Refused: as for ``choose_job``.
@@ -60,7 +60,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # the job was started again, with the same id
+        if not job.ended and job.state != "UNKNOWN":  # the job was restarted with the same id
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints, elsewhere = None, list[Savepoint](), None
     if job.ended or job.state == "UNKNOWN":
@@ -73,11 +73,10 @@ def read_job(context: CutOverContext) -> JobToStop:
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
-    """Return the job with a name or an id: the running job, or else the newest ended job.
+    """Return the job with a name or an id, either the running job or the newest ended job.
 
     Raises:
-        Refused: there is no such job, or several run; or the job was started again under another
-            id.
+        Refused: no such job exists, several jobs run, or the job was restarted under a new id.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
@@ -130,10 +129,10 @@ def _first_unfailed_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job once it has ended or is not known, or as it is after ``MAX_WAIT_SECONDS``.
+    """Return the job once it has ended or is unknown, or its state after ``MAX_WAIT_SECONDS``.
 
-    A JobManager of a single job exits with the job. So if it does not answer, and the record says
-    that the stop has finished, return the recorded job with state ``UNKNOWN``.
+    A JobManager of a single job exits with the job. If it does not answer, and according to the
+    record the stop has finished, return the recorded job with state ``UNKNOWN``.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
@@ -194,7 +193,7 @@ def _final_savepoint(
     if not savepoints:
         return None
     flink = context.flink
-    # Ask before waiting: a JobManager of a single job may be about to exit.
+    # Ask before the wait, because a JobManager of a single job may be about to exit.
     savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
@@ -211,7 +210,7 @@ def reported_savepoint(
 ) -> Savepoint | None:
     """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
 
-    The highest checkpoint id is not enough: if the job was started again with the same job id, an
+    The highest checkpoint id is not enough. If the job was restarted with the same job id, an
     older savepoint may have a higher one.
     """
     checkpoint_id, path = reported if reported is not None else (None, None)
@@ -248,9 +247,9 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     if spec.start is None:
         started = started or record.written
     if started is not None and spec.target.is_group:
-        # The group's consumers may be a Flink job of the same name. So a job that began after the
-        # command ``start``, or without one after the commit, counts only if it was restored from
-        # the savepoint.
+        # The group's consumers may be a Flink job of the same name. If a job started after the
+        # command ``start``, or without this command after the commit, it counts only if it was
+        # restored from the savepoint.
         started_ms = int(datetime.fromisoformat(started).timestamp() * 1000)
         jobs = [
             (job, restored_from)

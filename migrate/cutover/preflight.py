@@ -33,16 +33,16 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
-# Attempts to read the newest checkpoint: Flink may delete it meanwhile.
+# Attempts to read the newest checkpoint, because Flink may delete it during the read.
 _ATTEMPTS = 4
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
-    """Check the job, a plan, the target, the sink and the commands.
+    """Check the job, a plan, the target, the sink, and the commands.
 
     Raises:
-        Refused: the cut-over would fail; with the reasons of all checks, unless a folder of the
-            spec is a file or lies below one.
+        Refused: the cut-over would fail. The error has the reasons of all checks, unless a folder
+            of the spec is a file or under a file.
         FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
             read.
     """
@@ -77,7 +77,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
 
 
 def _check_folders(file: SpecFile) -> None:
-    """Refuse a local folder of the spec that is a file, or lies below one."""
+    """Refuse a local folder of the spec that is a file or under a file."""
     for key, folder in (
         ("flink.savepoints", file.spec.flink.savepoints),
         ("record", str(file.folder)),
@@ -90,7 +90,7 @@ def _check_folders(file: SpecFile) -> None:
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
-    """Call ``_check_plan``; if the savepoint is missing, the error names the key of the spec."""
+    """Call ``_check_plan``, and report a missing savepoint with its key in the spec."""
     try:
         return _check_plan(context, savepoint)
     except DecodeError as error:
@@ -133,8 +133,8 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
         problems.append("the job has completed no checkpoint that can be read; wait for one")
     if problems or details.checkpoint is None:
         raise Refused(problems)
-    # Read the newest checkpoint in the job's directory: Flink's answer may be three seconds old
-    # (web.refresh-interval), and its checkpoint deleted already.
+    # Read the newest checkpoint in the job's directory. Flink's answer may be three seconds old
+    # (web.refresh-interval), and the checkpoint in it may already be deleted.
     directory = posixpath.dirname(details.checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(
@@ -165,7 +165,7 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group that another move has written, or that has moved on beyond the plan.
+    """Refuse a group that another move has written, or that has newer commits than the plan.
 
     ``--adopt`` allows the first, ``move.allow-moved-on`` the second.
     """

@@ -28,8 +28,8 @@ _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
 # A part without a value (``kafka:``) is read as one without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# What pydantic adds to the path of a value that may be a text or a list. It reports a problem of a
-# list also as a list that is no text.
+# The suffixes that pydantic adds to the path of a value of type string or list. Pydantic reports a
+# problem of a list also as a list that is not a string.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
 # By the type of pydantic's error.
 _EXPECTED = {
@@ -115,7 +115,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that may stand below the path ``parents``."""
+    """Return the valid keys under the path ``parents``."""
     model: Any = Spec
     for name in parents:
         field = getattr(model, "model_fields", {}).get(name.replace("-", "_"))
@@ -146,13 +146,13 @@ def _line(mark: Any) -> str:
 
 
 class _Strict(yaml.SafeLoader):
-    """A loader of mappings, lists, text, integers, true, false and null.
+    """A loader of mappings, lists, strings, integers, true, false, and null.
 
-    Keys are text, even ``on`` and ``1``. Repeated keys, aliases, tags, deep nesting, invalid
-    escapes, and characters that no command argument can hold are refused.
+    Keys are strings, even ``on`` and ``1``. Repeated keys, aliases, tags, deep nesting, and invalid
+    escapes are refused, as are characters that are not possible in command arguments.
     """
 
-    # No dates and fractions, which no spec has, and no merge key `<<`, which needs aliases.
+    # No spec has dates or fractions, and the merge key `<<` needs aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         **{
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
@@ -193,7 +193,7 @@ class _Strict(yaml.SafeLoader):
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
-            # If a colon is missing, a key can be "sasl.password SECRET": show only its first word.
+            # If a colon is missing, a key can be "sasl.password SECRET". Show only its first word.
             name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
                 twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
@@ -208,7 +208,7 @@ class _Strict(yaml.SafeLoader):
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse text that no file or command can hold."""
+    """Refuse characters that are not possible in a file or a command."""
     if "\0" in node.value:
         raise _RefusedYaml("a NUL character; take it out", node.start_mark)
     try:

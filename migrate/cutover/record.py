@@ -1,11 +1,11 @@
 """The record of a cut-over, and its folder.
 
-The folder holds:
+The folder contains:
 
-* ``record.json``, which is written at each change, and its page ``record.html``
+* ``record.json``, written at each change, and its page ``record.html``
 * ``plan.json``, and the rollback file of a group
-* ``lock``: held by the active run
-* ``query.*`` and ``prime.*``: of the commands ``start`` and ``prime`` (see ``command``)
+* ``lock``, locked by the active run
+* ``query.*`` and ``prime.*``, the files of the commands ``start`` and ``prime`` (see ``command``)
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Record:
 
     Args:
         file: the spec.
-        write: whether to write to disk.
-        replace_rolled_back: whether to begin a new record after a rollback.
+        write: True to write to disk.
+        replace_rolled_back: True to replace a rolled-back record with a new one.
 
     Raises:
         Refused: the spec has a change that ``forbidden_changes`` yields.
@@ -149,18 +149,18 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record that a step was done before, unless the record says so already."""
+        """Record that a step was done earlier, unless the record already contains the step."""
         if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
 
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield the changes of the spec that are not allowed any more.
+    """Yield the changes of the spec that are no longer allowed.
 
-    - If a stop of the job was requested: another job; a savepoint instead of a job; or another
-      folder for the savepoint, unless the stop failed.
-    - If an earlier spec named the savepoint: a job instead of a savepoint.
-    - If the target was written to: another value that decides where the target starts.
+    - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
+      stop failed, a different folder for the savepoint.
+    - After an earlier spec with a savepoint: a job instead of the savepoint.
+    - After a write of the target: a different value that decides the target's start position.
     """
     job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
     if flink.job_id is not None and savepoint is None:
@@ -169,7 +169,7 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         if flink.savepoints is not None and not _is_same(
             "flink.savepoints", flink.savepoints, file.savepoint_folder
         ):
-            # The stop writes to the recorded folder, no matter what the spec says now.
+            # The stop writes to the recorded folder, even if the spec now has a different one.
             yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     elif record.moved_with is None and flink.job_id is not None:
         yield (
@@ -177,7 +177,7 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
             f"Flink to stop {flink.job_name} ({flink.job_id})"
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
-        # The spec now names a job to stop, but the record would go on with another's savepoint.
+        # The spec now has a job to stop, but the record has the savepoint of a different job.
         yield f"flink.savepoint was {flink.savepoint}, and is not set now"
     if record.moved_with is not None:
         decides = file.deciding_values()
@@ -187,14 +187,14 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
                 yield f"{name} was {before or 'not set'}, and is {after or 'not set'} now"
 
 
-# The keys of the spec that name a place.
+# The keys of the spec whose values are places.
 _PLACES = frozenset(
     {"flink.savepoint", "flink.savepoints", "kafka.to-config", "sink", "target.checkpoint-dir"}
 )
 
 
 def _is_same(key: str, before: str | None, after: str | None) -> bool:
-    """Return whether a key of the spec still has the same value; a place may have other names."""
+    """Return whether a key of the spec still has the same value or an equivalent place."""
     if before is None or after is None or key not in _PLACES:
         return before == after
     return is_same_place(before, after)
@@ -204,7 +204,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
     spec, rest = file.spec, file.spec.flink.rest
     host = urlsplit(rest).hostname if rest is not None else None
     fields: dict[str, object] = {
-        **dict.fromkeys(CutOverRecord.model_fields),  # what is not known yet is null
+        **dict.fromkeys(CutOverRecord.model_fields),  # values to be recorded later are null
         **{name: [] for name in ("verifications", "partitions", "steps", "runs")},
         "kind": KIND,
         "version": VERSION,
@@ -222,11 +222,11 @@ def _new_record(file: SpecFile) -> CutOverRecord:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a record's folder.
+    """Lock a record's folder.
 
     Raises:
-        Refused: another run holds the lock.
-        UsageError: the folder cannot be made or written to.
+        Refused: another run has locked the folder.
+        UsageError: the folder cannot be created or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ def check_roll_back(facts: Facts) -> None:
 
 
 def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
-    """Return why a rollback must not remove the location, or an empty text."""
+    """Return why a rollback must not remove the location, or an empty string."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""
@@ -94,7 +94,7 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return what the user must do with Flink's job; an empty text if it was not stopped.
+    """Return the user's next steps for Flink's job, or an empty string for an unstopped job.
 
     The facts must have ``target``, ``started_again`` and ``savepoint``.
     """
@@ -164,7 +164,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
     Raises:
         Refused: Flink still stops the job, and a stop cannot be cancelled.
-        CutOverStopped: the job ended, and Flink names no savepoint that it ended with.
+        CutOverStopped: the job ended, but Flink reports no savepoint for its end.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return
@@ -221,7 +221,7 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
     """Restore a group by its rollback file.
 
     Raises:
-        Refused: there are reasons against the rollback; nothing was changed.
+        Refused: the rollback is not possible; nothing was changed.
         CutOverStopped: not all offsets of the group were restored.
     """
     planned = rollback(path, **context.file.target_kafka_arguments())
@@ -248,7 +248,7 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    That of a later run, which completed the commit, would restore offsets of the first commit.
+    If a later run completed the commit, its rollback file contains offsets of the first commit.
     """
     runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
     began = datetime.fromisoformat(runs[0].began_at if runs else now())

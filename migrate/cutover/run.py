@@ -74,28 +74,28 @@ def cut_over(
 ) -> CutOver:
     """Move a running Flink job to its target, by a spec.
 
-    Without ``execute`` this is a dry run: it checks for obstacles, and shows the progress of
-    earlier runs. If the step ``check`` is not done yet, it also runs the spec's command
-    ``rehearse``. With ``execute``, every step that is not done yet is run, under a lock on the
-    record's folder. After a crash the same call continues.
+    Without ``execute``, check for obstacles and show the progress of earlier runs (a dry run). If
+    the step ``check`` is not done yet, the dry run also runs the spec's command ``rehearse``. With
+    ``execute``, run every step that is not done yet, under a lock on the record's folder. After a
+    crash, the same call continues.
 
     Args:
         spec: the YAML file.
-        execute: whether to change anything.
+        execute: True to make changes.
         until: the name of the last step to run.
         back: undo the write of the target. Refused if something has started from the target, or
             might have (see ``nothing_started``).
-        adopt: take over a target that another record or a person has written. It must hold this
-            plan; a group may also hold another move's offsets.
-        nothing_started: with ``back``: the user states that nothing has started from the target.
-            Needed if the run cannot see this itself.
+        adopt: take over a target that another record or a person has written. The target must
+            contain this plan, but a group may also contain another move's offsets.
+        nothing_started: with ``back``, the user's statement that nothing has started from the
+            target. Needed if the run cannot determine this automatically.
         confirm: called once with a question, before the first change. An error from it stops the
             run.
 
     Raises:
         Refused: an obstacle was found, or another run is active. This run has changed nothing.
-        CutOverStopped: the cut-over cannot go on, or a step was refused after a change. Completed
-            steps are not undone.
+        CutOverStopped: the cut-over cannot continue, or a step was refused after a change.
+            Completed steps are not undone.
         InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError, OSError: something cannot be read or written, or
@@ -132,7 +132,7 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 
 
 def _restart_unseen_reason(facts: Facts) -> str:
-    """Return why a job that was started again may not be seen, or an empty text."""
+    """Return why this run may not see a restarted job, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
         return f"whether the job was started again is not known: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
@@ -192,10 +192,10 @@ class _Progress:
     Args:
         step: its name.
         state_if_stopped: the state of the job and the target if the run stops now.
-        changed: whether a run has begun a change; False for a rollback.
+        changed: True if a run has started a change; False for a rollback.
 
     Attributes:
-        is_asking: whether the run waits for the user's answer.
+        is_asking: True while the run waits for the user's answer.
     """
 
     def __init__(self, step: str, state_if_stopped: str, *, changed: bool) -> None:
@@ -203,7 +203,7 @@ class _Progress:
         self.begin(step, state_if_stopped)
 
     def begin(self, step: str, state_if_stopped: str) -> None:
-        """Begin a step, or the action of a step."""
+        """Start a step, or the action of a step."""
         self.step, self.state_if_stopped, self._began = step, state_if_stopped, time.monotonic()
 
     @property
@@ -214,7 +214,7 @@ class _Progress:
 def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequence[StepResult]:
     record, until, results = context.record, context.until, list[StepResult]()
     flink, steps = record.model.flink, _steps(until)
-    # If the spec names the savepoint, the stop is no change of ours.
+    # If the spec has a savepoint, this cut-over does not stop the job.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
     changed = flink.job_id is not None or stopped or record.model.written is not None
     progress = _Progress(steps[0].name, _state_before(context, steps[0]), changed=changed)
@@ -228,7 +228,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
                 progress.is_asking = True
                 confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
-                facts, decision = _decide(context, step)  # the facts may have changed meanwhile
+                facts, decision = _decide(context, step)  # the facts may have changed
             if isinstance(decision, Done):
                 text = decision.reason
                 log.info(f"{step.name}: {text}")
@@ -270,7 +270,7 @@ def _roll_back(
         undo, advice = plan_roll_back(context)
         if confirm is not None:
             confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
-            undo, advice = plan_roll_back(context)  # the facts may have changed meanwhile
+            undo, advice = plan_roll_back(context)  # the facts may have changed
         results = [StepResult(_BACK, "to do", advice)]
         if undo is not None:
             log.info(undo.line)
@@ -283,8 +283,8 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target.
 
-    The error's notes say how to continue, and whether Flink's job may be started again. A refusal
-    before any change, and the user's "no", get no such log and no notes.
+    The error's notes state how to continue, and whether Flink's job may be restarted. The log and
+    the notes are omitted for a refusal before any change, and for the user's "no".
 
     Raises:
         CutOverStopped: a step was refused after something had been changed.

@@ -1,6 +1,6 @@
-"""The spec of a cut-over: a YAML file.
+"""Define the spec of a cut-over, a YAML file.
 
-Most keys are named like the command-line option. Relative paths begin at the folder of the spec.
+Most keys have the name of the command-line option. Relative paths start at the folder of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
@@ -54,7 +54,7 @@ def _resolve_path(text: str, info: ValidationInfo) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text as messages show it."""
+    """Return a string as messages show it."""
     return clipped(printable(text), _LONGEST_SHOWN)
 
 
@@ -240,12 +240,12 @@ class Spec(_SpecPart):
 
     @property
     def targets_group_of_job(self) -> bool:
-        """Whether the target is the group that the Flink job itself commits for."""
+        """Return whether the target is the group that the Flink job itself commits for."""
         return self.target.is_group and self.target.group == self.move.source_group
 
     @property
     def stopped_by_others(self) -> bool:
-        """Whether the spec names a savepoint, so that this cut-over stops no job."""
+        """Return whether the spec has a savepoint, so that this cut-over stops no job."""
         return self.flink.savepoint is not None
 
 
@@ -292,7 +292,7 @@ class SpecFile:
         }
 
     def deciding_values(self) -> dict[str, str]:
-        """Return the values that decide where the target starts. They hold no secrets."""
+        """Return the values that decide the target's start position, without secrets."""
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,
@@ -308,7 +308,7 @@ class SpecFile:
         return {name: value for name, value in values.items() if value is not None}
 
     def changed_move_keys(self) -> dict[str, str]:
-        """Return the keys under ``move`` that differ from the defaults, with values as text."""
+        """Return the keys under ``move`` that differ from the defaults, with values as strings."""
         options = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return {
             name: value if isinstance(value, str) else json.dumps(value)

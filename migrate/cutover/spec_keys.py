@@ -32,7 +32,7 @@ _OPTION = re.compile(
 
 
 def with_spec_keys(text: str) -> str:
-    """Return a text with the spec's key in place of each option that has one."""
+    """Return a string with the spec's key in place of each option that has one."""
 
     def flag(match: re.Match[str]) -> str:
         key = _KEYS.get(match[1])

@@ -1,4 +1,4 @@
-"""Start the query or the consumers with the user's command, and wait until they have begun."""
+"""Start the query or the consumers with the user's command, and wait for their first progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """Wait for the first committed batch of a query, or for members or commits of a group.
 
-    Members and commits are recorded meanwhile: the group does not show later where consumers began.
+    Members and commits are recorded during the wait, because the group does not show later at which
+    offsets its consumers started.
 
     Raises:
         CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
@@ -55,7 +56,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
         groups = context.open_groups() if is_group else None
         group = read_group(context, groups) if is_group else None
         for _ in poll(parse_duration(limit), pause):
-            if is_group:  # read only the group again, to be fast
+            if is_group:  # reread only the group, to be fast
                 group = read_group(context, groups, group)
                 facts = replace(facts, record=context.record.model, target=group)
             else:
@@ -93,10 +94,10 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record for each partition whether a member of the group had it, and the first commit.
+    """Record for each partition the first commit, and whether a member of the group had it.
 
-    Only a member that was seen while the group held what the cut-over wrote starts there. The first
-    commit is the first one after that. Before the write, nothing is recorded.
+    A member counts only if it was seen while the cut-over's commit was still the newest. The first
+    commit is the first one after the cut-over's commit. Before the write, nothing is recorded.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:

@@ -1,4 +1,4 @@
-"""The steps of a cut-over in their order, and the function of each action."""
+"""List the steps of a cut-over in their order, and the function of each action."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Step:
 
     Attributes:
         name: the name that ``--until`` takes.
-        title: what the step does.
+        title: a description of the step.
         needs: the facts that ``rule`` uses.
-        state_during: the state of the job and the target if a run stops in this step's action; if
-            empty, the same as before the action.
-        group_title: what the step does if the target is a group; if empty, the same as ``title``.
+        state_during: the state of the job and the target if a run stops in this step's action. If
+            empty, the state from before the action.
+        group_title: a description of the step if the target is a group. If empty, ``title``.
     """
 
     name: str

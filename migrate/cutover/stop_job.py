@@ -21,7 +21,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         CutOverStopped: the stop failed, or did not end in time.
-        FlinkRestError: Flink did not answer, or no longer knows the stop.
+        FlinkRestError: Flink did not answer, or has forgotten the stop.
     """
     job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
@@ -37,7 +37,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested; the errors are those of ``stop``."""
+    """Wait for the stop that an earlier run requested; the errors are the same as for ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
     log.info(f"Flink stops {name} already, as an earlier run asked")

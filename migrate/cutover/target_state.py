@@ -1,7 +1,7 @@
-"""Derive from the facts what the target holds, and whether work has started from it; no I/O here.
+"""Derive the contents of the target and any started work from the facts, without I/O.
 
-Once work has started, Flink's job would process the same records again from its savepoint. So the
-rollback, and the advice to start Flink's job again, depend on ``started_work``.
+Once work has started, a restart of Flink's job from its savepoint would process the same records
+twice. The rollback, and the advice to restart Flink's job, therefore depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _NEW_DIRECTORY = "name a new directory"
 
 
 class Content(Enum):
-    """What the target holds."""
+    """The content of the target."""
 
     NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
     PRIMING = auto()  # the command ``prime`` is writing the target
-    PLAN_NOT_RECORDED = auto()  # the plan, whose write a killed run did not record
+    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record the write
     PLAN = auto()  # the plan, written by this record
-    MOVED_ON = auto()  # a group that held the plan; others have committed for it since
+    MOVED_ON = auto()  # a group with newer commits by other clients than the plan's
     NOT_OURS = auto()  # written by another cut-over or a person; --adopt can take over the plan
-    WRONG = auto()  # something that no run can continue with
+    WRONG = auto()  # a content that no run can continue with
 
 
 def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return what the target holds, and why a run must not use it, or an empty text."""
+    """Return the content of the target, and why a run must not use it, or an empty string."""
     if facts.plan is None and facts.record.moved_with is not None:
         problem = facts.plan_problem or "plan.json is no longer in the record's folder"
         return Content.WRONG, (
@@ -50,7 +50,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the group was written on another cluster, or an empty text."""
+    """Return a refusal if the group was written on another cluster, or an empty string."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""
@@ -66,7 +66,7 @@ def other_cluster_reason(facts: Facts) -> str:
 def other_move_reason(
     target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
 ) -> str:
-    """Return a refusal if another move has written a group, or may have, or an empty text.
+    """Return a refusal if another move has written a group, or may have, or an empty string.
 
     ``is_group_of_job`` is whether the job itself commits for the group.
     """
@@ -103,7 +103,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     if not others:
         return Content.PLAN, ""
     if record.written is not None:
-        # The write was complete, so another offset is of a newer commit.
+        # The write was complete, so a different offset is from a newer commit.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
@@ -149,7 +149,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
-    """Return why a location might not hold the plan and the primed state, or an empty text."""
+    """Return why a location might lack the plan or the primed state, or an empty string."""
     name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
         end = f"ended with exit code {code}"
@@ -172,7 +172,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
 
 
 class Started(Enum):
-    """Whether a query or consumers have started from the target."""
+    """The certainty that a query or consumers have started from the target."""
 
     NO = auto()
     MAYBE = auto()
@@ -203,7 +203,7 @@ def started_work(facts: Facts) -> tuple[Started, str]:
 
 
 def _recorded_work(facts: Facts) -> str:
-    """Return the started work that an earlier run has recorded, or an empty text."""
+    """Return the started work that an earlier run has recorded, or an empty string."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
         return f"an earlier run has seen {name} begin"
@@ -276,7 +276,7 @@ def last_query_batch(facts: Facts) -> int | None:
 
 
 def start_evidence(facts: Facts) -> str:
-    """Return what shows that the consumers or the query have begun, or an empty text."""
+    """Return the evidence that the consumers or the query have started, or an empty string."""
     if facts.spec.target.is_group:
         started, reason = started_work(facts)
         return reason if started is Started.YES else ""
@@ -285,12 +285,12 @@ def start_evidence(facts: Facts) -> str:
 
 
 def how_to_end(process: int | None) -> str:
-    """Return how to end a process group, or an empty text."""
+    """Return how to end a process group, or an empty string."""
     return f" (process {process}; kill -- -{process} ends it)" if process is not None else ""
 
 
 def _command_work(facts: Facts) -> str:
-    """Return why the command ``start`` may have started work, or an empty text."""
+    """Return why the command ``start`` may have started work, or an empty string."""
     match facts.start_status:
         case "running":
             return f"the command that starts the query still runs{how_to_end(facts.start_process)}"

@@ -1,13 +1,13 @@
-"""Verify at which offset the target began to read each partition.
+"""Verify the start offset of the target in each partition.
 
-In two cases, the target no longer shows where a partition began:
+In two cases, the target no longer shows the start offset of a partition:
 
-* Others have committed for the group, and no run saw a member with the partition while the
+* Other clients have committed for the group, and no run saw a member with the partition while the
   cut-over's commit was still the newest.
 * ``verify`` finds ``ok`` or ``moved on``, but the query's log has lost its first batches, or the
-  log start is above the planned offset.
+  log start offset is above the planned offset.
 
-The outcome is then unknown, unless an earlier verification found that the partition began at the
+The outcome is then unknown, unless an earlier verification found that the partition started at the
 planned offset.
 """
 
@@ -34,12 +34,12 @@ _REPEATED = (StartOutcome.REPEATED,)
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
-    """Check where the target began or, if it has not begun, where it will start.
+    """Check the start offsets of the target, either actual or future ones.
 
     Raises:
-        CutOverStopped: the target does not start as planned, it is not known where it began, or the
-            plan is not what the savepoint holds.
-        MigrateError, DecodeError: as for ``migrate.verify``, ``ask_logs`` and
+        CutOverStopped: the target does not start as planned, its start offsets are unknown, or the
+            plan differs from the savepoint.
+        MigrateError, DecodeError: as for ``migrate.verify``, ``ask_logs``, and
             ``committed_positions``.
     """
     has_begun = started_work(facts)[0] is Started.YES
@@ -81,13 +81,13 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known about the target in addition to the verification.
+    """The evidence about the target in addition to the verification.
 
     Attributes:
-        has_begun: whether a query or consumers have started from the target.
-        query_has_committed: whether the query has committed a batch after the priming.
-        log_starts: the current log starts.
-        committed_by_others: the partitions for which others have committed for the group.
+        has_begun: True if a query or consumers have started from the target.
+        query_has_committed: True if the query has committed a batch after the priming.
+        log_starts: the current log start offsets.
+        committed_by_others: the partitions for which other clients have committed for the group.
         reached: the next offsets after the query's newest committed batch.
     """
 
@@ -100,7 +100,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """The record's partitions with their outcomes, the totals, and both as text."""
+    """The record's partitions with their outcomes, the totals, and both as formatted output."""
 
     rows: Sequence[PartitionReport]
     report: VerificationReport
@@ -166,7 +166,7 @@ def _unknown_reason(
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> str | None:
-    """Return why it is not known where a partition begins, or None if it is known."""
+    """Return why the start offset of a partition is unknown, or None."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
         new = "" if evidence.has_begun else "; go back (--back), and run this again to plan it, too"

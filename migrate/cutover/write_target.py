@@ -27,14 +27,14 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class PrimingFailed(CutOverStopped):
-    """The command that primes was not started, or failed; what it wrote must not be used."""
+    """The command that primes was not started, or failed; its output must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the write, the record gets the values that decide where the target starts
-    (``moved_with``), so that a later run recognizes the target of a killed one.
+    Before the write, the record gets the values that decide the target's start position
+    (``moved_with``). A later run then recognizes the target of a killed run.
 
     Raises:
         Refused: the target must not be written.
@@ -92,13 +92,13 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 
 
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
-    """Run the user's command that primes, or wait for that of an earlier run, and check the result.
+    """Run the user's priming command, or wait for an earlier run's command, and check the result.
 
-    Only a program with the user's query can prime the state (``migrate.spark.prime``).
+    Priming the state (``migrate.spark.prime``) requires a program with the user's query.
 
     Raises:
         PrimingFailed: the command could not be started, or failed.
-        Refused: the location does not hold the plan and the primed state.
+        Refused: the location lacks the plan or the primed state.
         CutOverStopped: the command took too long, and still runs.
     """
     command, prime_command = context.spec.prime, context.prime_command
@@ -151,10 +151,10 @@ def _await_priming(context: CutOverContext) -> None:
 
 
 def adopt(context: CutOverContext, facts: Facts) -> str:
-    """Take over a target that others have written: a location that holds the plan, or a group.
+    """Take over a location that contains the plan, or a group, that this record did not write.
 
-    A location gets a new query id, a group the plan with this record's id in its commits. So an
-    earlier record no longer recognizes the target as its own.
+    A location gets a new query id, and a group gets the plan with this record's id in its commits.
+    An earlier record then no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:
@@ -183,5 +183,5 @@ def _record_primed(context: CutOverContext, target: LocationFacts) -> None:
 
 def _location_facts(facts: Facts) -> LocationFacts:
     target = require(facts.target)
-    assert isinstance(target, LocationFacts)  # the spec names no group
+    assert isinstance(target, LocationFacts)  # the target in the spec is not a group
     return target
