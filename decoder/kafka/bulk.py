@@ -21,10 +21,16 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from decoder.kafka.columns import SplitColumns
-from decoder.kafka.split import COMMITTED, LATEST, NOT_SET, SPLIT_VERSION, is_legal_topic
+from decoder.kafka.split import (
+    COMMITTED,
+    LATEST,
+    LONGEST_TOPIC,
+    NOT_SET,
+    SPLIT_VERSION,
+    is_legal_topic,
+)
 from decoder.operator_state.stream import PlainElements
 
-_LONGEST_TOPIC = 249
 _U16 = Struct(">H")
 _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
@@ -119,7 +125,7 @@ def read_uniform_entries(
 @lru_cache(1024)
 def _entry_struct(topic_bytes: int, before_topic: int, numbers: str) -> Struct:
     """Return the layout of a head whose topic has ``topic_bytes`` bytes, and of the numbers."""
-    if not 0 < topic_bytes <= _LONGEST_TOPIC:
+    if not 0 < topic_bytes <= LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic_bytes}s{numbers}")
 

@@ -23,8 +23,11 @@ COMMITTED = -3
 # A starting offset that is not initialized yet, or the stopping offset of a split without an end.
 NOT_SET = -(1 << 63)
 
-# org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
-_LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# The rule for a topic's name. This pattern is also used in JSON schemas; it matches "." and "..",
+# which Kafka refuses. Source: org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1.
+LONGEST_TOPIC = 249
+TOPIC_PATTERN = rf"^[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}$"
+_LEGAL_TOPIC = re.compile(TOPIC_PATTERN)
 
 # The minimum sizes in bytes of topic (its length and one character) and partition, and of two
 # offsets.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from decoder.kafka.split import is_legal_topic
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, Question
 from migrate.model.errors import UsageError
 from migrate.model.log import timed
@@ -13,9 +13,6 @@ from migrate.model.positions import Logs
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
-
-# The names that Kafka allows; an input may contain any name.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
@@ -47,7 +44,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
 
 def valid_topics(topics: Iterable[str]) -> frozenset[str]:
     """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
-    return frozenset(topic for topic in topics if _TOPIC.fullmatch(topic))
+    return frozenset(filter(is_legal_topic, topics))
 
 
 def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:

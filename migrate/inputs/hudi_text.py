@@ -10,8 +10,7 @@ Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1
 
 from __future__ import annotations
 
-import re
-
+from decoder.kafka.split import is_legal_topic
 from migrate.inputs.offsets_json import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
@@ -25,9 +24,6 @@ from migrate.model.errors import InputError, Refused
 from migrate.model.positions import PositionSet, Start, TopicPartition
 from migrate.model.wording import counted
 
-# KafkaOffsetGen.PATTERN, with a topic that Kafka allows.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
 
 def read_hudi_text(label: str, text: str) -> PositionSet:
     """Return the positions of a checkpoint of Hudi Streamer.
@@ -38,7 +34,7 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
     topic, *pairs = text.strip().split(",")
     starts: dict[TopicPartition, Start] = {}
     try:
-        if not _TOPIC.fullmatch(topic):
+        if not is_legal_topic(topic):
             raise NotOffsets(f"{quoted(topic)} is not a topic")
         if not pairs or len(pairs) > MOST_OFFSETS:
             raise NotOffsets(f"it has {counted(len(pairs), 'partition')}")

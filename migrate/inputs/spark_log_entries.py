@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from decoder import ByteSource
+from decoder.kafka.split import is_legal_topic
 from decoder.storage import StorageUnavailable, join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import InputError
@@ -43,8 +44,6 @@ _CONTROL_BATCH = '"controlBatchInfo"'
 # The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
-# A topic's name (org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1).
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 Offsets = dict[TopicPartition, int]
 
@@ -167,7 +166,7 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
         numbers = [number for inner in value.values() for number in inner.values()]
         if numbers and all(isinstance(number, str) for number in numbers):
             return None  # such as {"project#hub":{"0":"12345"}}, for a DataHub source
-        if not all(map(_TOPIC.fullmatch, value)):
+        if not all(map(is_legal_topic, value)):
             return None
         return _refuse_markers(topic_offsets(value))
 

@@ -9,9 +9,10 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, TypeVar
 
+from decoder.kafka.split import is_legal_topic
 from migrate.model.errors import UsageError
 from migrate.model.log import log
-from migrate.model.topic_pattern import TOPIC_NAME, TopicPattern, topic_pattern
+from migrate.model.topic_pattern import TopicPattern, topic_pattern
 from migrate.model.wording import iso_time
 
 _Choice = TypeVar("_Choice", bound=Enum)
@@ -95,7 +96,7 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
 
 def _check_topic_map(topics: Mapping[str, str]) -> None:
     for old, new in topics.items():
-        if not (old and TOPIC_NAME.fullmatch(new)):
+        if not (old and is_legal_topic(new)):
             raise UsageError(
                 f"--topic-map {old}={new}: {new!r} is no name of a topic; give the option once for "
                 "each topic"

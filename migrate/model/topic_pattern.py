@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from decoder.kafka.split import is_legal_topic
 from migrate.model.errors import UsageError
 
 # Topic.INTERNAL_TOPICS and the metadata topic @ kafka-clients 4.1.1.
@@ -26,9 +27,6 @@ _INTERNAL = frozenset(
 # The most matches of a suggested pattern to use. The broker is queried about each match.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
-# The names that Kafka allows. A checkpoint may contain any name. A comma would separate topics in
-# Spark's `subscribe` option, and a line break would break the printed options.
-TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
 # Not accepted are: a class within a class, and && in a class (set operations in Java); a ] at the
@@ -119,9 +117,7 @@ def suggested_pattern(
         topics_by_source: the topics of each source.
         excluded: topics that are excluded, even if their names match.
     """
-    valid = (
-        {topic for topic in topics if TOPIC_NAME.fullmatch(topic)} for topics in topics_by_source
-    )
+    valid = (set(filter(is_legal_topic, topics)) for topics in topics_by_source)
     texts = sorted({text for topics in valid if (text := _common_pattern(sorted(topics)))})
     return TopicPattern("|".join(texts), True, excluded) if texts else None
 

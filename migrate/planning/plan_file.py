@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from decoder.urls import redact_url
 from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
@@ -34,6 +34,7 @@ from migrate.storage.json_models import (
     OncePerPartition,
     PartitionNumber,
     Sha256,
+    TopicName,
     parse,
     read_content,
     schema_of,
@@ -56,9 +57,6 @@ _SAME_FIELDS = (
     "to_cluster_id",
     "to_topic_ids",
 )
-
-
-TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 
 class PlannedCheckpoint(Model):

@@ -21,7 +21,7 @@ from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
 from migrate.report.cut_over import CutOverRecord
 from migrate.report.diff import DiffReport
-from migrate.storage.json_models import schema_of
+from migrate.storage.json_models import TopicName, schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -54,7 +54,7 @@ class CheckpointReport(TypedDict):
 )
 class PositionReport(TypedDict):
     cluster: str | None
-    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+    topic: TopicName
     partition: Count
     state: PositionState
     next_offset: Count | None

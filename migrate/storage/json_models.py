@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from decoder.kafka.split import TOPIC_PATTERN
 from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
 from migrate.model.errors import InputError, Refused
@@ -18,6 +19,7 @@ from migrate.storage.new_file import write_new
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
+TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
 
 
 class Model(BaseModel):

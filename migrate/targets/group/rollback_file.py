@@ -34,14 +34,13 @@ from migrate.storage.json_models import (
     OncePerPartition,
     PartitionNumber,
     Sha256,
+    TopicName,
     read_file,
     schema_of,
 )
 
 Offsets = Mapping[TopicPartition, Committed]
 
-# The names that Kafka allows.
-TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
