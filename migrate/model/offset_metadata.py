@@ -35,7 +35,7 @@ def holds_offset(held: Committed | None, wanted: Committed) -> bool:
     """Return whether the group already has an offset, so that no commit is needed.
 
     Metadata of another client may change the meaning of an equal offset, so it must be replaced.
-    The leader epoch must be replaced, too. If the epoch is from before a topic was recreated, a
+    A different leader epoch must be replaced, too. If the epoch is of a topic that was recreated, a
     Java consumer waits forever.
     """
     if held is None or held.next_offset != wanted.next_offset:

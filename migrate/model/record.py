@@ -90,7 +90,7 @@ class Read:
 
     Attributes:
         is_time: True if ``at`` is a time in milliseconds of the epoch. It then means the first
-            record that is at least as new, or for the log end if there is none.
+            record that is at least as new, or the log end if there is none.
         partition: another partition of the topic to read.
     """
 

@@ -1,12 +1,13 @@
 """A copy of a query's checkpoint location, with its state and with other positions.
 
-A query continues at the offsets in the offset log's entry for the newest committed batch. Only the
-offsets of Kafka sources change in it, not the batch's number, watermark and version of the state.
+A query continues at the offsets in the offset log's entry for the newest committed batch. In this
+entry, the offsets of Kafka sources change. The batch's number, watermark and version of the state
+do not change.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
 from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line
-``v2`` and a line of JSON with absolute paths of the state's schemas in the old location, which are
-replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
+``v2`` and a line of JSON. The JSON has absolute paths of the state's schemas in the old location.
+These paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -40,7 +41,7 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Check that a query can go on from a copy, and return its newest committed batch.
+    """Check that a query can continue from a copy, and return its newest committed batch.
 
     Raises:
         Refused: the query has committed no batch, has a batch that is not committed, runs with the
@@ -79,8 +80,8 @@ def write_copy(
     changes; None for a partition that the query must no longer read.
 
     Raises:
-        Refused: the query has run meanwhile, its location holds a symbolic link, or a partition is
-            added to a topic whose sources read different partitions.
+        Refused: the query has run in the meantime, its location contains a symbolic link, or a
+            partition is added to a topic whose sources read different partitions.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """

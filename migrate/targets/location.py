@@ -27,7 +27,7 @@ class LocalDirectory:
     """A directory of this machine, by its absolute path.
 
     Attributes:
-        mounted: whether the directory is in the mount of a store that cannot rename.
+        mounted: True if the directory is in the mount of an object store that cannot rename.
     """
 
     name: str
@@ -36,7 +36,7 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """The name to give to Spark: an absolute path, because the query may start elsewhere.
+        """The name to pass to Spark, an absolute path because the query may start elsewhere.
 
         In mounts, the name is the user's.
         """
@@ -55,7 +55,7 @@ class LocalDirectory:
 
     @property
     def to_read(self) -> tuple[str, Files]:
-        """The path of the directory, and what reads it."""
+        """The path of the directory, and the ``Files`` that read it."""
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
@@ -107,8 +107,9 @@ def location(text: str) -> Location:
     """Return the directory for a local path, or for a URL of a store, ``file:`` or ``dbfs:``.
 
     Raises:
-        UsageError: the text is empty, begins with ``~``, or has control characters or credentials;
-            it is a URL of an unsupported kind; or the directory is in a mount that is missing.
+        UsageError: the string is empty, starts with ``~``, or has control characters or
+            credentials; it is a URL of an unsupported kind; or the directory is in a mount that is
+            missing.
     """
     if problem := why_no_path(text):
         raise UsageError(f"{text}: {problem}")

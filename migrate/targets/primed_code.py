@@ -87,7 +87,7 @@ def _priming_lines(state: StateToPrime, suffix: str, checkpoint_location: str) -
         "",
         "",
         # A directory without commits is not primed yet. prime() writes to it if it is empty, and
-        # refuses it if it holds a seed.
+        # refuses it if it contains a seed.
         f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
         f'    flink = spark.read.format("flink_state").option("operator", '
         f"{python_literal(state.operator)})",

@@ -3,7 +3,7 @@
 Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
 batches; the first had no rows, and both are rewritten.) The log entries of the batch are rewritten
 as if the batch had read from Kafka. ``offsets/0`` has a line for each source; each line gets the
-positions at which batch 1 begins. ``sources/<source>/0`` becomes the seed of a Kafka source.
+start positions of batch 1. ``sources/<source>/0`` becomes the seed of a Kafka source.
 ``commits/0`` gets the watermark for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
@@ -53,7 +53,7 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
     """Return the name of the directory whose files a source has read; None if it has read none.
 
     Raises:
-        InputError: the log is not that of a file source.
+        InputError: the log is not the log of a file source.
     """
     log = checkpoint / "sources" / source / "0"
     if not log.is_file():
@@ -70,7 +70,7 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
 
 
 def source_names(checkpoint: Path) -> list[str]:
-    """Return the query's sources as the logs name them: numbers, or names in logs of Spark 4.2.
+    """Return the names of the query's sources in its logs: numbers, or names in logs of Spark 4.2.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -126,7 +126,7 @@ def replace_with_kafka(
     """Replace every source by a Kafka source, in a checkpoint location that no query uses yet.
 
     Args:
-        checkpoint: the location, which holds only committed batches.
+        checkpoint: the location. All its batches are committed.
         positions: the offsets at which each source continues, in the order of ``source_names``.
         watermark_ms: the watermark, in epoch milliseconds; None for a query without a watermark.
         batches: the number of batches in the location.
@@ -135,8 +135,8 @@ def replace_with_kafka(
         The settings that Spark takes from the location and not from a later session.
 
     Raises:
-        Refused: the location does not hold ``batches`` batches, or the number of the query's
-            sources is not that of ``positions``.
+        Refused: the location does not have ``batches`` batches, or ``positions`` does not have an
+            entry for each of the query's sources.
         InputError: the logs have an unknown version.
         OSError: the logs cannot be read or written.
     """
@@ -162,7 +162,7 @@ def replace_with_kafka(
 
 
 def setting_of(checkpoint: Path, batch: int, name: str) -> str | None:
-    """Return a setting of Spark as it was logged with a batch; None if it was not.
+    """Return the value of a Spark setting in a batch's log entry; None if it is not logged.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -175,13 +175,13 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     """Return the version of a batch's entry in the commit log.
 
     Raises:
-        InputError: the version is unknown.
+        InputError: the commit log has an unknown version.
     """
     return _commit(checkpoint, batch)[0]
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) -> None:
-    """Copy a checkpoint location as it was after a batch, for another query that reads its state.
+    """Copy a checkpoint location, up to a batch, for another query that reads its state.
 
     Args:
         checkpoint: the location.
@@ -269,6 +269,6 @@ def _compact_json(value: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: str) -> None:
-    """Write a file, and remove Hadoop's checksum file, which no longer fits the content."""
+    """Write a file, and remove Hadoop's checksum file because it no longer fits the content."""
     path.write_bytes(content.encode())
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-The printed query is a trial: it shows the first records on the console, with a temporary checkpoint
-location of Spark's, so the seed does not change. A comment in the code has the lines that start the
-real query.
+The printed query is a trial. It shows the first records on the console. It uses a temporary
+checkpoint location that Spark chooses, so the seed does not change. A comment in the code has the
+lines that start the real query.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def query_code(
 ) -> str:
     """Return a PySpark file, or a Scala file for ``spark-shell``.
 
-    An expression of several lines is in parentheses: without them, Scala's shell ends it at the
+    An expression of several lines is in parentheses. Without them, Scala's shell ends it at the
     first line at which it is complete.
 
     ``checkpoint_location`` is the seeded location; if None, the code has a placeholder. The first
@@ -140,7 +140,7 @@ def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None
 
     With several sources, ``# source <number>`` comes before the options of each. A secret is
     printed as ``${VARIABLE}``. The checkpoint location, if known, is the last line, an option of
-    ``writeStream``; the others are of ``readStream``.
+    ``writeStream``; all other options are of ``readStream``.
     """
     for stream in streams:
         if len(streams) > 1:
@@ -161,7 +161,7 @@ def python_literal(text: str) -> str:
 
 
 def _scala_literal(text: str) -> str:
-    # A literal in triple quotes has no escapes, which keeps JSON readable.
+    # A literal in triple quotes has no escapes, so JSON stays readable.
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if plain and '"' in text and '"""' not in text and not text.endswith('"'):
         return f'"""{text}"""'

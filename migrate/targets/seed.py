@@ -1,16 +1,16 @@
-"""A seed: the checkpoint location of a Spark query that has not run yet.
+"""A seed, which is the checkpoint location of a Spark query that has not run yet.
 
-``metadata`` holds ``{"id":"<uuid>"}``. For each Kafka source, ``sources/<n>/0`` holds a zero byte,
-``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts its
-batch 0 exactly at these offsets and ignores ``startingOffsets``. A query with the continuous
+``metadata`` contains ``{"id":"<uuid>"}``. For each Kafka source, ``sources/<n>/0`` contains a zero
+byte, ``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts
+its batch 0 exactly at these offsets and ignores ``startingOffsets``. A query with the continuous
 trigger ignores the seed.
 
 Spark reads each of these files separately. If the file of a source is missing, the query starts
-nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. So Spark
-must never see an incomplete seed. A local directory is written under a temporary name beside its
-final name, and then renamed. In mounted directories and object stores, ``metadata`` is first
-written with a text on which Spark fails, then the files of the sources are written, and last the
-right ``metadata``.
+nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. Spark
+must therefore never see an incomplete seed. A local directory is written under a temporary name
+next to its final name, and then renamed. In mounted directories and object stores, ``metadata`` is
+first written with a text on which Spark fails. Then the files of the sources are written. The final
+``metadata`` is written last.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -50,8 +50,8 @@ def check_free(location: Location) -> None:
     """Refuse a location unless it is missing or an empty directory outside of Flink's folders.
 
     Raises:
-        Refused: the directory holds anything, is a file or a link, or lies in a savepoint or in a
-            job's checkpoint directory.
+        Refused: the directory is not empty, is a file or a link, or is in a savepoint or in a job's
+            checkpoint directory.
         OSError: the directory cannot be listed.
     """
     names = location.names()
@@ -99,8 +99,8 @@ def write_seed(
     Args:
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
-        query_id: the UUID of the query, by default a new one. It must be unique: a Delta table
-            skips batches that it already has from the same id.
+        query_id: the UUID of the query, by default a new one. It must be unique, because a Delta
+            table skips batches that it already has from the same id.
 
     Raises:
         Refused: as for ``check_free``.
@@ -118,8 +118,8 @@ def write_seed(
 def replace_query_id(location: Location) -> str:
     """Write a new query id into a location from which no query has started, and return the id.
 
-    A cut-over recognizes its own location by the query id. So the cut-over that wrote the old id no
-    longer recognizes this location.
+    A cut-over recognizes its own location by the query id. After this call, the cut-over that wrote
+    the old id no longer recognizes this location.
 
     Raises:
         OSError: the location cannot be written.
@@ -140,7 +140,7 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 
 
 def is_unfinished(location: Location) -> bool:
-    """Return whether a location holds a partly written or partly removed seed, and no query."""
+    """Return whether a location has a partly written or partly removed seed, and no query."""
     if _METADATA not in (location.names() or ()) or not _holds_only_seed(location):
         return False
     path, files = location.to_read
@@ -151,7 +151,7 @@ def remove_seed(location: Location) -> None:
     """Remove a complete or incomplete seed; the logs of the query must have no batch.
 
     Raises:
-        Refused: the location holds more than a seed.
+        Refused: the location contains more than a seed.
         OSError: the seed cannot be removed.
     """
     if location.names() is None or not _holds_only_seed(location):
@@ -166,7 +166,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _holds_only_seed(location: Location) -> bool:
-    """Return whether a location holds at most a seed, and log folders without a batch."""
+    """Return whether a location contains at most a seed, and log folders without a batch."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))
@@ -186,7 +186,7 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
             may_remain = True
             raise error from None
         finally:
-            if may_remain:  # a store's client may still write what an interrupted call has sent
+            if may_remain:  # a store's client may still complete a write after the interruption
                 warn(
                     WarningCode.REMAINING_FILES,
                     f"{location.name} may hold an unfinished seed, on which Spark fails; remove it",
@@ -197,8 +197,8 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
 def _remove_files(files: Iterable[str], location: Location) -> None:
     """Remove the files of a seed.
 
-    ``metadata`` is first replaced by the text on which Spark fails: the right ``metadata`` might be
-    there, even if its write returned an error. ``metadata`` is removed last.
+    ``metadata`` is first replaced by the text on which Spark fails. The final ``metadata`` might
+    exist, even if its write returned an error. ``metadata`` is removed last.
     """
     location.write(_METADATA, UNFINISHED)
     for path in (*files, _METADATA):
@@ -211,5 +211,5 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
             for path, content in files.items():
                 write_pieces(stage / path, [content])
     except OSError:
-        check_free(location)  # refuses if another process has written to the location meanwhile
+        check_free(location)  # refuses if another process has written to it in the meantime
         raise

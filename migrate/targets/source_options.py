@@ -1,7 +1,7 @@
-"""Spark's Kafka source: its jar, its starting offsets, and its other options.
+"""Spark's Kafka source, with its jar, its starting offsets, and its other options.
 
 The jar (``--packages``) has the version of Spark. Spark 4 is published for Scala 2.13, Spark 3.5
-for 2.12 and 2.13; for Spark 3.5 this module names the jar for 2.12.
+for Scala 2.12 and 2.13. For Spark 3.5 this module uses the jar for Scala 2.12.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
 must be listed. Spark reads ``startingOffsets`` only if the checkpoint location is new.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The log-in AWS_MSK_IAM, which needs the jar aws-msk-iam-auth. None of this is secret.
+# The SASL mechanism AWS_MSK_IAM. It needs the jar aws-msk-iam-auth. None of this is secret.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -53,7 +53,7 @@ class SourceStart:
 
     Attributes:
         number: the index of the source among the query's streams (Spark's ``sources/<number>``).
-        only_some_partitions: whether the topics have partitions that the source must not read.
+        only_some_partitions: True if the topics have partitions that the source must not read.
     """
 
     number: int
@@ -66,7 +66,7 @@ class KafkaOption:
     """One option of ``readStream``.
 
     Attributes:
-        from_environment: whether ``value`` names the environment variable that has the value.
+        from_environment: True if ``value`` is the name of the environment variable with the value.
         why: a comment in the generated code, or an empty string.
     """
 
@@ -187,7 +187,7 @@ class Connector:
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
-        is_guess: whether the user named no version, and PySpark is not installed.
+        is_guess: True if the user passed no version, and PySpark is not installed.
     """
 
     coordinates: str
@@ -195,7 +195,7 @@ class Connector:
 
 
 def kafka_connector(spark_version: str | None = None) -> Connector:
-    """Return the connector for a version of Spark, by default that of the installed PySpark.
+    """Return the connector for a version of Spark, by default the version of the installed PySpark.
 
     Raises:
         UsageError: ``spark_version`` is not a version.

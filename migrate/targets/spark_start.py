@@ -19,7 +19,7 @@ class SparkStart:
 
     Attributes:
         streams: the query's Kafka sources, in the order of their numbers.
-        checkpoint_location: the directory that the user chose, as the query must name it; or None.
+        checkpoint_location: the user's checkpoint location, in the form for the query; or None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
         states: the keyed states that the printed Python writes to the checkpoint location.
     """
@@ -32,7 +32,7 @@ class SparkStart:
 
     @property
     def savepoint(self) -> str | None:
-        """The path of the savepoint that holds the keyed states; None without keyed states."""
+        """The path of the savepoint with the keyed states; None without keyed states."""
         return self.origin.pointer if self.states and self.origin is not None else None
 
     @property
@@ -52,9 +52,9 @@ class SparkStart:
 
         Args:
             format: ``options`` for the lines, ``hudi`` for the checkpoint of a Hudi Streamer;
-                otherwise the language of the code, which the user completes.
+                otherwise the language of the code. The user completes the code.
             spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
-                that of the installed PySpark, or 4.0.0 if PySpark is not installed.
+                the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
             file: the name of the file to which the code will be written. The code's first line is
                 a comment with the command that runs this file.
 

@@ -1,7 +1,7 @@
 """The commit of offsets for a consumer group, and the outcome of each partition.
 
-The group is read again just before the commit, and a rollback file is written before anything
-changes. After the commit the error of each partition is checked, and the group is read back.
+The group is reread just before the commit, and a rollback file is written before anything changes.
+After the commit the error of each partition is checked, and the group is read back.
 """
 
 from __future__ import annotations
@@ -109,19 +109,19 @@ def commit(
     cut_over: str | None = None,
     from_cluster_id: str | None = None,
 ) -> ChangeOutcome:
-    """Commit offsets for a group without members.
+    """Commit offsets for an empty group.
 
-    The group's offsets of partitions outside ``target`` stay. A partition that already holds its
+    The group's offsets of partitions outside ``target`` stay. A partition that already has its
     target is not written (``holds_offset``).
 
     Args:
         config: librdkafka's properties.
         group: the group.
         target: the offsets to commit.
-        before: the group as it was when the offsets were planned.
+        before: the state of the group when the offsets were planned.
         rollback_path: the rollback file to write.
         cut_over: the id of the cut-over that commits, or None. A cut-over writes its rollback file
-            even if the group holds all offsets already: the file shows that it has run.
+            even if the group has all offsets already, because the file shows that it has run.
         from_cluster_id: as for ``RollbackFile``.
 
     Raises:
@@ -167,7 +167,7 @@ class PendingCommit:
 
 
 def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> PendingCommit:
-    """Compare the target of a commit with ``now``, the group as it is; see ``commit``."""
+    """Compare the target of a commit with ``now``, the group's present state; see ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()
@@ -224,7 +224,7 @@ def write_rollback_file(
 
 
 def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
-    """Check that nobody has committed while the rollback file was written.
+    """Check that no client has committed while the rollback file was written.
 
     Raises:
         Refused: the group's offsets have changed; the rollback file is removed.
@@ -242,9 +242,9 @@ def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
     """Return why offsets cannot be committed for this group now.
 
     Args:
-        group: the group as it is.
-        restores: whether the offsets are those that the group had before: they fit the state of a
-            Kafka Streams application.
+        group: the present state of the group.
+        restores: True if the group had the offsets before. Such offsets fit the state of a Kafka
+            Streams application.
     """
     if group.exists and group.type == "streams" and not restores:
         return [
@@ -292,7 +292,7 @@ class CommitAttempt:
     """The result of a commit request.
 
     Attributes:
-        group: the group as it was read back; None if it could not be read.
+        group: the group after it was read back; None if it could not be read.
     """
 
     failures: Mapping[TopicPartition, CommitFailure]
@@ -302,9 +302,9 @@ class CommitAttempt:
 def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) -> CommitAttempt:
     """Commit offsets, retry after temporary errors, and read the group back.
 
-    The group is read before each retry. So an offset is not written again if it arrived and only
-    the broker's answer was lost. An offset that somebody else has committed meanwhile is not
-    overwritten.
+    The group is read before each retry. If an offset arrived and only the broker's answer was lost,
+    the offset is not committed a second time. If another client has committed an offset in the
+    meantime, this offset is not overwritten.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     pending = dict(target)
@@ -325,10 +325,10 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
 
 
 def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
-    """Read the group once more, because another run may have committed just after us.
+    """Reread the group, because another run may have committed just after us.
 
     Another run checks the group just before it commits, and does not commit if it sees our offsets.
-    So its commit arrives shortly after ours, or not at all.
+    Its commit therefore arrives shortly after ours, or not at all.
     """
     if attempt.group is None:
         return attempt
@@ -360,7 +360,7 @@ def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView
 
 
 def attempts(deadline: float) -> Iterator[None]:
-    """Yield at once, and then after longer and longer pauses until the deadline.
+    """Yield immediately, and then with increasing delays until the deadline.
 
     Args:
         deadline: the latest end of a pause, in seconds of the monotonic clock.

@@ -3,11 +3,12 @@
 Spark itself commits to no consumer group. The follower commits the positions of the newest batch in
 the commit log (``commits/N``), in one request. It does not commit positions of a batch that is only
 planned (``offsets/N``). If the follower is killed, the group is at a committed batch, perhaps an
-older one. Deleted topics and partitions are left out, with a warning.
+older one. Deleted topics and partitions are omitted, with a warning.
 
 Each round reads first the group, then the query's commit log, and then the end offsets of Kafka's
-partitions. So neither a new batch nor another follower can make the group seem to be beyond the
-query. Just before a commit it reads the group again, and commits nothing if the group has changed.
+partitions. With this order, neither a new batch nor another follower can make the group seem to be
+beyond the query. Just before a commit the follower rereads the group. If the group has changed, the
+follower commits nothing.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Followed:
 
     Attributes:
         batch: the newest batch that the query has committed; None before the first batch.
-        next_offsets: the offsets at which that batch ended, and which the group holds now; deleted
-            partitions are left out.
+        next_offsets: the offsets at which that batch ended, and which the group has now; deleted
+            partitions are omitted.
         written: the number of offsets that were committed in this round.
         lag: for each partition the number of offsets from its next offset to the log end.
     """
@@ -79,7 +80,7 @@ class GroupFollower:
         """Commit the positions of the query's newest committed batch.
 
         Args:
-            allow_moved_on: commit even if offsets of the group go back.
+            allow_moved_on: commit even if this rewinds offsets of the group.
 
         Raises:
             Refused: the group has members or is beyond the query, the query is beyond the log ends,
@@ -87,7 +88,7 @@ class GroupFollower:
             InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
                 query's file ``metadata`` is missing.
             BrokerError: the broker did not answer, the group has changed during this round, or it
-                does not hold all offsets after the commit.
+                does not have all offsets after the commit.
         """
         group = self._groups.view(self.group)
         query = self.query
@@ -129,7 +130,7 @@ class GroupFollower:
         self._missing = missing
 
     def _commit(self, target: Mapping[TopicPartition, Committed], before: GroupView) -> None:
-        # Reading the log and the end offsets takes time, in which another client may commit.
+        # Another client may commit while the log and the end offsets are read.
         if changes := change_refusals(before, self._groups.view(self.group)):
             raise BrokerError(changes[0])
         discarded = sorted(

@@ -23,10 +23,11 @@ def newer_commit_refusals(
     """Yield a refusal if a commit of ``next_offsets`` would rewind commits by other clients.
 
     Args:
-        group: the group as it is.
+        group: the present state of the group.
         next_offsets: the offsets to commit.
-        changes: the changes to the group that rollback files show, the newest first. An offset that
-            one of them wrote may be rewound: no consumer has committed since.
+        changes: the changes to the group that rollback files show, the newest first. If one of
+            these changes wrote an offset, the offset may be rewound, because no consumer has
+            committed after the change.
     """
     ours = {
         partition

@@ -1,12 +1,12 @@
 """Roll back a change to a consumer group by its rollback file.
 
-The rollback first commits the offsets that the group is to get back, and then removes the offsets
-that it did not hold before the change (OffsetDelete, Kafka 2.4 and newer). So nothing is removed
-before everything that the group is to hold is committed, and offsets of topics that this Kafka user
+The rollback first commits the offsets that the group is to get back. It then removes the offsets
+that the group did not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order,
+nothing is removed before all target offsets are committed. Offsets of topics that this Kafka user
 may not see stay. Kafka itself removes a group without offsets within
 ``offsets.retention.check.interval.ms``, 10 minutes by default.
 
-Before anything changes, the rollback writes a rollback file of its own.
+Before anything changes, the rollback writes its own rollback file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 
 def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
-    """Read the group and return what a rollback would do now; change nothing.
+    """Read the group and return a preview of a rollback now; change nothing.
 
     Raises:
         Refused: the file is of another cluster.
@@ -63,11 +63,11 @@ def restore(
     *,
     force: bool = False,
 ) -> ChangeOutcome:
-    """Undo a change: bring its partitions back to the offsets that the group held before.
+    """Undo a change by restoring the offsets that the group had before it.
 
     The rollback file of this rollback is written to ``rollback_path``. With ``force`` the group is
-    rolled back although it has moved on since, or an offset might be invalid today (``Doubt``).
-    Offsets of partitions that are gone are left out.
+    rolled back although it has newer commits, or an offset might be invalid today (``Doubt``).
+    Offsets of deleted partitions are omitted.
 
     Raises:
         Refused: as for ``read_preview``; the group has members, or has changed since the preview;
@@ -103,7 +103,7 @@ def restore(
 def _write_and_remove(
     groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Commit offsets, and remove others only if the group then holds all that was committed."""
+    """Commit offsets, and remove other offsets only if the group then has all committed ones."""
     attempt = write(groups, now.name, written, now.committed)
     view = attempt.group
     if not removed or view is None:

@@ -1,9 +1,9 @@
-"""What a rollback of a consumer group would do, and the reasons against it; no I/O here.
+"""A preview of a rollback of a consumer group, and the reasons against it; no I/O here.
 
-Since the rollback file was written, the group may have moved on, an offset may no longer be in its
-partition's log, or a topic may have been created again. In these cases a rollback is refused unless
-it is forced. The decision depends only on the rollback file, the group and the cluster, which
-``rollback`` has read.
+After the rollback file was written, the group may have received newer commits, an offset may have
+left its partition's log, or a topic may have been recreated. In these cases a rollback is refused
+unless it is forced. The decision depends only on the rollback file, the group and the cluster.
+``rollback`` has read these.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Doubt(str, Enum):
     BEYOND_END = "beyond log end"
 
 
-# What follows "the group held 5".
+# The words after "the group held 5".
 _DOUBT_TEXTS = {
     Doubt.GONE: ", and the partition is gone",
     Doubt.RECREATED: " of a topic that was deleted and created again since",
@@ -47,9 +47,9 @@ class RestoredOffset(PartitionRow):
     """A partition whose offset the rollback changes.
 
     Attributes:
-        now: the offset that the group holds; None if it holds none.
-        target: the offset that the group gets back; None if it is to hold none.
-        log: the partition's log now; None if the partition is gone, or if ``target`` is None.
+        now: the committed offset of the group; None if it has none.
+        target: the offset that the group gets back; None if it is to have none.
+        log: the partition's log now; None if the partition was deleted, or if ``target`` is None.
         doubt: why ``target`` might be invalid today, or None.
     """
 
@@ -61,17 +61,17 @@ class RestoredOffset(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
-    """What a rollback would do now.
+    """The changes that a rollback would make now.
 
     Attributes:
         file: the change that is rolled back.
         progress: the progress of that change.
-        now: the group as it is.
-        target: every offset that the group is to hold.
+        now: the present state of the group.
+        target: every offset that the group is to have.
         partitions: the offsets that change, in order.
         refusals: why the rollback must not be done.
-        unless_forced: further refusals, which ``force`` overrides: the rollback would undo a commit
-            by others, or restore an offset that might be invalid today.
+        unless_forced: further refusals that ``force`` overrides, because the rollback would undo a
+            commit by another client, or restore an offset that might be invalid today.
         warnings: warnings for the user.
     """
 
@@ -86,11 +86,12 @@ class RollbackPreview:
 
 
 def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
-    """Return every offset that the group is to hold.
+    """Return every offset that the group is to have.
 
     Partitions that the change did not touch keep their offsets. If the group has no offsets at all,
-    they get back what they held before the change: the group was deleted, or its offsets expired.
-    If the group has some offsets, another client has removed the missing ones, or their topic.
+    the group was deleted, or its offsets expired. These partitions then get back their offsets from
+    before the change. If the group has some offsets, another client has removed the missing ones,
+    or their topic.
     """
     before = file.before.committed
     others = now.committed or before
@@ -105,7 +106,7 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[st
     """Return the topics whose logs show whether the offsets are valid today.
 
     If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
-    topic. Only a request about the topic itself returns the error, so every topic of the change is
+    topic. A request about the topic itself returns the error, so every topic of the change is
     returned.
     """
     partitions = rollback_file.differing_partitions(now.committed, target)
@@ -115,11 +116,11 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[st
 def rollback_preview(
     file: RollbackFile, now: GroupView, target: Offsets, cluster: ClusterSnapshot
 ) -> RollbackPreview:
-    """Return what a rollback would do now.
+    """Return a preview of a rollback now.
 
     Args:
         file: the change that is rolled back.
-        now: the group as it is.
+        now: the present state of the group.
         target: the result of ``rollback_target``.
         cluster: a snapshot of the topics that ``topics_to_ask`` returns.
 
@@ -177,11 +178,11 @@ def rollback_refusals(
 
 
 def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartition]]:
-    """Return what a rollback writes.
+    """Return the offsets that a rollback writes.
 
     Returns:
-        Every offset that the group is to hold, without partitions that are gone; and the partitions
-        that change.
+        Every offset that the group is to have, without deleted partitions; and the partitions that
+        change.
     """
     gone = {
         restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE

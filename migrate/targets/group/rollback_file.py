@@ -1,13 +1,13 @@
-"""The rollback file: a consumer group's offsets before a change, and the planned offsets after it.
+"""The rollback file, with a consumer group's offsets before a change, and the planned offsets.
 
-The file is written before anything changes. So the change can be rolled back after a crash, with
-``migrate rollback FILE`` or by hand. The schema has a version: files of version 1, of release 0.2.0
-and earlier, may contain inexact metadata and have no checksum, so they are shown and not applied. A
-file of another version is refused, and so is a file that was edited (``sha256``). The file contains
-the brokers' addresses and no secret.
+The file is written before anything changes, so that the change can be rolled back after a crash,
+with ``migrate rollback FILE`` or by hand. The schema has a version. Files of version 1, of release
+0.2.0 and earlier, may contain inexact metadata and have no checksum, so they are shown and not
+applied. A file of another version is refused, and so is a file that was edited (``sha256``). The
+file contains the brokers' addresses and no secret.
 
-The files of a group are also its history: they identify the commits of ``migrate``, which writes no
-metadata by default (see ``writers``).
+The files of a group are also its history. They identify the commits of ``migrate``, because
+``migrate`` writes no metadata by default (see ``writers``).
 """
 
 from __future__ import annotations
@@ -82,15 +82,14 @@ class SavedGroup(Model):
 
 
 class RollbackFile(Model):
-    """A change to a consumer group: its state before, and its planned state after.
+    """A change to a consumer group, with its state before and its planned state after.
 
     Attributes:
-        topic_ids: Kafka's topic ids, if the brokers have them. A topic that is created again gets a
-            new id.
-        unchanged: the partitions of the change that held their offset already.
+        topic_ids: Kafka's topic ids, if the brokers have them. A recreated topic has a new id.
+        unchanged: the partitions of the change that had their offset already.
         cut_over: the id of the cut-over that made the change, or None.
         from_cluster_id: the cluster that the job reads, if the offsets of ``after`` were translated
-            from it (an empty string if its id is unknown); else None.
+            from it (an empty string if it has no known id); else None.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
@@ -125,7 +124,7 @@ class ChangeProgress(str, Enum):
     """The progress of a change, as the group's offsets show it."""
 
     APPLIED = "applied by an earlier run"
-    # The group's offsets do not show whether the change was never made or was taken back.
+    # The group's offsets do not show whether the change was undone or was never made.
     UNCHANGED = "an earlier run changed nothing, or was taken back since"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has moved on since an earlier run"
@@ -171,7 +170,7 @@ def rollback_file(
     """Return the rollback file of a change; for the arguments see ``RollbackFile``.
 
     Raises:
-        Refused: metadata of the group is not UTF-8, which a file of JSON cannot hold exactly.
+        Refused: metadata of the group is not UTF-8. A JSON file cannot store such metadata exactly.
     """
     for (topic, partition), committed in before.committed.items():
         if not _is_utf8(committed.metadata):
@@ -307,14 +306,15 @@ def writers(
 ) -> dict[TopicPartition, RollbackFile]:
     """Return the change that wrote the offset of each partition, as far as the files show it.
 
-    A partition is left out if no file is about it, or if its offset, metadata or leader epoch
-    differs from what the newest change left there: another client has committed since. A rollback
-    gives a partition back to the change that had left the restored offset there. A client that
-    commits the same offset without metadata and without a leader epoch is not noticed.
+    A partition is omitted if no file is about it. It is also omitted if its offset, metadata or
+    leader epoch differs from the result of the newest change, because another client has then
+    committed after the change. A rollback reassigns a partition to the change that had written the
+    restored offset. A client that commits the same offset without metadata and without a leader
+    epoch is not noticed.
 
     Args:
         changes: the changes to the group, the newest first.
-        group: the group as it is.
+        group: the present state of the group.
     """
     found: dict[TopicPartition, RollbackFile] = {}
     decided, restored = set[TopicPartition](), set[TopicPartition]()

@@ -1,7 +1,7 @@
-"""A new savepoint with other positions: the only place that writes Flink's formats.
+"""A new savepoint with other positions; the only place that writes Flink's formats.
 
-The new savepoint is self-contained. Apart from the positions, only the file handles change: each
-names the copy of its file (module ``files``).
+The new savepoint is self-contained. Apart from the positions, only the file handles change. Each
+handle points to the copy of its file (module ``files``).
 """
 
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges

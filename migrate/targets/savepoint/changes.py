@@ -42,10 +42,10 @@ def source_change(
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
-        cluster: None if the savepoint does not name it.
+        cluster: None if the savepoint does not identify it.
         plan: the new positions.
         side: the name of these positions in messages.
-        policies: what the user allows.
+        policies: the user's choices.
     """
     if plan.refusals and not plan.partitions:
         return SourceChange(source.operator_id, {}, (), ())
@@ -64,8 +64,8 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            # Flink discovers the partition, and starts it there. A Spark query does so only at
-            # offset 0, and otherwise fails.
+            # Flink discovers the partition, and starts it at this offset. A Spark query does so
+            # only at offset 0, and otherwise fails.
             is_query = source.is_from_position_list
             if source.starts_absent_partitions_at_log_start and not (
                 is_query and planned.next_offset
@@ -196,7 +196,7 @@ def remove_partitions_of_others(
       another source is removed from the change. A partition of no source is refused.
     * Overlapping sets: the partition is refused. All sources may subscribe to the topic, and one of
       them has not discovered all partitions yet.
-    * Different sets, and one of the sources names no cluster: the partition is refused.
+    * Different sets, and one of the sources identifies no cluster: the partition is refused.
 
     Args:
         change: the change of the source.

@@ -42,14 +42,14 @@ class Copy(NamedTuple):
 def copies_of(
     streams: Iterable[ParsedSpan], version: int, files: StateFiles
 ) -> tuple[list[Copy], dict[int, bytes]]:
-    """Return the copies of the files that these stream handles name.
+    """Return the copies of the files to which these stream handles point.
 
     Returns:
         The copies; and the new bytes of the handles that change, by their byte offset in
         ``_metadata``.
 
     Raises:
-        Refused: a handle names a file outside of the savepoint, two handles name a file
+        Refused: a handle points to a file outside of the savepoint, two handles name a file
             differently, or the metadata version has no relative names.
         DecodeError: a file is missing, or does not belong to the savepoint.
     """

@@ -1,11 +1,11 @@
 """The bytes of the state of a source's readers and of its enumerator.
 
 The sources are KafkaSource and DynamicKafkaSource, also inside a HybridSource, and
-FlinkKafkaConsumer, which has no enumerator. ``decoder.kafka`` describes the layouts.
+FlinkKafkaConsumer. FlinkKafkaConsumer has no enumerator. ``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. A
-changed position does not change the enumerator's entry, which has no offset, or the one at the
-partition's discovery. A partition that is added to a reader also needs an assigned entry in the
+changed position does not change the enumerator's entry. This entry has no offset, or the offset at
+the partition's discovery. A partition that is added to a reader also needs an assigned entry in the
 enumerator. Otherwise Flink would discover it, and assign it a second time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
@@ -40,7 +40,7 @@ _NEW_OBJECT = 1
 def owner(topic: str, partition: int, readers: int) -> int:
     """Return the subtask to which Flink assigns a partition.
 
-    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which computes the same as
+    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2. It computes the same as
     KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
     """
     first = ((string_hash(topic) * 31) & 0x7FFFFFFF) % readers
@@ -63,7 +63,7 @@ def reader_element(
 ) -> bytes:
     """Return an element of SourceReaderState: ``i32 version, i32 length``, and the split.
 
-    ``cluster``, and ``cluster_version`` (1 or 2), are those of a DynamicKafkaSource's split;
+    ``cluster`` and ``cluster_version`` (1 or 2) belong to a DynamicKafkaSource's split.
     ``source_index`` is the number of the source inside a HybridSource.
     """
     version, data = SPLIT_VERSION, split(topic, partition, next_offset)
@@ -83,12 +83,12 @@ def move_split(element: bytes, next_offset: int) -> bytes:
 
 
 def move_legacy(element: bytes, next_offset: int) -> bytes:
-    """Return a FlinkKafkaConsumer's element, which stores the last read offset, moved."""
+    """Return a FlinkKafkaConsumer's element with a new last read offset (next offset minus 1)."""
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
 def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new FlinkKafkaConsumer element, with the class id of another one, ``template``."""
+    """Return a new FlinkKafkaConsumer element with the class id of ``template``, an element."""
     end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
@@ -119,7 +119,7 @@ def _kryo_ascii(text: str) -> bytes:
     data = text.encode("ascii")
     if _SHORTEST_ASCII <= len(data) <= _LONGEST_ASCII:
         return data[:-1] + u8(data[-1] | 0x80)
-    length = len(data) + 1  # its low 6 bits are in the first byte, the others in a varint
+    length = len(data) + 1  # its low 6 bits are in the first byte, its other bits in a varint
     if length < 0x40:
         return u8(0x80 | length) + data
     return u8(0xC0 | length & 0x3F) + _varint(length >> 6) + data

@@ -71,7 +71,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """Return data with replacements, which must not overlap."""
+    """Return data with replacements; they must not overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -126,7 +126,7 @@ class Kept(NamedTuple):
     old_index: int
 
 
-# An element of the new stream: an unchanged element, or the uncompressed bytes of a new element.
+# An unchanged element of the new stream, or the uncompressed bytes of a new element.
 Element = Kept | bytes
 
 
@@ -140,9 +140,9 @@ class NewState(NamedTuple):
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> NewState:
-    """Return the stream and the states of a handle, with ``elements`` as those of one state.
+    """Return the stream and the states of a handle, with ``elements`` replacing one state's.
 
-    ``data`` is the complete stream, which the decoder has read.
+    ``data`` is the complete stream that the decoder has read.
     """
     placed = sorted(
         (start, number, index)

@@ -18,7 +18,7 @@ _VERSION_3 = 3
 
 
 class ClusterPartition(NamedTuple):
-    """A partition of a source; ``cluster`` is None if the state names no cluster."""
+    """A partition of a source; ``cluster`` is None if the state contains no cluster."""
 
     cluster: str | None
     topic: str

@@ -1,4 +1,4 @@
-"""The changed state of a source operator: that of its readers and that of its enumerator.
+"""The changed state of a source operator, in its readers and in its enumerator.
 
 A changed position is another starting offset in the reader's split. A partition is added to the
 reader to which Flink would assign it, and as an assigned entry to the enumerator. A partition that
@@ -47,7 +47,7 @@ from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
-# The elements of a subtask: partition (None: as for `_partition_of`) and bytes.
+# The elements of a subtask, as partition (None as for `_partition_of`) and bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 
@@ -61,7 +61,7 @@ def changed_source(
         the coordinator, or None if it stays the same.
 
     Raises:
-        Refused: the state cannot hold the new positions.
+        Refused: the state cannot store the new positions.
         DecodeError: the state cannot be read.
     """
     if isinstance(source, BeamKafkaIO):

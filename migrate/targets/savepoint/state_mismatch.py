@@ -35,13 +35,13 @@ _WARNING_CODES = frozenset(
 def state_mismatches(
     changes: Sequence[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
 ) -> tuple[list[Refusal], list[WarningText]]:
-    """Return messages about the records that a change of positions repeats or leaves out.
+    """Return messages about the records that a change of positions duplicates or skips.
 
     Args:
         changes: the changes of the job's sources.
         savepoint: the savepoint.
         origin: the origin of the new positions.
-        allowed: whether the user allows a state that does not match the positions.
+        allowed: True if the user allows a state that does not match the positions.
 
     Returns:
         Refusals and warnings; if the mismatch is allowed or the job keeps no state, a warning for
@@ -86,9 +86,9 @@ def position_warnings(
 def _position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
     """Return a line for each partition whose position changes, except removed partitions.
 
-    For a job without state, ``origin`` is the origin of the new positions, and the lines say what
-    Flink reads again or skips. For a job with state, ``origin`` is None, and the lines say what the
-    state counts twice or lacks.
+    For a job without state, ``origin`` is the origin of the new positions. The lines then state the
+    records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
+    then state the records that are double-counted in the state or missing from it.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [

@@ -1,8 +1,8 @@
 """Write a savepoint with other positions to a new directory.
 
 A local savepoint is written under a temporary name, read back by the decoder, and then renamed. In
-a store, it is written under its final name and then read back.
-``_metadata`` is written last: Flink does not accept a directory without it.
+an object store, it is written under its final name and then read back.
+``_metadata`` is written last, because Flink rejects a directory without it.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def write_savepoint(
     Args:
         checkpoint: the decoded original.
         changes: the partitions that change, by operator id.
-        out: a missing or empty directory: a local path, or a store's URL, for which the caller
-            checks this.
+        out: a missing or empty directory. It is a local path, or a store's URL if the caller has
+            checked that the directory is missing or empty.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: the original's state cannot hold these positions, or its files cannot be copied.
+        Refused: the original's state cannot store these positions, or its files cannot be copied.
         DecodeError: a file of the original cannot be read.
         OSError: the directory cannot be written.
     """
