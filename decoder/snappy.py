@@ -1,10 +1,9 @@
 """Chunks of a Snappy framed stream, read from the start of any chunk.
 
 Flink flushes the compressor before every element of list state, and stores the position of the
-chunk that begins there. A chunk is ``u8 type, u24
-length`` (little-endian) and a body. The types: 00 compressed data and 01 uncompressed data, both
-after a masked CRC-32C; FF the stream identifier; 80 to FE padding and skippable chunks. A chunk
-holds at most 65,536 bytes of data.
+chunk that starts with the element. A chunk is ``u8 type, u24 length`` (little-endian) and a body.
+The types: 00 compressed data and 01 uncompressed data, both after a masked CRC-32C; FF the stream
+identifier; 80 to FE padding and skippable chunks. A chunk contains at most 65,536 bytes of data.
 
 Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.txt.
 """
@@ -19,7 +18,7 @@ from decoder.errors import DecodeError, ErrorKind
 _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
-# The highest ratio of decompressed to compressed bytes: a copy of 64 bytes takes 3 bytes.
+# The highest ratio of decompressed to compressed bytes, because a copy of 64 bytes takes 3 bytes.
 _MAX_RATIO = 22
 
 
@@ -53,7 +52,7 @@ def next_chunk(cursor: Cursor) -> bytes:
 
 
 def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
-    """Decompress one or more complete streams; ``label`` names them in errors.
+    """Decompress one or more complete streams; ``label`` is their name in errors.
 
     The declared sizes of the chunks are added up before anything is decompressed.
 

@@ -1,14 +1,14 @@
 """The files of state handles, in a checkpoint that may have been moved or copied.
 
-The handles of a copied checkpoint have the old absolute URIs. A file is looked for at these paths,
-in this order: the handle's relative path, from the directory of ``_metadata``; the file's base name
-in that directory; the part of the path after the job id, in the job's current directory; the
-absolute URI.
+The handles of a copied checkpoint have the old absolute URIs. These paths of a file are tried, in
+this order: the handle's relative path, from the directory of ``_metadata``; the file's base name in
+that directory; the part of the path after the job id, in the job's current directory; the absolute
+URI.
 
-A handle could name any file of the machine or the store. A file outside of the checkpoint (after
-links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also have files in
-``shared/`` and ``taskowned/`` beside it, and each directory can have Flink's random S3 entropy in
-its path. Two handles must not share bytes of a file.
+A handle could refer to any file of the machine or the store. A file outside of the checkpoint
+(after links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also have files
+in ``shared/`` and ``taskowned/`` next to it, and each directory can have Flink's random S3 entropy
+in its path. Two handles must not share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -35,7 +35,7 @@ from decoder.metadata.model import (
 )
 from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
-# A job id, which names the directory with a job's chk-<n>, shared/ and taskowned/.
+# A job id, the name of the directory with a job's chk-<n>, shared/ and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SHARED_DIRECTORIES = ("shared", "taskowned")
 # The root of an object store.
@@ -43,11 +43,11 @@ _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 # Flink replaces s3.entropy.key by s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The limit for one read of a subtask's state: a hostile sparse file could fill the memory. A
-# thousand Kafka splits take about 100 KB; those of other sources may take megabytes.
+# The limit for one read of a subtask's state. Without it, a hostile sparse file could fill the
+# memory. A thousand Kafka splits take about 100 KB; the splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
-# The beginning of the error's text if a state file does not exist.
+# The start of the error's text if a state file does not exist.
 MISSING_STATE_FILE = "the file of"
 
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -64,8 +64,9 @@ class _Claim(NamedTuple):
 class _Claims:
     """The file ranges of the handles read so far, by path; several threads may add to them.
 
-    Flink writes each subtask's operator state to a file or a segment of its own. In a hostile
-    checkpoint, many handles could name one large file, which would be read for each handle.
+    Flink writes each subtask's operator state to a separate file or segment. In a hostile
+    checkpoint, many handles could refer to one large file, and the file would be read for each
+    handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -84,7 +85,7 @@ class _Claims:
         Raises:
             DecodeError: another handle has some of the same bytes.
         """
-        # The range of a whole file, whose size may be unknown.
+        # The range of a whole file, possibly of unknown size.
         start, end = 0, math.inf
         if isinstance(stream, SegmentState):
             start, end = stream.start, stream.start + stream.size
@@ -93,7 +94,7 @@ class _Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Recorded claims do not overlap, so only the neighbours of the new one can.
+            # Recorded claims do not overlap, so only the neighbors of the new claim can overlap.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -112,7 +113,7 @@ class StateFiles:
 
     Attributes:
         directory: the directory of ``_metadata``, from ``source.absolute``.
-        allow_external: whether files outside of the checkpoint may be opened too.
+        allow_external: permission to open files outside of the checkpoint too.
     """
 
     def __init__(self, directory: str, source: ByteSource, allow_external: bool = False) -> None:
@@ -123,11 +124,11 @@ class StateFiles:
         self._paths: dict[str, str | None] = {}
 
     def read(self, stream: StreamState, label: str) -> bytes:
-        """Read a whole state stream; ``label`` names it in errors.
+        """Read a whole state stream; ``label`` is its name in errors.
 
         Raises:
-            DecodeError: the file is missing, outside of the checkpoint, shorter than its handle
-                says, or too large; or another handle has some of the same bytes.
+            DecodeError: the file is missing, outside of the checkpoint, shorter than specified in
+                its handle, or too large; or another handle has some of the same bytes.
             OSError: access to the file is denied, or its store failed.
         """
         match stream:
@@ -143,7 +144,7 @@ class StateFiles:
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
         """Read ``size`` bytes of a state stream from ``start`` on; None reads up to its end.
 
-        Each path is tried by reading it: a check would be another request to a store.
+        Each path is tried by reading it, because a check would be another request to a store.
 
         Raises:
             DecodeError, OSError: as for ``read``.
@@ -156,7 +157,8 @@ class StateFiles:
         _check_size(size or 0, label)
         for path in self._allowed_paths(candidates, outside):
             try:
-                # If the size is unknown, read just enough to see whether the file is too large.
+                # If the file has an unknown size, read just enough to see whether the file is too
+                # large.
                 read_bytes = MAX_STATE_BYTES + 1 if size is None else size
                 data = self.source.read_range(path, start, read_bytes)
             except _MISSING_FILE_ERRORS:
@@ -241,7 +243,7 @@ class StateFiles:
     def _not_found(self, label: str, candidates: list[str], outside: list[str]) -> DecodeError:
         tried = ", ".join(map(repr, candidates))
         for path in outside:
-            # A store is not asked whether a file outside of the checkpoint exists.
+            # A store is not queried for files outside of the checkpoint.
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
@@ -262,11 +264,11 @@ def _check_size(size: int, label: str) -> None:
 
 
 def is_below_without_entropy(path: str, directory: str, root: str) -> bool:
-    """Return whether a path is below the directory if Flink's random S3 entropy is left out.
+    """Return whether a path is under the directory if Flink's random S3 entropy is omitted.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state files with random characters in its place. Only the ``root``, which the user
-    configures, can have ``_entropy_``.
+    and the state files with random characters in its place. The user configures the ``root``, so it
+    alone can contain ``_entropy_``.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

@@ -1,4 +1,4 @@
-"""The source of a checkpoint's bytes: a protocol, local files, and paths.
+"""The source of a checkpoint's bytes, with a protocol, local files, and paths.
 
 The decoder itself opens local files only; for other files the caller passes a ByteSource.
 """
@@ -14,8 +14,8 @@ from typing import Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that ``read`` accepts: a hostile sparse file may have any size. A saved plan of
-# half a million partitions is smaller.
+# The largest file that ``read`` accepts, because a hostile sparse file may have any size. A saved
+# plan of half a million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -44,12 +44,12 @@ class ByteSource(Protocol):
     def is_file(self, path: str) -> bool: ...
 
     def modified_at(self, path: str) -> int | None:
-        """Return when a file was written, in epoch milliseconds, or None if that is unknown."""
+        """Return the time when a file was written, in epoch milliseconds, or None if unknown."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute path, with links and ``..`` resolved.
 
-        A path is below a directory if its absolute path begins with the absolute path of the
+        A path is under a directory if its absolute path starts with the absolute path of the
         directory and a slash.
         """
 
@@ -70,11 +70,12 @@ class LocalFiles:
         return read_file(path)
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        # Only regular files are opened: a pipe or a device could block the reader for ever.
+        # Regular files alone are opened, because a pipe or a device could block the reader forever.
         if not self.is_file(path):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
-            # The file's length bounds the read: a corrupt state handle can name any start and size.
+            # The file's length bounds the read, because a corrupt state handle can contain any
+            # start and size.
             length = os.fstat(file.fileno()).st_size
             if start >= length:
                 return b""
@@ -96,7 +97,7 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
 
     def absolute(self, path: str) -> str:
-        # Path.resolve is not used: it raises RuntimeError for links that form a loop.
+        # Path.resolve is not used, because it raises RuntimeError for links that form a loop.
         return os.path.realpath(path)
 
     def from_uri(self, uri: str) -> str | None:
@@ -111,7 +112,7 @@ class LocalFiles:
 
 
 def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a whole file; refuse a pipe, which may block, and a device, which may have no end.
+    """Read a whole file; refuse a pipe (it may block) and a device (it may have no end).
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -125,7 +126,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
         raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
     check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
-        data = file.read(status.st_size + 1)  # st_size may be wrong: the file grew, or is in /proc
+        data = file.read(status.st_size + 1)  # st_size may be wrong if the file grew or is in /proc
         while len(data) <= max_bytes and (more := file.read(_PIECE)):
             data += more
     check_size(len(data), max_bytes, path)
@@ -148,7 +149,7 @@ def _mode(path: str) -> int:
         if error.errno in _NO_SUCH:
             return 0
         raise
-    except ValueError:  # no file has such a path: it has a null byte, or cannot be encoded
+    except ValueError:  # no file has such a path, because it has a null byte or cannot be encoded
         return 0
 
 
@@ -164,10 +165,10 @@ def checkpoint_number(directory: str) -> int | None:
 
 
 def normalise_path(path: str) -> str:
-    """Resolve ``.``, ``..`` and doubled slashes in a path or URL, without looking at any file."""
+    """Resolve ``.``, ``..`` and doubled slashes in a path or URL, without opening any file."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return posixpath.normpath(path)
     authority, slash, below = path[scheme.end() :].partition("/")
-    # Normalised as an absolute path, so that `..` cannot lead out of the host or bucket.
+    # Normalized as an absolute path, so that `..` cannot lead out of the host or bucket.
     return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

@@ -1,10 +1,10 @@
 """Redaction of URLs.
 
-Credentials in a URL would get into messages, plans, tables and shell histories. So such a URL is
-refused, and the message shows it redacted.
+Credentials in a URL would leak into messages, plans, tables and shell histories. Therefore, such a
+URL is refused, and the message shows the redacted URL.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
-``…/x?sv=…&sig=…``: the values of all parameters are redacted, because any of them may be secret.
+``…/x?sv=…&sig=…``: The values of all parameters are redacted, because any of them may be secret.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ CREDENTIALS_REFUSED = (
     "configuration)"
 )
 
-# A scheme, of at least two characters: a single letter before a colon is a Windows drive. With an
-# unbounded repetition, the time of a search would grow with the square of the text's length.
+# A scheme of at least two characters, because a single letter before a colon is a Windows drive.
+# With an unbounded repetition, the time of a search would grow with the square of the text's
+# length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 # The scheme and the slashes of a URL. If a URL contains another URL (k8s://https://host), only the
 # inner URL matches.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
-# In a text, a URL ends at a space, a quote, ``<`` or ``>``, or where another URL begins.
+# In a text, a URL ends at a space, a quote, ``<`` or ``>``, or at the start of another URL.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )
-# A name before a colon: a user before a password, or a host before a port.
+# A name before a colon, such as a user before a password, or a host before a port.
 _NAME = re.compile(r"[^/@:\[]*:")
 _PORT = re.compile(r"\d*(?:[/?#]|$)")
 # A query needs a name and `=`, because a `?` alone may be part of a glob.
@@ -37,9 +38,9 @@ _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
 # Schemes whose URLs may have a port; in the URLs of other schemes a colon ends a user's name.
 _SCHEMES_WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
-# Schemes whose path may begin after one or three slashes, and hold a colon and an @.
+# Schemes whose path may start after one or three slashes, and may contain a colon and an @.
 _LOCAL_PATH_SCHEMES = frozenset({"file", "dbfs"})
-# Schemes with an Azure container or an HDFS user name before the @, which are not secret.
+# Schemes with an Azure container or an HDFS user name (neither is secret) before the @.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
 
 
@@ -68,7 +69,7 @@ def _without_credentials(scheme: str, slashes: str, rest: str) -> str:
         port = scheme in _SCHEMES_WITH_PORTS and name is not None and _PORT.match(rest, name.end())
         user, at, _ = rest.partition("/")[0].rpartition("@")
         if name is not None and "@" in rest and not port:
-            rest = f"…@{rest.rpartition('@')[2]}"  # a password may hold a slash and an @
+            rest = f"…@{rest.rpartition('@')[2]}"  # a password may contain a slash and an @
         elif at and (":" in user or scheme not in _NO_SECRET_BEFORE_AT):
             rest = f"…@{rest[len(user) + 1 :]}"
     query = _QUERY.search(rest) if scheme != "file" else None

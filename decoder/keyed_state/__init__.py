@@ -1,6 +1,6 @@
 """Keyed state, read without a JVM or the job's classes: serializer snapshots describe its types.
 
-A handle names a stream. The stream's head contains the serializer snapshots of the states. The
+A handle refers to a stream. The stream's head contains the serializer snapshots of the states. The
 entries follow in key groups, or are in separate files of RocksDB or ForSt. Start at
 ``read_keyed_states``.
 """

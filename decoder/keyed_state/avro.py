@@ -1,4 +1,4 @@
-"""Avro values in Flink's encoding, which differs from Avro's own binary encoding.
+"""Avro values in Flink's encoding, not in Avro's own binary encoding.
 
 int and enum: ``i32``. long: ``i64``. float, double, boolean: the form of Java's DataOutput. string
 and bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
@@ -25,8 +25,8 @@ _i32 = Struct(">i").unpack_from
 
 # The deepest nesting of a value of a recursive type: hostile input could overflow Python's stack.
 _MAX_DEPTH = 64
-# The largest number of zero-byte items (null, an empty record) in one array: a few hostile bytes
-# could claim billions.
+# The largest number of zero-byte items (null, an empty record) in one array. Without a limit, a few
+# hostile bytes could claim billions.
 _MAX_EMPTY_ITEMS = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
@@ -40,7 +40,8 @@ def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
     The function raises DecodeError for bytes that Flink never writes and for too large or too deep
-    values; IndexError or struct.error for a value past the end of ``data`` or a negative length.
+    values. It raises IndexError or struct.error for a value past the end of ``data`` or a negative
+    length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)

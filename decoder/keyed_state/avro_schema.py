@@ -1,8 +1,8 @@
 """Parse an Avro schema from its JSON into the classes of ``types``.
 
 A schema can refer to a named type (record, enum, fixed) by its name only within or after the
-type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal of a
-fixed.
+type's definition. Logical types other than the types in ``_LOGICAL`` and the decimal of a fixed are
+ignored.
 
 Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """
@@ -36,10 +36,10 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
-    """Parse a schema from its JSON; errors name the position of ``cursor``.
+    """Parse a schema from its JSON; errors contain the position of ``cursor``.
 
     Raises:
-        DecodeError: the text is not an Avro schema.
+        DecodeError: the string is not an Avro schema.
     """
     try:
         parsed = json.loads(text)

@@ -1,19 +1,21 @@
 """Flink SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
 Numbers are **little-endian**, but a DECIMAL with more than 18 digits is big-endian two's
-complement. A row: ``u8 RowKind`` and the null bits of the fields, the lowest bit first, padded
-together to a multiple of 8 bytes; then a slot of 8 bytes for each field. An array: ``i32 n``, null
-bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` size of the
-key array in bytes, the array of keys, the array of values.
+complement. A row starts with ``u8 RowKind`` and the null bits of the fields, the lowest bit first,
+padded together to a multiple of 8 bytes. A slot of 8 bytes for each field follows. An array: ``i32
+n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32``
+size of the key array in bytes, the array of keys, the array of values.
 
-A slot holds a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp with
-up to 3 digits of a second. It also holds text and bytes of up to 7 bytes; its last byte is then
-0x80 | length. For a timestamp with more digits, the slot holds the ``i32`` nanoseconds within the
-millisecond and the ``i32 offset`` of the ``i64`` milliseconds; for any other value, the value's
-``i32 length`` and ``i32 offset``. An offset counts from the first byte of the row or array.
+A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp
+with up to 3 digits of a second. The slot also contains text and bytes of up to 7 bytes; its last
+byte is then 0x80 | length. For a timestamp with more digits, the slot contains the ``i32``
+nanoseconds within the millisecond and the ``i32 offset`` of the ``i64`` milliseconds. For any other
+value, the slot contains the value's ``i32 length`` and ``i32 offset``. An offset counts from the
+first byte of the row or array.
 
-The variable-length parts may be anywhere in the row. But a row is refused if its slots and parts
-are together longer than it: many slots of hostile input could point to the same bytes.
+The variable-length parts may be anywhere in the row. If the slots and parts of a row are together
+longer than the row, the row is refused. Otherwise, many slots of hostile input could point to the
+same bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """

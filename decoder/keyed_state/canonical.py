@@ -1,9 +1,9 @@
-"""Key groups in canonical form: those of canonical savepoints; RocksDB's rows have the same form.
+"""Key groups in canonical form, from canonical savepoints; RocksDB's rows have the same form.
 
 A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
 state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,
-an ``i16`` follows the entry: the number of the next state, or FFFF at the end of the key group. A
-state without entries is left out.
+an ``i16`` follows the entry. The ``i16`` is the number of the next state, or FFFF at the end of the
+key group. A state without entries is omitted.
 
 *Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; keyBy's key; namespace;
 for a MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, each
@@ -51,7 +51,7 @@ _TIMESTAMP_BYTES = 8
 
 
 def prefix_bytes(max_parallelism: int) -> int:
-    """Return the number of bytes of a key that hold its key group."""
+    """Return the number of bytes of the key-group prefix of a key."""
     return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
 
 
@@ -71,7 +71,7 @@ def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 def split_canonical_key_group(
     blocks: Iterable[bytes], max_bytes: int, label: str
 ) -> Iterator[bytes]:
-    """Split a key group, read in blocks, into smaller key groups: at most one per block.
+    """Split a key group, read in blocks, into smaller key groups, at most one per block.
 
     Raises:
         DecodeError: the bytes are corrupt, or an entry has more than ``max_bytes``.
@@ -235,7 +235,7 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """Read one entry, given the bounds of its key and its value.
+        """Read one entry from the bounds of its key and its value.
 
         Raises:
             DecodeError, IndexError, struct.error: the bytes are corrupt, or a value cannot be read.

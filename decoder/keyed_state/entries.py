@@ -53,7 +53,10 @@ new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
-    """Refuse keys, namespaces and map keys with U+FFFD for invalid text: two could become one."""
+    """Refuse keys, namespaces and map keys with U+FFFD for invalid text.
+
+    Otherwise, two of them could become equal.
+    """
     for index, name, type_ in (
         (1, "key", info.key),
         (2, "namespace", info.namespace),
@@ -109,7 +112,8 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole_value_type(info, value))
         self.key_group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # Most states have one value per key, no namespace and no TTL: faster functions read them.
+        # Most states have only one value per key, without a namespace or a TTL. Faster functions
+        # read these states.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
@@ -183,7 +187,7 @@ def with_location(
 
 
 def read_canonical_list(read: Read, data: bytes, position: int, end: int) -> list[Any]:
-    """Read a LIST in canonical form: its elements, joined by ``,``."""
+    """Read a LIST in canonical form, with elements joined by ``,``."""
     joined = []
     while True:
         element, position = read(data, position)

@@ -1,10 +1,10 @@
 """Key groups in the heap backend's own form: checkpoints, and native savepoints.
 
-A key group is its ``i32`` number, never compressed; then for each state listed in the stream's
-head, in any order, ``i16`` number of the state, ``i32 n`` x entry. An entry of key-value state is
-namespace, key and value, each in its serializer's form (the value of a LIST or a MAP begins with
-``i32 n``). An entry of a priority queue is a timer. If the stream is compressed, each state is a
-separate Snappy stream.
+A key group starts with its ``i32`` number, never compressed. Each state listed in the stream's head
+follows, in any order, as ``i16`` number of the state, ``i32 n`` x entry. An entry of key-value
+state is namespace, key and value, each in its serializer's form (the value of a LIST or a MAP
+starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is compressed, each
+state is a separate Snappy stream.
 
 No length precedes an entry or a value, so after an unreadable value the rest of the key group is
 unreadable.
@@ -55,7 +55,7 @@ def read_heap_batches(
     Args:
         states: the states of the head.
         number: the index of the state in ``states``.
-        head_error: why the head could not be read to its end, or None.
+        head_error: the reason why the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
         key_group: its number.
         label: its name in errors.
@@ -86,9 +86,9 @@ def read_states(
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (state number, batch of entries) for all states of the key group.
 
-    The first batch of each state is empty: the state begins. ``target`` is the state that the
-    caller reads, or None for all; if an earlier state is unreadable, the error says that ``target``
-    is blocked. The other arguments are those of ``read_heap_batches``.
+    An empty batch marks the start of each state. ``target`` is the state that the caller reads, or
+    None for all. If an earlier state is unreadable, the error reports that ``target`` is blocked.
+    See ``read_heap_batches`` for the other arguments.
     """
     position = 0
     remaining = set(range(len(states)))
@@ -172,7 +172,7 @@ def _choose_reader(readers: Readers) -> _Read:
 def _read_simple(
     readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
 ) -> int:
-    """Read an entry of a ``simple`` state, whose namespace is one byte."""
+    """Read an entry of a ``simple`` state, with a namespace of one byte."""
     start = position + 1
     key, position = readers.key(data, start)
     readers.check_key_group(key_group, data, start, key)
@@ -204,7 +204,7 @@ def _read_value(
 def _read_list(
     readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
 ) -> int:
-    """Read a LIST; leave out an empty one, which canonical form does not store."""
+    """Read a LIST; omit an empty LIST, because canonical form does not store it."""
     namespace, key, value, position = _read_key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -237,10 +237,10 @@ def split_heap_key_group(
     max_bytes: int,
     label: str,
 ) -> Iterator[bytes]:
-    """Split a key group into smaller ones that hold only the entries of the state ``target``.
+    """Split a key group into smaller ones with only the entries of the state ``target``.
 
-    The end of an entry is found only by reading it. If an entry or a state's header cannot be read,
-    the last of the smaller key groups begins with it, so that the caller's reading raises the
+    The end of an entry is found only by reading the entry. If an entry or a state's header cannot
+    be read, the last of the smaller key groups starts with it. The caller's reading then raises the
     error.
 
     Args:
@@ -295,8 +295,8 @@ def split_heap_key_group(
                 too_large = len(data) > max_bytes
                 if too_large and kind is None:
                     raise too_large_entry(max_bytes, label) from error
-                # Only UNSUPPORTED is final: some readers raise another DecodeError if the bytes end
-                # too early.
+                # Errors other than UNSUPPORTED are not final, because some readers raise them if
+                # the bytes end too early.
                 given_up = too_large or kind is ErrorKind.UNSUPPORTED
                 more = [] if given_up else list(_take_blocks(blocks, len(data)))
                 if not more:
@@ -318,8 +318,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    The caller passes the size of its bytes, so each call doubles them, and a long entry is read
-    again only a few times.
+    The caller passes the size of its bytes, so each call doubles them, and a long entry is reread
+    only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -332,12 +332,12 @@ def _state_header(number: int, count: int) -> bytes:
 
 
 def has_key_group(data: bytes) -> bool:
-    """Return whether the data can hold the key group's number."""
+    """Return whether the data is long enough for the key group's number."""
     return len(data) >= _KEY_GROUP_BYTES
 
 
 def strip_key_group(data: bytes, key_group: int, label: str) -> bytes:
-    """Return the bytes after the key group's number; refuse another number."""
+    """Return the bytes after the key group's number; refuse a different number."""
     if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
             ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=label

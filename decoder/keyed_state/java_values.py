@@ -70,7 +70,7 @@ class LocalDate(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether the calendar has this date, and LocalDate allows its year."""
+        """True if the calendar has this date, and LocalDate allows its year."""
         if not (-MAX_YEAR <= self.year <= MAX_YEAR and 1 <= self.month <= 12 and self.day >= 1):
             return False
         if self.month == 2 and self.day == 29:
@@ -104,7 +104,7 @@ class LocalTime(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether every field is in its range."""
+        """True if every field is in its range."""
         return (
             0 <= self.hour < 24
             and 0 <= self.minute < 60
@@ -146,7 +146,7 @@ class Instant(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether the point in time is in the range of java.time.Instant."""
+        """True if the point in time is in the range of java.time.Instant."""
         return MIN_SECOND <= self.seconds <= MAX_SECOND and 0 <= self.nano < _NANOS
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class SqlDate(Instant):
 
 
 class SqlTime(Instant):
-    """A java.sql.Time: a time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
+    """A java.sql.Time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
     It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
     """

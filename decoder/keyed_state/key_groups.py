@@ -1,8 +1,9 @@
 """The key group of a key, computed to check that the key was read correctly.
 
-The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is known for booleans,
-numbers, text, dates, times, UUIDs, and Flink's tuples, Either and SQL rows; not for other keys,
-such as an enum, a POJO, an Avro record, or a Value or Row of org.apache.flink.types.
+The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is implemented for
+booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either and SQL rows. It is not
+implemented for other keys, such as an enum, a POJO, an Avro record, or a Value or Row of
+org.apache.flink.types.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -26,15 +27,15 @@ _REPLACEMENT = "\ufffd"
 _F64 = Struct(">d")
 _F32 = Struct(">f")
 
-# A function from a value to its hash as an unsigned 32-bit number, or None if the hash is unknown.
+# A function from a value to its hash as an unsigned 32-bit number, or to None for an unknown hash.
 _Hash = Callable[[Any], "int | None"]
-# A function from (data, start of the key in ``data``, key) to the key group, or None if the key's
-# hash is unknown.
+# A function from (data, start of the key in ``data``, key) to the key group, or to None for a key
+# with an unknown hash.
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
 def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
-    """Return the function from a key to its key group, or None if this type's hash is not known."""
+    """Return the function from a key to its key group, or None if this type has an unknown hash."""
     if isinstance(type_, Sql):
         if not isinstance(type_.type, SqlRow):
             return None
@@ -148,7 +149,7 @@ def _big_integer(value: Any) -> int | None:
 
 
 def _magnitude_hash(value: int) -> int:
-    """Return BigInteger's hash, which is computed from its 32-bit words, the highest first."""
+    """Return BigInteger's hash, computed from its 32-bit words, the highest first."""
     size = (abs(value).bit_length() + 31) // 32 * 4
     magnitude = abs(value).to_bytes(size, "big")
     code = 0

@@ -1,22 +1,22 @@
 """Values that Kryo wrote: objects of the JDK's classes in ``_CLASSES``.
 
-An object with its class: *varint* class id, varint reference, the object's content. The class id
-is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
-otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
-index of an earlier object plus 2. Where only one class is possible, the class id is left out, and
+An object with its class: *varint* class id, varint reference, the object's content. The class id is
+0 for null and 1 for a class by name (a varint name id and, at its first use, the name follow).
+Otherwise, it is the id of a registered class plus 2. The reference is 1 for a new object, otherwise
+the index of an earlier object plus 2. If only one class is possible, the class id is omitted, and
 the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. As
 elements of one class that can be null, in a collection or an array, they have 0 (null) or 1 (a
 value follows) in its place. No length precedes an object, so an object of an unknown class makes
 the value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
-signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
-the high bit set on the last byte. Other text: a varint number of UTF-16 units plus one (0: null),
-then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has the bit 0x80 set, the bit
-0x40 if more bytes follow, and 6 bits of the number.
+signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII is stored as its
+bytes, with the high bit set on the last byte. Other text is stored as a varint number of UTF-16
+units plus one (0: null), then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has
+the bit 0x80 set, the bit 0x40 if more bytes follow, and 6 bits of the number.
 
-Flink 1.x uses Kryo 2.24. Flink 2.x uses Kryo 5.6, which writes different bytes. The version of
-``_metadata`` shows which Kryo wrote the state; serializer snapshots do not.
+Flink 1.x uses Kryo 2.24. Flink 2.x uses Kryo 5.6. The two versions write different bytes. The
+version of ``_metadata`` shows which Kryo wrote the state; serializer snapshots do not.
 
 Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
 CollectionSerializer, MapSerializer, FieldSerializer, ObjectField @ kryo 2.24.0; the same,
@@ -58,8 +58,8 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # The deepest nesting of objects; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The maximum number of objects in one value, and of nulls in one collection: a few bytes could
-# stand for any number of them (by repeated references, or by a collection's count).
+# The maximum number of objects in one value, and of nulls in one collection. A few bytes could
+# represent any number of them (by repeated references, or by a collection's count).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -101,7 +101,8 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
-# By array class, the class of the elements, whose registered serializer writes them.
+# By array class, the class of the elements. The serializer registered for this class writes the
+# elements.
 _ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
 # For each class, the classes of its fields, and of their fields. Kryo 2.24 writes the fields with
 # the serializers registered for these classes; Kryo 5.6 does not.
@@ -177,8 +178,8 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class is open if it is Object, an interface, an abstract class or a container: whether its
-    objects can be read is known only from each value.
+    A class is open if it is Object, an interface, an abstract class or a container. Each value then
+    determines whether its objects can be read.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -191,7 +192,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
 
     Raises:
         DecodeError: an object cannot be read here, or Kryo never writes such bytes.
-        IndexError, struct.error: the object continues past the end of ``data``.
+        IndexError, struct.error: an object continues past the end of ``data``.
     """
     reader = _Reader(type_, data, position)
     value = reader.object(0)
@@ -218,7 +219,7 @@ class _Reader:
         return None if name is None else self.object_of_class(name, depth)
 
     def object_of_class(self, name: str, depth: int, nullable: bool = False) -> Any:
-        """Read an object of the class ``name``, which may be null (0) if it is ``nullable``."""
+        """Read an object of the class ``name``; if ``nullable``, the object may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
@@ -226,8 +227,7 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # Also checked here, because a class that is known beforehand is not read by
-            # ``class_name()``.
+            # Also checked here, because ``class_name()`` does not read a predetermined class.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
@@ -330,7 +330,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
-        """Read an unsigned varint of at most 64 bits; a ninth byte holds 8 bits, the others 7."""
+        """Read an unsigned varint of at most 64 bits; a ninth byte has 8 bits, the rest 7."""
         value = 0
         for shift in range(0, 56, 7):
             byte = self.u8()
@@ -412,12 +412,12 @@ class _Reader:
     def elements(self, depth: int, sorted_: bool = False, nulls: bool = True) -> list[Any]:
         """Read a collection.
 
-        2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
-        5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
-        If the high bit of the varint's first byte is set, all objects that are not null are of one
-        class. Then, in place of the n objects: the class; if the collection can have ``nulls``, a
-        ``bool`` whether some are null; n objects without their classes. If all objects are null,
-        the class id is 0, and nothing follows.
+        In 2.24: comparator if the collection is sorted, varint n, n objects with their classes. In
+        5.6: varint n + 1, comparator if the collection is sorted, n objects with their classes. If
+        the high bit of the varint's first byte is set, all objects that are not null are of one
+        class. The n objects are then replaced by their class, a ``bool`` whether some objects are
+        null (if the collection can have ``nulls``), and n objects without their classes. If all
+        objects are null, the class id is 0, and nothing follows.
         """
         if not self._is_kryo_5:
             if sorted_:
@@ -446,8 +446,8 @@ class _Reader:
     def pairs(self, depth: int, sorted_: bool = False) -> Pairs:
         """Read a map.
 
-        2.24: the comparator if the map is sorted; varint n, n x {key, value}, each with its class.
-        5.6: varint n + 1; the comparator if the map is sorted; n x {key, value}, each with its
+        In 2.24: comparator if the map is sorted, varint n, n x {key, value}, each with its class.
+        In 5.6: varint n + 1, comparator if the map is sorted, n x {key, value}, each with its
         class.
         """
         if not self._is_kryo_5 and sorted_:
@@ -478,7 +478,7 @@ class _Reader:
     def array_as_list(self, depth: int) -> list[Any]:
         """Read an Arrays.asList.
 
-        2.24: varint n, the class of the array's elements, n objects with their classes. 5.6: as
+        2.24: varint n, the class of the array's elements, n objects with their classes. 5.6: see
         ``elements``.
         """
         if self._is_kryo_5:
@@ -521,7 +521,7 @@ class _Reader:
         """Read a LocalTime.
 
         2.24, by field: ``i8 hour, i8 minute``, signed varint nano, ``i8 second``. 5.6: ``i8`` hour,
-        minute and second, varint nano; zeros at the end are left out, and the number before them is
+        minute and second, varint nano. Trailing zeros are omitted, and the number before them is
         inverted (``~``).
         """
         if not self._is_kryo_5:
@@ -598,7 +598,7 @@ class _Reader:
     def offset_time(self, depth: int) -> str:
         """Read an OffsetTime.
 
-        2.24: the offset, then the time, each with a reference. 5.6: the time, then the offset.
+        2.24: offset, then time, each with a reference. 5.6: time, then offset.
         """
         if self._is_kryo_5:
             return f"{self.time_of_day(depth)}{self.zone_offset(depth)}"
@@ -631,7 +631,7 @@ class _Reader:
         return None if value is None else Decimal(value)
 
     def decimal(self, depth: int) -> Decimal | None:
-        """Read a BigDecimal: the unscaled value; signed varint scale."""
+        """Read a BigDecimal as its unscaled value and signed varint scale."""
         unscaled = self.unscaled()
         return None if unscaled is None else scaled(unscaled, self.signed())
 
@@ -652,7 +652,8 @@ def _array_of(name: str) -> _Read:
     return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 
-# The constants of these enums. Other enums cannot be read: the bytes have only the ordinals.
+# The constants of these enums. Other enums cannot be read, because the bytes contain only the
+# ordinals.
 _ENUMS: dict[str, Sequence[str]] = {
     "java.time.DayOfWeek": (
         *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),

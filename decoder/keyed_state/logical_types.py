@@ -17,8 +17,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type: by references, a few
-# bytes could stand for a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type. By references, a few
+# bytes could represent a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -51,11 +51,10 @@ _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """Convert a LogicalType; errors name the position of ``cursor``.
+    """Convert a LogicalType; errors contain the position of ``cursor``.
 
     Raises:
-        DecodeError: the object is not a logical type, or the layout of the type's values is
-            unknown.
+        DecodeError: the object is not a logical type, or the type's values have an unknown layout.
     """
     return _Converter(cursor).type(value, 0)
 
@@ -102,7 +101,7 @@ class _Converter:
                 self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
 
     def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
-        """Convert a list of RowField or StructuredAttribute, which have ``name`` and ``type``."""
+        """Convert a list of RowField or StructuredAttribute, each with ``name`` and ``type``."""
         named = []
         for field in fields:
             parts = field.fields if isinstance(field, JavaObject) else {}
@@ -126,7 +125,7 @@ class _Converter:
         """Return the elements of a Java list.
 
         ArrayList and CollSer write their elements in their own ``writeObject``. The list of
-        Arrays.asList has an array in the field ``a``; that of Collections.unmodifiableList has
+        Arrays.asList has an array in the field ``a``. The list of Collections.unmodifiableList has
         another list in the field ``list``.
         """
         for _ in range(_MAX_DEPTH):

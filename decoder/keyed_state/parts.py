@@ -1,8 +1,8 @@
 """The states of one subtask's handle, in either of the two layouts of key groups.
 
-Canonical savepoints have key groups in canonical form, and so have RocksDB's full checkpoints
-before Flink 1.15. The heap backend's checkpoints and native savepoints have key groups in the heap
-backend's own form, in which each key group begins with its number.
+Canonical savepoints and RocksDB's full checkpoints before Flink 1.15 have key groups in canonical
+form. The heap backend's checkpoints and native savepoints have key groups in the heap backend's own
+form. In this form, each key group starts with its number.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# The largest key group of the heap backend that is read at once, in bytes. To split a larger one,
-# each of its entries is read once more.
+# The largest key group of the heap backend that is read in one piece, in bytes. To split a larger
+# one, each of its entries is read twice.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
 # The sizes of the blocks in which key groups are read; Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -69,7 +69,7 @@ class StateSource(Protocol):
         """Yield the decompressed bytes that ``batches`` reads, in frames.
 
         Each frame has the format of a complete key group. In the heap backend's layout, the key
-        group's number at the beginning is left out. A large key group is split into several frames.
+        group's number at the start is omitted. A large key group is split into several frames.
 
         Raises:
             DecodeError: as for ``batches``.
@@ -82,7 +82,7 @@ class StateSource(Protocol):
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
         The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
-        key group or the handle cannot be divided. It does not begin or end with a key group that
+        key group or the handle cannot be divided. It does not start or end with a key group that
         the handle shows as empty.
         """
 
@@ -102,10 +102,11 @@ class KeyGroupsSource:
 
     @cached_property
     def canonical(self) -> bool:
-        """Whether the stream is in canonical form."""
+        """True if the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # Check the last key group first: key group 0 can begin with the same bytes in both forms.
+        # Check the last key group first, because key group 0 can start with the same bytes in both
+        # forms.
         for key_group in reversed(self.key_groups):
             beginning = next(self.stream.blocks(key_group, 4), None)
             if beginning:
@@ -115,14 +116,14 @@ class KeyGroupsSource:
         return True
 
     def _is_canonical_key_group_0(self) -> bool:
-        """Return whether key group 0, which begins with four zero bytes, is in canonical form.
+        """Return whether a key group 0 that starts with four zero bytes is in canonical form.
 
-        In this form, ``u16 state``, and entries of ``i32 n, n bytes, i32 m, m bytes`` follow; after
+        In this form, ``u16 state``, and entries of ``i32 n, n bytes, i32 m, m bytes`` follow. After
         an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each key
-        begins with the number of the key group. Bytes of the other form do not fit all of this.
+        starts with the number of the key group. Bytes of the other form do not fit all of this.
         """
         if self.head.compressed:
-            return False  # in canonical form, compressed bytes do not begin with zeros
+            return False  # in canonical form, compressed bytes do not start with zeros
         data = next(self.stream.blocks(0, _BLOCK_BYTES), b"")
         is_whole = len(data) < _BLOCK_BYTES
         number, position = data[:2], 2

@@ -1,12 +1,13 @@
 """States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
-The handle has the database's files by name, and a stream that holds only the head (the states'
-names and serializers). Each state is a column family with the state's name; keys and values of the
-rows have canonical form. The files may also contain rows of other subtasks' key groups.
+The handle has the database's files by name, and a stream with only the head (the states' names and
+serializers). Each state is a column family with the state's name; keys and values of the rows have
+canonical form. The files may also contain rows of other subtasks' key groups.
 
 RocksDB itself reads a temporary copy of the files, through the package ``rocksdict``. The OPTIONS
-file names the merge operator, without which RocksDB would silently leave out the elements of a
-LIST, and log directories on the task manager's machine, which are removed in the copy.
+file contains the merge operator. Without the merge operator, RocksDB would silently omit the
+elements of a LIST. The file also contains log directories on the task manager's machine. The log
+directories are removed in the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -49,7 +50,7 @@ _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _FRAME_ROWS = 4096
-# The number of bytes that are copied at once.
+# The number of bytes in one step of a copy.
 _COPY_BYTES = 16 * 1024 * 1024
 
 
@@ -141,14 +142,14 @@ class _Database:
                 column_families=families,
                 access_type=rocksdict.AccessType.read_only(),
             )
-        except Exception as error:  # rocksdict has no error class of its own
+        except Exception as error:  # rocksdict has no specific error class
             raise DecodeError(
                 ErrorKind.CORRUPT, f"RocksDB cannot open the copied files: {error}", file=label
             ) from error
         self._families = set(families)
 
     def rows(self, name: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield a column family's rows with keys that begin with ``prefix``, in key order."""
+        """Yield a column family's rows with keys that start with ``prefix``, in key order."""
         if name not in self._families:
             raise DecodeError(
                 ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._label

@@ -1,4 +1,4 @@
-"""Serializer snapshots: the serializer of a state, and the serializers inside of it.
+"""Serializer snapshots, which describe the serializer of a state and the serializers inside of it.
 
 A snapshot is ``UTF class, i32 version`` and content that depends on the class. The content has no
 length, so nothing can be read after a snapshot of an unknown class, unless that snapshot is in a
@@ -8,7 +8,7 @@ frame (a field of a POJO). Classes in Flink's package are identified by the last
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
 - *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, key, value}; key and value are each
-  ``bool present`` and, if it is true, ``i32 length`` and a frame of that length.
+  ``bool present`` and, if true, ``i32 length`` and a frame of this length.
 
 The docstrings of the functions below describe the content of each class.
 
@@ -93,7 +93,7 @@ def _scala(class_name: str) -> Unreadable:
 
 
 def _cep(class_name: str) -> Unreadable:
-    """Return the type of a class of CEP, whose state is of the partial matches of a pattern."""
+    """Return the type of a class of CEP, for state with the partial matches of a pattern."""
     return Unreadable(
         f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not read here"
     )
@@ -127,7 +127,7 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not read here"
     ),
-    # Numbers whose order is that of their bytes, in process table functions of Flink 2.3.
+    # Numbers with the same order as their bytes, in process table functions of Flink 2.3.
     "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
         "SortedLongSerializer", "the buffer of sorted inputs is not read here"
     ),
@@ -151,7 +151,7 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     ``kryo_version`` is the major version of Kryo in the job's Flink.
 
     Raises:
-        DecodeError: the snapshot is cut short, corrupt, or of an unknown class or version.
+        DecodeError: the snapshot is truncated, corrupt, or of an unknown class or version.
     """
     if depth > _MAX_DEPTH:
         cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
@@ -269,7 +269,7 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 def _row(reader: _Reader, outer: int) -> Type:
     """Read ``bool supportsRowKind`` and the fields' snapshots.
 
-    Only version 4 and later store the bool. Version 3 implies true, and older versions imply false.
+    Version 4 and later store the bool. Version 3 implies true, and older versions imply false.
     """
     has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
     return Row(reader.nested(), has_kind)
@@ -290,7 +290,7 @@ def _nullable(reader: _Reader, outer: int) -> Type:
 def _linked_list(reader: _Reader, outer: int) -> Type:
     """Read ``bool hasNullMask`` and the elements' snapshot.
 
-    Only version 3 and later store the bool. Version 2 implies true, and version 1 implies false.
+    Version 3 and later store the bool. Version 2 implies true, and version 1 implies false.
     """
     has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
     return LinkedList(reader.part(), has_nulls)
@@ -321,7 +321,7 @@ def _traversable(reader: _Reader, outer: int) -> Type:
 
 
 def _nfa_state(reader: _Reader, outer: int) -> Type:
-    """Read the nested snapshots; version 2 begins with ``bool supportsPreviousTimestamp``."""
+    """Read the nested snapshots; version 2 starts with ``bool supportsPreviousTimestamp``."""
     if outer >= 2:
         reader.cursor.boolean("previous timestamp in NFAState")
     return _opaque(_cep("NFAState"), reader, outer)
@@ -436,7 +436,7 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """Read the snapshot in a frame; return Unreadable if there is none or it is not supported."""
+    """Read the snapshot in a frame; return Unreadable for a missing or unsupported snapshot."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:
@@ -454,7 +454,7 @@ def _kryo(reader: _Reader) -> Type:
 
     ``UTF class``, then three optional maps: registrations, default serializers, default
     serializers' classes. A registration is ``UTF class, i32 kind`` and content that depends on the
-    kind. Kind 0: the job names no serializer for the class, and Kryo uses its own.
+    kind. For kind 0, the job specifies no serializer for the class, and Kryo uses its own.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of Kryo's")
@@ -516,7 +516,7 @@ def _row_data(reader: _Reader) -> Type:
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """Read ``i32`` number of fields; their types are unknown, so rows are read as bytes."""
+    """Read ``i32`` number of fields; their types are not stored, so rows are read as bytes."""
     reader.check_version(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
@@ -580,7 +580,7 @@ def _ttl_aware(reader: _Reader) -> Type:
 
 
 def _value(reader: _Reader) -> Type:
-    """Read ``UTF class``; a Value of this class writes itself, so its layout is unknown."""
+    """Read ``UTF class``; a Value of this class writes itself in an unknown layout."""
     name = reader.cursor.utf("class of a Value")
     return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
 

@@ -39,7 +39,7 @@ class Part:
     """One subtask's part of a state.
 
     Attributes:
-        state_source: the states of the handle that holds the part.
+        state_source: the states of the handle with the part.
         number: the state's number in the source.
     """
 
@@ -96,7 +96,7 @@ class KeyedState(StateInfo):
 
     Attributes:
         operator_id, operator_name, uid: the operator, as in ``Operator``.
-        max_parallelism: the operator's max parallelism, which is the number of key groups.
+        max_parallelism: the operator's max parallelism, equal to the number of key groups.
         parts: the subtasks' parts.
     """
 
@@ -112,7 +112,7 @@ class KeyedState(StateInfo):
 
     @property
     def caveat(self) -> str | None:
-        """Why some entries might turn out to be unreadable, or None."""
+        """The reason why some entries might be unreadable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = find_open_class(type_) if type_ is not None else None
             if name is not None:
@@ -171,11 +171,11 @@ def read_keyed_states(
 ) -> KeyedStates:
     """Read the keyed states of a checkpoint and their types; entries are read on demand.
 
-    The arguments are those of ``read_checkpoint``.
+    The arguments are the same as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. Other errors
-            are returned in ``unread``.
+        DecodeError: the checkpoint does not exist, or its ``_metadata`` cannot be read. Other
+            errors are returned in ``unread``.
     """
     file = read_metadata(pointer, source)
     files = StateFiles(file.directory, file.source, allow_external_files)
@@ -232,8 +232,9 @@ def _read_operator(
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
     """Return the handles that contain state; for the changelog backend, ``ChangelogState.base``.
 
-    A changelog cannot be read: it does not contain the keys' type, and its changes include merges
-    of windows, which call the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
+    A changelog cannot be read because it does not contain the keys' type. In addition, its changes
+    include merges of windows, and a merge calls the job's functions (ChangelogBackendLogApplier @
+    Flink 2.2.0).
 
     Raises:
         DecodeError: the changelog is not empty.
@@ -257,14 +258,14 @@ def _open_source(
     files: StateFiles,
     label: str,
 ) -> StateSource:
-    """Return the source of managed keyed state, or of raw keyed state, which may hold timers.
+    """Return the source of managed keyed state, or of raw keyed state (it may contain timers).
 
     Raises:
         DecodeError: the head of the state cannot be read.
     """
     if isinstance(handle, KeyGroupsState):
         stream = Stream(handle.stream, files, label)
-        if is_raw:  # a raw stream has no head, so a key group may begin at offset 0
+        if is_raw:  # a raw stream has no head, so a key group may start at offset 0
             key_groups = KeyGroupsStream(handle, stream, first_offset=0)
             return RawTimersSource(key_groups, kryo_version, max_parallelism, label)
         key_groups = KeyGroupsStream(handle, stream)

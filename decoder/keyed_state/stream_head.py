@@ -1,4 +1,4 @@
-"""The head of a keyed state's stream: its states and their types.
+"""The head of a keyed state's stream, with its states and their types.
 
 The head: ``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x state.
 A state: ``UTF name, i32 kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value
@@ -6,7 +6,7 @@ of the asynchronous API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {
 proxy}. A proxy is ``i32 2`` and a snapshot. A state's number in the data is its index in the head.
 
 In the asynchronous API (State V2, Flink 2.x on ForSt), VALUE_SERIALIZER is the serializer of a
-LIST's elements or of a MAP's values, and USER_KEY_SERIALIZER is the serializer of a MAP's keys.
+LIST's elements or of a MAP's values. USER_KEY_SERIALIZER is the serializer of a MAP's keys.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
 TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
@@ -28,7 +28,7 @@ _PROXY_VERSIONS = (2,)
 # StateMetaInfoSnapshot.BackendStateType
 _KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
 # StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
-# The queues of SQL's asynchronous joins hold watermarks and other elements between the records
+# The queues of SQL's asynchronous joins contain watermarks and other elements between the records
 # (TableKeyedAsyncWaitOperator, StreamingDeltaJoinOperator @ Flink 2.2.0, 2.3.0).
 _QUEUES = frozenset({"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"})
 _KIND_OPTION = "KEYED_STATE_TYPE"
@@ -53,13 +53,13 @@ class StateInfo:
 
     Attributes:
         key: the type of the state's keys.
-        map_key: the type of a MAP's keys; None for other kinds, and for a MAP whose
-            serializer is unknown.
+        map_key: the type of a MAP's keys; None for other kinds, and for a MAP with an unknown
+            serializer.
         value: the type of the values, without the time that TTL adds; for a LIST, the type of its
             elements; for timers, the type of the timestamp.
-        ttl: whether the time of the last access is stored with each value (for a LIST, each
+        ttl: True if the time of the last access is stored with each value (for a LIST, each
             element; for a MAP, each entry).
-        reason: why the state cannot be read, or None.
+        reason: the reason why the state cannot be read, or None.
     """
 
     name: str
@@ -77,10 +77,11 @@ class Head:
     """The head of a stream.
 
     Attributes:
-        compressed: whether the data is compressed.
+        compressed: True if the data is compressed.
         states: the states, each at the index that is its number in the data.
-        error: why the states after ``states`` could not be read; None if ``states`` has all.
-        end: the end of the head in the stream, in bytes; None if a state's serializer is unknown.
+        error: the reason why the states after ``states`` could not be read; None if ``states`` has
+            all.
+        end: the end of the head in the stream, in bytes; None if a state has an unknown serializer.
     """
 
     compressed: bool
@@ -95,7 +96,7 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
     Raises:
-        DecodeError: the head is cut short, corrupt, of an unknown version, or has an unknown
+        DecodeError: the head is truncated, corrupt, of an unknown version, or has an unknown
             serializer of keys.
     """
     cursor.version("keyed state", _VERSIONS)
@@ -124,7 +125,7 @@ def _read_proxy(cursor: Cursor, kryo_version: int) -> types.Type:
 def _read_state(
     cursor: Cursor, key: types.Type, kryo_version: int
 ) -> tuple[StateInfo, DecodeError | None]:
-    """Read a state; also return why the rest of the head cannot be read, or None."""
+    """Read a state; also return the reason why the rest of the head cannot be read, or None."""
     name = cursor.utf("state name")
     backend_kind = cursor.i32(f"kind of state {name!r}")
     if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2):

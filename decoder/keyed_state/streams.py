@@ -1,4 +1,4 @@
-"""The stream of a keyed state handle, read in parts: the head, and one key group at a time.
+"""The stream of a keyed state handle, read in parts (the head, and one key group at a time).
 
 Source: KeyGroupsStateHandle, HeapSnapshotStrategy, FullSnapshotAsyncWriter @ Flink 2.2.0.
 """
@@ -17,10 +17,10 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size is kept in memory; there may be thousands.
+# A stream of at most this size stays in memory; a checkpoint may have thousands.
 _MAX_WHOLE_BYTES = 256 * 1024
-# At least this many bytes of a larger stream are read at once, except for the head, the last bytes,
-# and a stream of unknown size.
+# At least this many bytes of a larger stream are read in one request, except for the head, the last
+# bytes, and a stream of unknown size.
 _MIN_READ_BYTES = 4 * 1024 * 1024
 
 
@@ -30,7 +30,7 @@ def attributes_without(instance: object, cached: str) -> dict[str, Any]:
 
 
 class Stream:
-    """A stream's bytes by range; ``label`` names the stream in errors."""
+    """A stream's bytes by range; ``label`` is the stream's name in errors."""
 
     def __init__(self, stream: StreamState, files: StateFiles, label: str) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The size in bytes, from the handle; 0 if it is unknown."""
+        """The size in bytes, from the handle; 0 if unknown."""
         return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class KeyGroupsStream:
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """The end of each key group, by the offset at which it begins; None: the stream's end."""
+        """The end of each key group by its start offset; None means the stream's end."""
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
@@ -110,7 +110,7 @@ class KeyGroupsStream:
         return dict(zip(offsets, [*offsets[1:], None], strict=False))
 
     def head(self, kryo_version: int) -> Head:
-        """Read the head, which ends at the first key group.
+        """Read the head, up to the first key group.
 
         Raises:
             DecodeError: as for ``read_head``, or there are bytes between the head and the first key
@@ -130,7 +130,7 @@ class KeyGroupsStream:
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):
             if offset < self.first_offset:
                 continue
-            # If the size of the stream is unknown, the last key group counts as one byte.
+            # In a stream of unknown size, the last key group counts as one byte.
             size = (self._ends[offset] or max(self.stream.size, offset + 1)) - offset
             if total and total + size > max_bytes:
                 ranges.append((range(start, end), total))
@@ -147,7 +147,7 @@ class KeyGroupsStream:
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """Yield a key group in blocks, or in one piece if its end is unknown."""
+        """Yield a key group in blocks, or in one piece for a key group with an unknown end."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         if offset < self.first_offset:
             return

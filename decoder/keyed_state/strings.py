@@ -1,9 +1,9 @@
-"""Text in Flink's own encoding, which is not UTF-8.
+"""Strings in Flink's own encoding, not in UTF-8.
 
-A text is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a varint
-of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes
-but the last. A value of the class StringValue is never null, so it begins with the number of units
-itself, without one added.
+A string is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a
+varint of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all
+bytes but the last. A value of the class StringValue is never null, so it starts with the number of
+units itself, without one added.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -26,7 +26,7 @@ class ReplacedText(str):
 
 
 def decode_text(data: bytes | bytearray, encoding: str) -> str:
-    """Decode a text; return it as ReplacedText if it has invalid characters."""
+    """Decode a string; return it as ReplacedText if it has invalid characters."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -34,11 +34,11 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read the text at ``position``, or None for null; return it and its end.
+    """Read the string at ``position``, or None for null; return it and its end.
 
     Raises:
         DecodeError: the length or a UTF-16 unit is corrupt.
-        IndexError: the text continues past the end of ``data``.
+        IndexError: the string continues past the end of ``data``.
     """
     count = data[position]
     position += 1

@@ -1,8 +1,8 @@
-"""The types of keyed state: a small closed set, made from serializer snapshots.
+"""The types of keyed state, a small closed set, made from serializer snapshots.
 
-A type stands for one of Flink's serializers, or for several that write the same bytes; the modules
-``snapshots`` and ``logical_types`` name them. "Read as" names the Python value; classes such as
-Instant and Pairs are in the module ``java_values``.
+A type represents one of Flink's serializers, or several that write the same bytes. The modules
+``snapshots`` and ``logical_types`` list the serializers. "Read as" refers to the Python value;
+classes such as Instant and Pairs are in the module ``java_values``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """The kinds of values without parts; the comments name the types of the Python values."""
+    """The kinds of values without parts; the comments list the types of the Python values."""
 
     BOOLEAN = auto()  # bool
     BYTE = auto()  # int, like the next three
@@ -48,8 +48,8 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    # Such as org.apache.flink.types.IntValue: the bytes of an Integer, but perhaps another hash
-    # code, and so another key group.
+    # A class such as org.apache.flink.types.IntValue has the bytes of an Integer. It may have a
+    # different hash code, and so a different key group.
     mutable: bool = False
 
 
@@ -88,7 +88,7 @@ class Row:
     """An org.apache.flink.types.Row, read as a dict with the keys f0, f1, and so on."""
 
     fields: tuple[Type, ...]
-    has_kind: bool  # whether two bits for the RowKind precede the null bits
+    has_kind: bool  # True if two bits for the RowKind precede the null bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +169,13 @@ MISSING_FIELD = "missing-field-at-"
 class Pojo:
     """A POJO or a Java record: flags, then the fields. Read as a dict by field.
 
-    Fields with the prefix ``MISSING_FIELD`` are left out.
+    Fields with the prefix ``MISSING_FIELD`` are omitted.
     """
 
     class_name: str
     fields: tuple[Field, ...]
-    # Subclasses as Field(class name, type). A value names a registered subclass by its index, and
-    # any other by its class name.
+    # Subclasses as Field(class name, type). A value refers to a registered subclass by index, and
+    # to any other subclass by class name.
     registered: tuple[Field, ...] = ()
     subclasses: tuple[Field, ...] = ()
 
@@ -220,7 +220,7 @@ class AvroScalar:
     kind: AvroKind
     logical: str | None = None
     scale: int = 0
-    precision: int | None = None  # of a decimal, if the schema contains it
+    precision: int | None = None  # the precision of a decimal, if the schema contains it
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,8 +368,8 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: the declared class: one that the module ``kryo`` can read, or an abstract one,
-            such as List, whose values name their own class.
+        class_name: the declared class. It is a class that the module ``kryo`` can read, or an
+            abstract class, such as List. The values of an abstract class contain their own class.
         registered: the classes registered after Flink's own, by id; an empty name for one in
             ``replaced``.
         replaced: the classes with the job's own serializers.

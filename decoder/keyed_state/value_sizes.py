@@ -45,7 +45,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def can_be_empty(type_: types.Type) -> bool:
-    """Return whether a value can take no bytes, so that a few bytes can hold many values."""
+    """Return whether a value can take no bytes, so that a few bytes can represent many values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE

@@ -1,12 +1,14 @@
-"""Readers of values: a function for each type, made once and called for each value.
+"""Readers of values.
+
+A reader is a function for one type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to (value, position after the value).
 "Read" in the docstrings of functions that return a ``Read`` describes the returned function.
 
 A negative length raises DecodeError; in Avro's encoding, IndexError. A value that continues past
-the end of ``data`` raises IndexError or struct.error, which the caller turns into a DecodeError.
-The number of elements is checked against the remaining bytes, or against a limit if elements may
-have no bytes.
+the end of ``data`` raises IndexError or struct.error. The caller turns this error into a
+DecodeError. The number of elements is checked against the remaining bytes, or against a limit if
+elements may have no bytes.
 
 The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL's
 binary rows and in Kryo's objects (see ``kryo``).
@@ -169,7 +171,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
     """Read ``i32 n`` and, if n is above 3, n - 4 bytes of two's complement.
 
-    n = 0 stands for null, and n = 1, 2 and 3 for the values 0, 1 and 10.
+    n = 0 means null, and n = 1, 2 and 3 mean the values 0, 1 and 10.
     """
     size = _i32(data, position)[0]
     position += 4
@@ -428,7 +430,7 @@ def _linked_list(type_: types.LinkedList) -> Read:
     """Read ``i32 n``, a null mask, and the elements that are not null.
 
     The mask has one bit for each element; the highest bit comes first. Without ``has_nulls``, the
-    layout is that of a List.
+    layout is the same as for a List.
     """
     if not type_.has_nulls:
         return _list(types.List(type_.element))
@@ -527,8 +529,8 @@ _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 def _pojo(type_: types.Pojo) -> Read:
     """Read ``u8 flags`` and a value.
 
-    Flags: 1 is null. 2 is an object of the class itself: for each field ``bool null`` and, if it is
-    false, the value. 4 is an object of a subclass: ``UTF class`` and the subclass's value. 8 is an
+    Flags: 1 is null. 2 is an object of the class itself; each field is ``bool null`` and, if false,
+    the value. 4 is an object of a subclass: ``UTF class`` and the subclass's value. 8 is an
     object of a registered subclass: ``u8 tag`` and the subclass's value.
     """
     fields = [(name, reader(part)) for name, part in type_.fields]

@@ -1,5 +1,5 @@
-"""The ``_metadata`` file: the operators of a checkpoint, and the handles of their state.
+"""The ``_metadata`` file, with the operators of a checkpoint and the handles of their state.
 
-``parse`` reads the whole file. ``handles`` reads the handles of operator state and skips those of
-keyed state, which ``keyed`` reads.
+``parse`` reads the whole file. ``handles`` reads the handles of operator state and skips the
+handles of keyed state. ``keyed`` reads the handles of keyed state.
 """

@@ -1,7 +1,7 @@
 """The state handles of ``_metadata``, one function per kind of handle.
 
 Streams and operator state are read into the classes of ``model``. Keyed and channel state is
-skipped; only its size is kept, as Flink's ``getStateSize()`` counts it.
+skipped; only its size is stored, as Flink's ``getStateSize()`` counts it.
 
 Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
 """
@@ -85,7 +85,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
-    """Read a file's size as an i64; -1 means that the size is unknown."""
+    """Read a file's size as an i64; -1 means an unknown size."""
     size = cursor.i64(f"{field} size")
     if size < -1:
         cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)

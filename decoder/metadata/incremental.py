@@ -4,8 +4,8 @@ A job with much state in RocksDB may have a million file handles, and only the s
 needed. Consecutive handles often have local paths of one length and URIs of one length. Such a run
 is checked column by column, and its sizes are added up in C.
 
-The strict functions in ``handles``, whose errors name the field and its position, read a handle
-with any other layout.
+The strict functions in ``handles`` read a handle with any other layout. Their errors contain the
+field and its position.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
 """
@@ -23,8 +23,8 @@ _FILE = Struct(">BqH")  # type, size, length of the URI
 # The types of incremental handles.
 _VERSION_1, _VERSION_2 = bytes((5,)), bytes((11,))
 
-# The maximum number of handles that are checked as one run. If the check fails, they are read again
-# one by one.
+# The maximum number of handles that are checked as one run. If the check fails, they are reread one
+# by one.
 _MAX_RUN = 128
 _MAX_RUN_BYTES = 64 * 1024
 _MIN_RUN = 4
@@ -136,8 +136,8 @@ def _run_layout(
     """Return a struct that unpacks (size, URI) of each handle in a run, and the constant columns.
 
     A column is (offset in an entry, the bytes at this offset in all entries); an entry is a local
-    path and its handle. These are constant: the length of the local path, the type, the size's
-    highest byte (0: the size is not negative), the URI's length.
+    path and its handle. The constant columns are: length of the local path; type; the size's
+    highest byte (0 for a size that is not negative); length of the URI.
     """
     constants = _U16.pack(type_offset - 2) + b"\2\0" + _U16.pack(uri_bytes)
     offsets = (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10)

@@ -1,9 +1,9 @@
 """A reader of Java object streams that does not instantiate Java classes.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values. Of
-the data that a class's own ``writeObject`` or ``writeExternal`` adds, only the objects are kept.
-Other elements, such as proxies, are refused: CheckpointProperties, Flink SQL's logical types and
-Beam's sources do not contain them.
+Objects, enums, strings, arrays, classes, references and null are read into names and values. If a
+class's own ``writeObject`` or ``writeExternal`` adds data, only the objects in the data are
+returned. Other elements, such as proxies, are refused, because CheckpointProperties, Flink SQL's
+logical types and Beam's sources do not contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -24,7 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    They are in a class, because ``match`` compares only with a dotted name.
+    The constants are in a class, because ``match`` compares only with a dotted name.
     """
 
     NULL = 0x70
@@ -75,9 +75,9 @@ class JavaClass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JavaObject:
-    """An object: its class, its fields, and the objects that its class wrote after the fields.
+    """An object with its class, its fields, and the objects that its class wrote after the fields.
 
-    Fields of type float, double and char are left out; a boolean is 0 or 1. An object may contain
+    Fields of type float, double and char are omitted; a boolean is 0 or 1. An object may contain
     itself, so callers must bound their recursion.
     """
 
@@ -87,7 +87,7 @@ class JavaObject:
 
 
 class JavaArray(NamedTuple):
-    """An array of objects or of bytes; the elements of other primitive types are left out."""
+    """An array of objects or of bytes; the elements of other primitive types are omitted."""
 
     elements: list[JavaValue]
     data: bytes = b""
@@ -108,7 +108,7 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
     """Read ``AC ED 00 05`` and one object.
 
     Raises:
-        DecodeError: the bytes are cut short, are not a Java object stream, or have an element that
+        DecodeError: the bytes are truncated, are not a Java object stream, or have an element that
             is not read here.
     """
     if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
@@ -140,7 +140,8 @@ class _Reader:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # A text of 64 KiB or more, after an i64 length. It is skipped: no caller needs it.
+                # A string of 64 KiB or more, after an i64 length. It is skipped, because no caller
+                # needs it.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:

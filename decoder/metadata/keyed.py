@@ -49,8 +49,8 @@ class IncrementalState(NamedTuple):
 class ChangelogState(NamedTuple):
     """ChangelogStateBackendHandle, or a handle of changes alone.
 
-    ``base`` has the handles of the materialized state, and ``change_count`` counts those of later
-    changes.
+    ``base`` has the handles of the materialized state, and ``change_count`` counts the handles of
+    later changes.
     """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
@@ -66,7 +66,7 @@ def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
     Handles of changes are counted, not read, so the cursor may stop before the end of the handle.
 
     Raises:
-        DecodeError: the handle is cut short, corrupt, or of an unknown kind.
+        DecodeError: the handle is truncated, corrupt, or of an unknown kind.
     """
     kind = cursor.u8(f"{field} type")
     match kind:
@@ -126,8 +126,8 @@ def _read_changelog(cursor: Cursor, field: str) -> ChangelogState:
     for _ in range(cursor.count(f"{part} handles", 1)):
         handle = _read_backends(cursor, part, cursor.u8(f"{part} type"))
         if isinstance(handle, IncrementalState):
-            # After a restore with another parallelism, the files may hold key groups of other
-            # subtasks.
+            # After a restore with a different parallelism, the files may contain key groups of
+            # other subtasks.
             start = max(first, handle.first)
             end = min(first + count, handle.first + handle.key_groups)
             handle = handle._replace(first=start, key_groups=max(0, end - start))

@@ -1,9 +1,9 @@
 """The values in ``_metadata``.
 
-Most docstrings begin with the name of Flink's class, in org.apache.flink.runtime.state or
+Most docstrings start with the name of Flink's class, in org.apache.flink.runtime.state or
 org.apache.flink.runtime.checkpoint @ 2.2.0.
 
-The classes here and most of those in ``kafka`` are named tuples. A frozen dataclass takes nearly a
+The classes here and most classes in ``kafka`` are named tuples. A frozen dataclass takes nearly a
 millisecond at each start of the program, and its instances three times as long.
 """
 
@@ -27,7 +27,7 @@ class InlineState(NamedTuple):
 class FileState(NamedTuple):
     """FileStateHandle: a whole file, with the absolute URI that Flink wrote it to.
 
-    ``stored_size`` is None if Flink did not know it (-1 in the handle).
+    ``stored_size`` is None if Flink had no size (-1 in the handle).
     """
 
     uri: str
@@ -86,7 +86,7 @@ class NamedState(NamedTuple):
 
 
 class OperatorStateHandle(NamedTuple):
-    """OperatorStreamStateHandle: named states, and the stream that holds their elements.
+    """OperatorStreamStateHandle: named states, and the stream with their elements.
 
     ``of_file_merging``: whether the handle is a FileMergingOperatorStreamStateHandle.
     """
@@ -199,7 +199,7 @@ class StopKind(Enum):
 
 
 class CheckpointType(NamedTuple):
-    """CheckpointProperties.checkpointType; it is unknown in metadata versions 2 and 3."""
+    """CheckpointProperties.checkpointType; metadata versions 2 and 3 do not store it."""
 
     kind: CheckpointKind
     stop: StopKind

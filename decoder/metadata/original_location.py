@@ -1,9 +1,9 @@
-"""The directory in which Flink wrote a checkpoint, to recognise a copied checkpoint.
+"""The directory in which Flink wrote a checkpoint, to recognize a copied checkpoint.
 
-If the checkpoint is in another directory now, its time may be that of a copy. The handle of a
-subtask's state names the original directory, even if the state is inline:
-FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives an inline handle the path
-of the file that would hold a larger state.
+If the checkpoint is in a different directory now, its time may be the time of a copy. The handle of
+a subtask's state contains the original directory, even if the state is inline. For inline state,
+FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 stores the path of the file that
+a larger state would use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
 
 def original_directory(operators: Iterable[Operator]) -> str | None:
-    """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
+    """Return the directory in which Flink wrote the checkpoint, or None if unknown.
 
     Under entropy injection, this is the directory of one of the state files.
     """
@@ -32,8 +32,8 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> list[str]:
     """Return the URIs of state files in the directory in which Flink wrote the checkpoint.
 
-    There are none if no handle of operator state names a file in a ``chk-<n>`` or
-    ``savepoint-<name>`` directory. At most ``most`` are returned.
+    The list is empty if all files of operator state are outside of a ``chk-<n>`` or
+    ``savepoint-<name>`` directory. At most ``most`` URIs are returned.
     """
     found: list[str] = []
     for operator in operators:

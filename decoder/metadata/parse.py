@@ -35,7 +35,7 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# The bytes of several absent kinds of state are skipped at once.
+# The bytes of several absent kinds of state are skipped in one step.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
@@ -46,7 +46,7 @@ _NO_STATE = _NO_OPERATOR_STATE + _NULL + _NO_OTHER_STATE  # no managed keyed sta
 # handle, number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 
-# KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: the highest max parallelism.
+# The highest max parallelism: KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0.
 MAX_PARALLELISM = 1 << 15
 
 
@@ -126,7 +126,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     From version 5 on ``UTF name, UTF uid``; then the operator id as ``i64 lower, i64 upper``; ``i32
     parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
     operator is fully finished). In place of the coordinator handle, version 2 has an unused
-    ``i32``, which was the length of a chain in older releases.
+    ``i32``. In older releases, this ``i32`` was the length of a chain.
     """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
@@ -179,9 +179,9 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
-    channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32``
-    after the index (a duration, and the number of states of Flink 1.1, refused if positive), and no
-    channel state and no finished subtasks.
+    channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32`` after
+    the index (a duration, and the number of states of Flink 1.1, refused if positive). Version 2
+    lacks channel state and finished subtasks.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:

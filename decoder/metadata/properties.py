@@ -1,10 +1,10 @@
-"""The type of a checkpoint: a Java object stream at the end of ``_metadata``, from version 4 on.
+"""The type of a checkpoint, from the Java object stream at the end of ``_metadata`` (version 4 on).
 
 The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType.
-A SavepointType's ``postCheckpointAction`` says whether the job stopped with the savepoint.
+A SavepointType's ``postCheckpointAction`` specifies whether the job stopped with the savepoint.
 
 Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType}
-@ Flink 1.16.3 to 2.2.0, which all write these names.
+@ Flink 1.16.3 to 2.2.0. All these releases write these names.
 """
 
 from __future__ import annotations

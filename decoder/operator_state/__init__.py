@@ -1,1 +1,1 @@
-"""Operator state: the elements of list state in the stream of a handle."""
+"""The elements of list state (operator state) in the stream of a handle."""

@@ -58,7 +58,7 @@ def state_elements(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (subtask index, element) of every state, in order; ``label`` names the operator.
 
-    ``sized``: whether each element begins with its length, as in a ``byte[]`` list.
+    ``sized``: whether each element starts with its length, as in a ``byte[]`` list.
 
     Raises:
         DecodeError: a file is missing, outside of the checkpoint, too large, or corrupt.
@@ -73,7 +73,7 @@ def state_elements(
 def _read_ahead(
     states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[SubtaskState, Excerpt, str]]:
-    """Yield each non-empty state, the part of the stream that holds it, and the part's label."""
+    """Yield each non-empty state, the part of the stream with the state, and the part's label."""
 
     def next_result() -> tuple[SubtaskState, Excerpt, str]:
         owner, span, part_label, future = pending.popleft()
@@ -104,7 +104,7 @@ def _read_ahead(
             yield next_result()
     finally:
         if pool is not None:
-            # Do not wait: the garbage collector may close this generator in a thread that is just
-            # starting. That thread holds a lock that the pool's threads need in order to end
+            # Do not wait. The garbage collector may close this generator in a thread that is just
+            # starting. This thread owns a lock that the pool's threads need in order to end
             # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,11 +1,11 @@
 """The elements of list state in an operator-state stream.
 
-The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` x meta info of
-a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. Only the
-first five bytes of the header are used, because the handle has the offset of each element in the
-stream. A state ends where the next state begins or the stream ends, so it can be fetched without
-the others. An element of a ``byte[]`` list is ``i32 n`` and n bytes. In a list of another type, the
-serializer determines the layout of an element.
+The stream starts with ``i32 proxyVersion`` (1 to 6) and, in version 6, ``bool compressed``. It
+continues with ``i16 n`` x meta info of a list state; from version 3 on ``i16 n`` x meta info of a
+broadcast state; then the data. The reader uses only the first five bytes of the header, because the
+handle has the offset of each element in the stream. A state ends at the start of the next state or
+at the end of the stream, so it can be fetched separately. An element of a ``byte[]`` list is ``i32
+n`` and n bytes. In a list of another type, the serializer determines the layout of an element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -43,7 +43,7 @@ _MIN_SKIPPED_BYTES = 64 * 1024
 
 
 class Excerpt(NamedTuple):
-    """A part of a stream: the stream's header, and ``data`` from byte ``start`` on."""
+    """A part of a stream, with the stream's header and ``data`` from byte ``start`` on."""
 
     header: bytes
     data: bytes
@@ -55,7 +55,7 @@ class Excerpt(NamedTuple):
 
 
 class PlainElements(NamedTuple):
-    """The positions of elements in ``data``: the start of each, and the end of the last."""
+    """The positions of elements in ``data`` (each element's start, and the end of the last)."""
 
     data: bytes
     starts: Sequence[int]
@@ -126,7 +126,7 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
 
 
 def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
-    """Return the end of a non-empty state: the start of the next one, or the stream's end."""
+    """Return the end of a non-empty state (the start of the next state, or the stream's end)."""
     if len(handle.states) == 1:
         return end_of_stream
     last = max(state.byte_offsets)
@@ -159,7 +159,7 @@ def read_excerpt(
 def byte_arrays(
     part: Excerpt, handle: OperatorStateHandle, state: NamedState, label: str
 ) -> ByteArrays:
-    """Return the elements of a ``byte[]`` list state, which ``part`` holds."""
+    """Return the elements of a ``byte[]`` list state in ``part``."""
     return ByteArrays(part, state.byte_offsets, _end(handle, state, part.end), label)
 
 
@@ -168,7 +168,7 @@ def unsized_elements(
 ) -> Iterator[bytes]:
     """Yield, in order, the elements of a list state whose serializer writes no length.
 
-    An element ends where the next element or state begins, or the stream ends.
+    An element ends at the start of the next element or state, or at the end of the stream.
 
     Raises:
         DecodeError: as for ``ByteArrays``.
@@ -191,7 +191,7 @@ def _element_cursors(
 ) -> Iterator[tuple[Cursor, bool]]:
     """Yield a cursor at the start of each element, and whether the stream is compressed.
 
-    The caller must move the cursor to the element's end, where the next element may begin.
+    The caller must move the cursor to the element's end, the possible start of the next element.
     """
     if not byte_offsets:
         return
@@ -213,7 +213,7 @@ def _element_cursors(
 
 
 def _read_compressed(cursor: Cursor) -> bytes:
-    """Read an element, which begins at the start of a Snappy chunk and may span several."""
+    """Read an element that starts at the start of a Snappy chunk; it may span several chunks."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)
