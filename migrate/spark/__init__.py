@@ -3,17 +3,17 @@
 Names are loaded when they are first used, because PySpark is installed only with the extra
 ``spark``.
 
-- ``FlinkCheckpointDataSource``: the data source ``flink_checkpoint`` of Spark 4;
-  ``read_checkpoints``: the function for Spark 3.5 and later.
-- ``FlinkStateDataSource`` and ``read_keyed_state``: the same for keyed state.
-- ``prime``: make a checkpoint location from which a query starts with Flink's keyed state;
-  ``aggregate_rows`` and ``seen_rows`` make the rows that it needs.
-- ``rehearse``: run a query over the records between two checkpoints, and compare its state.
-- ``unexpired``: leave out a state's expired entries.
-- ``initial_state``: pass a state to a stateful processor of your own.
-- ``CommitToGroup``: commit a query's offsets to a consumer group.
-- ``add_package``: send ``decoder`` and ``migrate`` to the executors; ``write_package``: write
-  both to a zip.
+- ``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4.
+  ``read_checkpoints`` is the function for Spark 3.5 and later.
+- ``FlinkStateDataSource`` and ``read_keyed_state`` do the same for keyed state.
+- ``prime`` makes a checkpoint location from which a query starts with Flink's keyed state.
+  ``aggregate_rows`` and ``seen_rows`` make the rows that ``prime`` needs.
+- ``rehearse`` runs a query over the records between two checkpoints, and compares its state.
+- ``unexpired`` omits a state's expired entries.
+- ``initial_state`` passes a state to your stateful processor.
+- ``CommitToGroup`` commits a query's offsets to a consumer group.
+- ``add_package`` sends ``decoder`` and ``migrate`` to the executors. ``write_package`` writes both
+  to a zip.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A listener that commits a Spark query's offsets to a consumer group after each batch.
+"""Commit a Spark query's offsets to a consumer group after each batch.
 
-Spark posts an event with a query's progress after each batch. With asynchronous progress tracking
-the event comes before the batch is in the commit log. So the listener does not use the event's
-offsets: it reads the commit log, as ``migrate follow`` does.
+Spark posts an event with a query's progress after each batch. With asynchronous progress tracking,
+Spark posts the event before it adds the batch to the commit log. The listener therefore ignores the
+event's offsets and reads the commit log, as ``migrate follow`` does.
 
 Source: pyspark.sql.streaming.StreamingQueryListener,
 org.apache.spark.sql.execution.streaming.MicroBatchExecution @ Spark 3.5.1, 4.0.0.
@@ -31,17 +31,17 @@ from migrate.targets.group.follower import Followed, GroupFollower
 class CommitToGroup(StreamingQueryListener):
     """A listener that commits a query's offsets to a consumer group.
 
-    An error never stops the query: the listener logs each new error and keeps it in ``problem``
+    An error never stops the query. The listener logs each new error and stores it in ``problem``
     until a commit succeeds. Spark calls the listener on a separate thread, with one event at a
     time.
 
     Args:
-        checkpoint_location: the query's checkpoint location, as given to Spark; events of other
+        checkpoint_location: the query's checkpoint location, as passed to Spark; events of other
             queries are ignored.
-        group: the consumer group; it must have no members.
+        group: the consumer group; it must be empty.
         bootstrap_servers: ``host:port`` of some brokers, separated by commas.
         kafka_config: a file with librdkafka's properties or a Java client's properties.
-        kafka_properties: properties by name; they override those of the file.
+        kafka_properties: properties by name; they override the properties in the file.
 
     Attributes:
         followed: the result of the last successful commit; None before the first one.

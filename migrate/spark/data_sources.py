@@ -1,4 +1,4 @@
-"""Checkpoints and keyed state as data sources of Spark 4.
+"""Define checkpoints and keyed state as data sources of Spark 4.
 
     spark.dataSource.register(FlinkCheckpointDataSource)
     spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
@@ -6,14 +6,14 @@
     spark.dataSource.register(FlinkStateDataSource)
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
 
-When a query is planned, the driver finds the checkpoints (``flink_checkpoint``), or reads a
-checkpoint's metadata and the headers of its state files (``flink_state``). The executors then read
-the checkpoints, or ranges of key groups. An entry is read completely, whatever is selected.
+When Spark plans a query, the driver finds the checkpoints (``flink_checkpoint``). For
+``flink_state``, it reads a checkpoint's metadata and the headers of its state files. The executors
+then read the checkpoints, or ranges of key groups. An entry is always read completely.
 
-Filters are not pushed down: to read less, use the options. In Spark 4.1.1, pushed filters
-(``pushFilters``, since 4.1) would also apply to later reads of the same DataFrame without a filter:
-they are kept in the source object, which all scans share (``PythonDataSourceV2.setReadInfo``);
-later source code keeps them in each scan.
+Filters are not pushed down. To read less, use the options. In Spark 4.1.1, pushed filters
+(``pushFilters``, since 4.1) would also apply to later reads of the same DataFrame without a filter.
+The cause is that the filters are stored in the source object (``PythonDataSourceV2.setReadInfo``),
+and all scans share this object. Later source code stores the filters in each scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class FlinkCheckpointDataSource(DataSource):
-    """The Flink checkpoints and savepoints below the loaded paths, in one of four views.
+    """The Flink checkpoints and savepoints under the loaded paths, in one of four views.
 
     Options (``migrate.fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
     ``allowExternalFiles``, ``numPartitions``.
@@ -79,7 +79,7 @@ class FlinkStateDataSource(DataSource):
 
     @cached_property
     def _table(self) -> Table:
-        # Spark pickles this object with the opened table, so no other process opens it again.
+        # Spark pickles this object with the opened table, so other processes do not reopen it.
         return _open(self.options)
 
 
@@ -105,7 +105,7 @@ def _check_schema(schema: StructType, own: StructType) -> None:
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
-    """Return the loaded paths: Spark passes one path, or several as JSON."""
+    """Return the loaded paths from one path or, for several paths, from Spark's JSON."""
     paths: list[str] = json.loads(options.get("paths", "[]"))
     if (path := options.get("path")) is not None:
         paths.append(path)

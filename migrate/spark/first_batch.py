@@ -1,13 +1,13 @@
-"""A program that runs the first micro-batch of some queries in its own JVM.
+"""Run the first micro-batch of some queries in a separate JVM.
 
-It reads a request from stdin, and writes a result or an error to stdout, all as JSON::
+The program reads a request from stdin, and writes a result or an error to stdout, all as JSON::
 
     {"conf": {…}, "queries": [{"checkpoint": "…", "options": {…}}]}
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
     {"failed": "start" | "query", "message": "…"}
 
 The trigger interval is one hour, so that no second batch runs. With the trigger ``AvailableNow``, a
-query starts at the same offsets, but reads all records, and then the plan of the first batch is no
+query starts at the same offsets, but reads all records. The plan of the first batch is then no
 longer available.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
@@ -69,14 +69,14 @@ def _session(conf: dict[str, str]) -> SparkSession:
 def _connector_package(conf: dict[str, str]) -> dict[str, str]:
     """Return the setting that downloads the Kafka connector.
 
-    There is none if the connector is installed, the user has set jars or packages, or Spark's
-    version is not known.
+    Return no setting if the connector is installed, the user has set jars or packages, or Spark's
+    version cannot be determined.
     """
-    # PySpark gives this function no types.
+    # PySpark has no types for this function.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
     if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
         return {}
-    # spark-core_2.13-4.0.0.jar names the versions of Scala and Spark.
+    # spark-core_2.13-4.0.0.jar contains the versions of Scala and Spark in its name.
     core = next((path.stem for path in jars.glob("spark-core_*.jar")), None)
     if core is None:
         return {}

@@ -1,4 +1,4 @@
-"""``read_checkpoints`` and ``read_keyed_state``: DataFrames of Spark 3.5 or later."""
+"""Define ``read_checkpoints`` and ``read_keyed_state``, with DataFrames of Spark 3.5 or later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Chunk = TypeVar("_Chunk")
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:
-    """Return Flink checkpoints and savepoints below ``paths``, in one of four views.
+    """Return Flink checkpoints and savepoints under ``paths``, in one of four views.
 
     This call finds the checkpoints; the executors read them when the DataFrame is used.
 
@@ -38,7 +38,7 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
             ``latestOnly=True``.
 
     Raises:
-        UsageError: an option, or the value of an option, is unknown.
+        UsageError: an option or its value is not valid.
         MissingExtra: the library for a path's kind of URL is not installed.
     """
     parsed = parse_options({name: str(value) for name, value in options.items()})
@@ -49,17 +49,17 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
 
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
-    """Return the checkpoints below ``paths``, a list for each task."""
+    """Return the checkpoints under ``paths``, a list for each task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # Never an empty list: without a partition, Spark makes one itself, and what it then passes to
-    # the reader differs between versions.
+    # The list is never empty. Without a partition, Spark makes one itself, and passes different
+    # values to the reader in different versions.
     return split_candidates(candidates, options.partitions) or [[]]
 
 
 def read_candidates(
     options: CheckpointOptions, candidates: list[Candidate]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of checkpoints in the view that the options name."""
+    """Yield the rows of checkpoints in the view that the options specify."""
     return batches(VIEWS[options.view], selected_rows(candidates, Files(), options))
 
 
@@ -75,8 +75,8 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
 
     Raises:
         DecodeError: the checkpoint, or the state, cannot be read.
-        UsageError: an option is unknown, there is no such operator or state, or an extra is not
-            installed.
+        UsageError: an option is not valid, the operator or the state does not exist, or an extra is
+            not installed.
         Refused: several operators have a state of this name.
     """
     parsed = parse_state_options({name: str(value) for name, value in options.items()})
@@ -92,7 +92,7 @@ def read_chunks(
 ) -> DataFrame:
     """Return a DataFrame of the batches that executors read, with one task for each chunk.
 
-    The chunks and ``read``, which reads one, are pickled.
+    The chunks are pickled, as is ``read``, a function that reads one chunk.
     """
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     work = spark.createDataFrame(rows, "number INT, chunk BINARY")
@@ -111,8 +111,8 @@ def _unpacked(
 
 # -- schemas -------------------------------------------------------------------------------------
 #
-# PySpark's ``from_arrow_schema`` is not used: in Spark 3.5 it returns TIMESTAMP for a TIMESTAMP_NTZ
-# inside another type.
+# PySpark's ``from_arrow_schema`` is not used, because in Spark 3.5 it returns TIMESTAMP for a
+# TIMESTAMP_NTZ inside a different type.
 
 
 def checkpoint_schema(columns: Sequence[ViewColumn]) -> types.StructType:
@@ -121,7 +121,7 @@ def checkpoint_schema(columns: Sequence[ViewColumn]) -> types.StructType:
 
 
 def state_schema(table: Table) -> types.StructType:
-    """Return a table's schema; for a single state, the columns' metadata names the savepoint."""
+    """Return a table's schema; for a single state, the columns' metadata contains the savepoint."""
     metadata = metadata_of(table)
     return types.StructType([_field(column, metadata) for column in table.columns])
 

@@ -1,9 +1,9 @@
-"""Check with a real Spark at which offsets a seeded query starts to read.
+"""Check with a real Spark the offsets at which a seeded query starts to read.
 
-For each Kafka source in the checkpoint location, a query reads some records of the topics of the
-source's seed (``sources/<n>/0``) into a ``noop`` sink. It starts at the same offsets as the user's
-query, because these depend only on the seed. It runs on a copy of the seed, so the location does
-not change.
+For each Kafka source in the checkpoint location, a query reads some records into a ``noop`` sink.
+It reads the topics of the source's seed (``sources/<n>/0``). It starts at the same offsets as the
+user's query, because these depend only on the seed. It runs on a copy of the seed, so the location
+does not change.
 
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
 ``kafka_options`` makes them from librdkafka's properties; ``migrate.kafka.config.java_client`` does
@@ -54,7 +54,7 @@ _JAVA_NAMES = {
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
 }
-# Properties that name a file for librdkafka; the Java property takes the text of the file.
+# Properties with the path of a file for librdkafka; the Java property takes the file's contents.
 _FILES = {
     "ssl.ca.location": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
@@ -63,8 +63,8 @@ _FILES = {
 _CREDENTIALS = ("sasl.username", "sasl.password")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-# A property with one of these prefixes is an error if it cannot be translated: without it, Spark
-# would log in as another user, or trust any server.
+# A property with one of these prefixes is an error if it cannot be translated. Without the
+# property, Spark would authenticate as a different user, or trust any server.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -104,7 +104,7 @@ def run_first_batch(
         spark_conf: Spark's settings, such as ``spark.jars.packages``.
 
     Raises:
-        UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is wrong.
+        UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is not valid.
         QueryFailed: the first batch of a query failed, or did not end in time.
         ConfigError: a property cannot be translated to an option of Spark.
         InputError: the directory has no seed of a Kafka source, or a damaged seed.
@@ -179,10 +179,10 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
     """Return the ``kafka.*`` options with which Spark connects as librdkafka does.
 
-    Properties that only tune librdkafka are left out.
+    Properties that only tune librdkafka are omitted.
 
     Raises:
-        ConfigError: a property of a log-in or a certificate, or one that is not text, cannot be
+        ConfigError: a property of a credential or a certificate, or one that is not text, cannot be
             translated; or a file cannot be read.
     """
     texts = {name: value for name, value in config.items() if isinstance(value, str)}
@@ -213,7 +213,7 @@ def _jaas_config(mechanism: str, texts: Mapping[str, str]) -> str:
     module = _LOGIN_MODULES.get(mechanism.upper())
     if module is None:
         raise _untranslatable(f"sasl.mechanism {mechanism}")
-    # Values are quoted for java.io.StreamTokenizer, with which the Java client parses them.
+    # Values are quoted for java.io.StreamTokenizer, because the Java client parses them with it.
     escaped = {name: texts[name].translate(_ESCAPES) for name in _CREDENTIALS if name in texts}
     options = " ".join(f'{name.removeprefix("sasl.")}="{value}"' for name, value in escaped.items())
     return f"{module} required {options};"

@@ -1,9 +1,9 @@
 """Run a scan on Spark; the executors call functions of ``migrate.fleet.scan_run``.
 
 Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists it, so that each
-checkpoint is read once. The last row of each chunk is not a checkpoint, but the chunk's answer: its
-topics if a broker is asked, else its summary. To compute the answers later would start more Python
-tasks, which is slow.
+checkpoint is read once. The last row of each chunk is the chunk's answer instead of a checkpoint.
+The answer is the chunk's topics if a broker is queried, and otherwise its summary. A later
+computation of the answers would start more Python tasks, and these are slow to start.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
-# The size in bytes at which an Arrow batch is complete and given to Spark.
+# The size in bytes at which an Arrow batch is complete and passed to Spark.
 _BATCH_BYTES = 4 * 1024 * 1024
-# The number of persisted chunks that a task reads. To start a task takes longer than to read the
+# The number of persisted chunks that a task reads. Starting a task takes longer than reading the
 # rows of a chunk.
 _CHUNKS_PER_TASK = 8
 # The time between two reports of progress, in seconds.
@@ -62,10 +62,10 @@ def scan_on_spark(
 ) -> ScanSummary:
     """Read checkpoints on Spark, and let Spark write the tables.
 
-    The arguments after ``spark`` are those of ``scan_locally``.
+    The arguments after ``spark`` are the same as for ``scan_locally``.
 
     Raises:
-        Refused: one of the tables exists already.
+        Refused: one of the tables already exists.
         ConfigError, BrokerError: as for ``ask_broker``.
     """
     request = ScanRequest(ask_broker is not None, output)
@@ -145,13 +145,13 @@ def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
 
 
 def _answers(frame: DataFrame) -> Iterator[Any]:
-    """Yield the answers: one for each chunk or, after ``_compare``, for each task."""
+    """Yield one answer for each chunk or, after ``_compare``, for each task."""
     for row in frame.where("answer IS NOT NULL").select("answer").collect():
         yield pickle.loads(row.answer)
 
 
 def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    """Read a chunk; its answer is the set of topics if a broker is asked, otherwise its summary."""
+    """Read a chunk, with its topics as the answer if a broker is queried, or else its summary."""
     topics: set[str] = set()
     summary = ScanSummary()
     pickled: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The Spark session in which a command runs, and a zip of the tool's packages for its executors."""
+"""Provide a command's Spark session, and a zip of the packages for its executors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _LOCAL = re.compile(r"local(\[|$)")
 _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
-# What py4j or Java prints before the name of an exception.
+# The text that py4j or Java prints before the name of an exception.
 _JAVA_PREFIX = re.compile(r"^\s*(: |Caused by: )?")
 _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b|(decoder|migrate)(\.\w+)+: ")
 
@@ -41,11 +41,10 @@ _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b|(decoder|migrate)(\.\w+)+: 
 def runs_on_spark(master: str | None) -> bool:
     """Return whether a command runs on Spark.
 
-    It does if a master is named, if ``spark-submit`` has started this process, or if there is a
-    session.
+    It does if a master is set, ``spark-submit`` has started this process, or a session exists.
 
     Raises:
-        UsageError: a master is named, but PySpark is not installed.
+        UsageError: a master is set, but PySpark is not installed.
     """
     if master is not None:
         if find_spec("pyspark") is None:
@@ -64,16 +63,15 @@ def session(
     Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
 
     Args:
-        master: the master of a new session; must be None if there is a session already, or under
+        master: the master of a new session; must be None if a session already exists, or under
             ``spark-submit``.
         settings: the settings of a new session; ignored if ``master`` must be None.
 
     Raises:
-        UsageError: a master is named although there is a session or ``spark-submit``; there is
-            neither a master nor a session nor ``spark-submit``; the master's URL is not valid; or
-            Spark's JVM did not start.
-        ServiceError: the session did not start for another reason, or Spark failed inside of the
-            ``with`` block.
+        UsageError: a master is set, but a session or ``spark-submit`` exists; no master, session,
+            or ``spark-submit`` exists; the master's URL is not valid; or Spark's JVM did not start.
+        ServiceError: the session did not start for a different reason, or Spark failed inside of
+            the ``with`` block.
     """
     active = _active_session()
     if active is not None and master is not None:
@@ -91,7 +89,7 @@ def session(
 def spark_errors() -> tuple[type[Exception], ...]:
     """Return the classes of the errors that Spark raises.
 
-    ``pyspark-client``, which has only Spark Connect, has no py4j and none of its errors.
+    ``pyspark-client`` has only Spark Connect, so it has neither py4j nor py4j's errors.
     """
     from pyspark.errors import PySparkException
 
@@ -109,7 +107,7 @@ def _active_session() -> SparkSession | None:
     active = SparkSession.getActiveSession()
     context = getattr(pyspark, "SparkContext", None)  # missing in pyspark-client
     if active is None and context is not None and context._active_spark_context is not None:
-        # The session was started in another thread.
+        # A different thread started the session.
         active = SparkSession.builder.getOrCreate()
     return active
 
@@ -137,7 +135,8 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        # Only this machine connects to the driver, and the machine's host name may not resolve.
+        # Connections to the driver come only from this machine, and the machine's host name may not
+        # resolve.
         defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
@@ -165,7 +164,7 @@ def _launch_jvm(conf: SparkConf) -> JavaGateway:
     log = work / "log"
     with log.open("wb") as stderr:
         try:
-            # PySpark gives this function no types.
+            # PySpark has no types for this function.
             return launch_gateway(conf, {"stderr": stderr, "cwd": work})  # type: ignore[no-untyped-call]
         except (PySparkException, OSError) as error:
             output = log.read_text(errors="replace")
@@ -179,7 +178,7 @@ def failure_of(error: Exception) -> str:
 
 
 def summarize_failure(message: str) -> str:
-    """Return a message's first line, and the last line after it that begins with an exception."""
+    """Return a message's first line, and the last later line that starts with an exception."""
     lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
@@ -195,8 +194,8 @@ def last_lines(output: str) -> str:
 def add_package(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to the executors of a session.
 
-    The executors also need the packages that Spark needs for Arrow, ``cramjam`` for compressed
-    state, and fsspec with a store's library for checkpoints in that store.
+    The executors also need the packages that Spark needs for Arrow. Compressed state requires
+    ``cramjam``. Checkpoints in an object store require fsspec and the store's library.
     """
     from pyspark.sql import SparkSession
 

@@ -1,1 +1,1 @@
-"""``rehearse``: a Spark query over the records between two checkpoints of a Flink job."""
+"""Rehearse a Spark query over the records between two checkpoints of a Flink job."""

@@ -1,4 +1,4 @@
-"""Two checkpoints of one job, and the records between them."""
+"""Read two checkpoints of one job, and find the records between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Range:
     """The records of a partition between two checkpoints.
 
     Attributes:
-        start: the offset of the first record, or EARLIEST for the log start.
+        start: the offset of the first record, or EARLIEST for the log start offset.
         end: the offset after the last record.
     """
 
@@ -43,7 +43,7 @@ class Range:
 
     @property
     def offsets(self) -> int:
-        """The number of offsets, an upper bound of the number of records."""
+        """Return the number of offsets, an upper bound of the number of records."""
         return self.end - (self.start if isinstance(self.start, int) else 0)
 
 
@@ -57,10 +57,10 @@ class CheckpointPair:
     Attributes:
         earlier: the path of the earlier checkpoint.
         later: the path of the later checkpoint.
-        ranges: the records between them; a partition without records is left out.
+        ranges: the records between them; a partition without records is omitted.
         starts: the positions of the earlier checkpoint.
         ends: the positions of the later checkpoint.
-        warnings: what the user must know about the checkpoints.
+        warnings: the warnings about the checkpoints.
     """
 
     earlier: str
@@ -75,8 +75,9 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     """Read two checkpoints of one job.
 
     Raises:
-        Refused: the checkpoints are of two jobs, or in the wrong order; records are in flight; a
-            position went back, or is not known; or there is no record between the checkpoints.
+        Refused: the checkpoints are from two jobs, or in the wrong order; the state contains
+            in-flight records; a position was rewound or is unknown; or no record is between the
+            checkpoints.
         NoSuchName: a checkpoint has no such source or cluster.
         DecodeError: a checkpoint cannot be read.
     """
@@ -135,7 +136,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
 
 
 def _job_id(extraction: Extraction) -> str:
-    """Return the id in the checkpoint's path, or its first digits, or an empty text."""
+    """Return the id in the checkpoint's path, or its first digits, or an empty string."""
     checkpoint = extraction.checkpoint
     match = _JOB_ID.search(checkpoint.copied_from or os.path.realpath(checkpoint.pointer))
     return (match[1] or match[2]) if match is not None else ""
@@ -159,7 +160,7 @@ def _ranges(
 ) -> tuple[dict[TopicPartition, Range], list[str]]:
     """Return each partition's range, or a problem; neither if it ends where it starts.
 
-    ``sources`` are those of the earlier checkpoint.
+    ``sources`` are the sources of the earlier checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}
@@ -167,7 +168,7 @@ def _ranges(
     for topic, partition in sorted(starts.starts.keys() | ends.starts.keys()):
         start, end = starts.at(topic, partition), ends.at(topic, partition)
         if start is Unknown.ABSENT and at_log_start:
-            # Flink found the partition after the earlier checkpoint.
+            # Flink discovered the partition after the earlier checkpoint.
             start = Marker.EARLIEST
         if start == end:
             continue

@@ -1,13 +1,14 @@
-"""The comparisons of a rehearsal: the query's state and output with those of Flink.
+"""Compare the state and output of a rehearsed query with Flink's state and output.
 
-The query's state is compared as it is after the batch that reads the records, before Spark removes
-the windows that it fires. Flink's watermark at a checkpoint is not known, and may be lower or
-higher than Spark's. So a window that Flink still keeps is compared even if the query has fired it.
-A window that only Spark has counts as unexpected, except if it ends before every window that Flink
-keeps, and the query has fired it or the output mode is ``complete``.
+The comparison uses the query's state after the batch that reads the records, before Spark removes
+the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
+or higher than Spark's watermark. A window that Flink still keeps is therefore compared even if the
+query has fired it. A window that only Spark has usually counts as unexpected. It does not count if
+it ends before every window that Flink keeps, and the query has fired it or the output mode is
+``complete``.
 
-If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
-Keys whose time to live had passed are not compared (see ``expiry``).
+If the state has a TTL, Flink drops entries between the checkpoints, and Spark does not. Keys with
+an expired TTL are not compared (see ``expiry``).
 
 Sums of floating-point numbers are compared within their rounding error (see ``rounding``).
 """
@@ -57,7 +58,7 @@ def compare_state(
     keeps_windows: bool,
     output_shows_fired: bool,
 ) -> Comparison:
-    """Compare the state of a rehearsed query with that of the later checkpoint.
+    """Compare the state of a rehearsed query with the state in the later checkpoint.
 
     Args:
         state: Spark's state after the records.
@@ -66,10 +67,11 @@ def compare_state(
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
         earlier_rows: the rows of the earlier checkpoint's state.
         watermark_ms: the query's watermark after the records; None if it has none.
-        rounding: how floating-point sums are compared.
-        notes: gets the warnings, and what was not compared.
-        keeps_windows: whether the output mode is complete, which removes no window.
-        output_shows_fired: whether the output is compared, which has a row for each fired window.
+        rounding: the comparison of floating-point sums.
+        notes: the object that gets the warnings, and the keys that were not compared.
+        keeps_windows: True if the output mode is complete, because this mode removes no window.
+        output_shows_fired: True if the output is compared, because it has a row for each fired
+            window.
 
     Raises:
         Refused, UsageError: as for ``compare_with_expected``.
@@ -132,9 +134,9 @@ def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None)
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Rounding) -> Comparison:
     """Compare two multisets of rows.
 
-    In the result, a row is a key, and its value is how often it occurs. Columns match by name. If
-    the rows have floating-point numbers, the key is the other columns and ``occurrence``, which
-    numbers equal keys in the order of these numbers, and the value is the numbers.
+    In the result, a row is a key, and its value is the number of its occurrences. Columns match by
+    name. If the rows have floating-point numbers, the value is these numbers. The key is then the
+    other columns and ``occurrence``. This column numbers equal keys in the order of the numbers.
 
     Raises:
         UsageError: the names of the columns differ, or a type cannot be cast exactly.

@@ -1,4 +1,4 @@
-"""How much of a rehearsal was compared, and what that says about the query."""
+"""Measure the coverage of a rehearsal, and derive the verdict on the query."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from migrate.model.wording import counted
 
 
 class NotCompared(NamedTuple):
-    """Something that was not compared.
+    """Keys that were not compared.
 
     Attributes:
         number: the number of keys (of windows, or of rows of a query without state); None if they
             cannot be counted.
-        reason: what they are, and why they were not compared.
+        reason: a description of the keys, and why they were not compared.
     """
 
     number: int | None
@@ -28,11 +28,11 @@ class NotCompared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much was compared.
+    """The coverage of a comparison.
 
     Attributes:
-        compared: the number of keys that were compared, right or not.
-        not_compared: what was not compared.
+        compared: the number of keys that were compared, matching or not.
+        not_compared: the keys that were not compared.
         least: the share of the keys that must be compared, from 0 to 1.
     """
 
@@ -42,12 +42,12 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """The number of keys that can be counted."""
+        """Return the number of keys that can be counted."""
         return self.compared + sum(part.number or 0 for part in self.not_compared)
 
     @property
     def is_enough(self) -> bool:
-        """Whether something was compared, and at least the share that the user requires."""
+        """Return whether at least one key, and the share that the user requires, was compared."""
         return self.compared > 0 and self.compared >= self.least * self.total
 
     def lines(self) -> Iterator[str]:
@@ -62,15 +62,15 @@ class Coverage:
 def verdict(
     are_right: Sequence[bool], coverage: Coverage, undetermined: Sequence[str]
 ) -> bool | None:
-    """Return whether a query is right.
+    """Return whether a query is correct.
 
     Args:
-        are_right: whether each comparison found no difference.
-        coverage: how much was compared.
-        undetermined: what cannot be determined although it was looked at.
+        are_right: the results of the comparisons; True for no difference.
+        coverage: the coverage of the comparisons.
+        undetermined: the checks without a result.
 
     Returns:
-        False if a comparison found a difference, None if that cannot be determined.
+        False if a comparison found a difference, None if the verdict cannot be determined.
     """
     if not all(are_right):
         return False
@@ -79,13 +79,13 @@ def verdict(
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What is known about a comparison besides its proof.
+    """The findings of a comparison besides its proof.
 
     Attributes:
-        warnings: what the user must know.
-        not_compared: what was not compared.
-        undetermined: what cannot be determined. The rehearsal then does not say that the query is
-            right.
+        warnings: the warnings for the user.
+        not_compared: the keys that were not compared.
+        undetermined: the checks without a result. If there are any, the rehearsal does not report
+            the query as correct.
     """
 
     warnings: list[WarningText] = field(default_factory=list)

@@ -1,9 +1,9 @@
-"""Keys that the query still has and Flink does not: has their time to live passed, or not?
+"""Decide whether keys that the query still has and Flink lacks have expired.
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
-Spark never does. A key of the earlier checkpoint is explained by that only if its own last access
-is so long ago. A newer access can only make it expire later. Any other missing key was cleared by
-the job, or the query is wrong.
+Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
+access in that checkpoint is old enough. A newer access can only delay the expiry. Any other missing
+key was cleared by the job, or the query is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Cause(Enum):
-    """The reason why Flink does not have a key that the query has."""
+    """The reason why Flink lacks a key that the query has."""
 
     EXPIRED = "expired"
     DIFFERENT = "different"
@@ -35,15 +35,15 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The time to live of a state, and when its two checkpoints were written.
+    """The TTL of a state, and the times at which its two checkpoints were written.
 
     All times are in epoch milliseconds.
 
     Attributes:
-        ttl_ms: the time to live in milliseconds; None if the user keeps every entry. Flink may then
-            have dropped entries whose time to live has passed, and the duration is unknown.
-        earlier_ms: the time of the earlier checkpoint; None if it is not known.
-        later_ms: the time of the later checkpoint; None if it is not known.
+        ttl_ms: the TTL in milliseconds; None if the user keeps every entry. Flink may then have
+            dropped expired entries, but the TTL is not available.
+        earlier_ms: the time of the earlier checkpoint, or None if unknown.
+        later_ms: the time of the later checkpoint, or None if unknown.
     """
 
     ttl_ms: int | None
@@ -52,14 +52,14 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """The latest last access of an entry that had expired at the later checkpoint."""
+        """Return the latest last access of an entry that had expired at the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def new_keys_may_expire(self) -> bool:
-        """Whether a key that is created after the earlier checkpoint may expire before the later.
+        """Return whether a key from between the checkpoints may expire before the later one.
 
         Its last access is in neither checkpoint.
         """
@@ -68,11 +68,11 @@ class Expiry:
         return self.earlier_ms <= self.limit_ms
 
     def cause(self, last_access_ms: int | None, *, is_new: bool) -> Cause:
-        """Return why Flink does not have a key.
+        """Return why Flink lacks a key.
 
         Args:
-            last_access_ms: the key's last access in the earlier checkpoint; None if it is unknown.
-            is_new: whether the earlier checkpoint does not have the key.
+            last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
+            is_new: True if the earlier checkpoint lacks the key.
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
@@ -83,7 +83,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Keys that the query has, that Flink does not have, and that are not compared."""
+    """Keys that the query has and Flink lacks, and that are not compared."""
 
     expired: int
     unknown: int
@@ -114,7 +114,7 @@ class Dropped:
 
 
 def expiry_of(earlier: Sequence[StateRows], later: Sequence[StateRows]) -> Expiry | None:
-    """Return the time to live of the states; None if they have none."""
+    """Return the TTL of the states; None if they have none."""
     pairs = [
         (first.expired, last.expired)
         for first, last in zip(earlier, later, strict=False)
@@ -129,7 +129,7 @@ def expiry_of(earlier: Sequence[StateRows], later: Sequence[StateRows]) -> Expir
 def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
     """Return the last access of each key, in the key columns of Spark's state and ``last_access``.
 
-    Return None if it is not known.
+    Return None if the last accesses are unknown.
     """
     if len(rows) != 1 or LAST_ACCESS not in rows[0].expected.columns:
         return None
@@ -146,15 +146,14 @@ def without_dropped(
 ) -> tuple[SparkState, Dropped]:
     """Return Spark's state without the keys that Flink may have dropped, and their number.
 
-    Keys that Flink cannot have dropped because of the time to live stay, to be reported as
-    unexpected.
+    Keys that Flink cannot have dropped because of the TTL are kept, to be reported as unexpected.
 
     Args:
         state: Spark's state after the records.
         earlier: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
-            ``last_access`` if that is known.
+            ``last_access`` if available.
         later: Flink's entries at the later checkpoint, in the columns of Spark's state.
-        expiry: the time to live.
+        expiry: the TTL.
     """
     key = F.struct(*state.key_columns)
     only_spark = state.frame.select(key.alias("key")).join(
@@ -162,7 +161,7 @@ def without_dropped(
     )
     access = F.col(LAST_ACCESS) if LAST_ACCESS in earlier.columns else F.lit(None).cast("bigint")
     known = earlier.select(key.alias("earlier"), access.alias("access"))
-    # The same rules as those of ``Expiry.cause``.
+    # The rules are the same as in ``Expiry.cause``.
     new = Cause.UNKNOWN if expiry.new_keys_may_expire else Cause.DIFFERENT
     limit = F.lit(expiry.limit_ms).cast("bigint")
     cause = (

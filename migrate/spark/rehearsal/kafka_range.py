@@ -1,8 +1,8 @@
-"""The records between two checkpoints, read by Spark's batch Kafka source.
+"""Read the records between two checkpoints with Spark's batch Kafka source.
 
 The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips offsets of
-control records and of compacted records. It fails if the log start is above an offset that it must
-read (``failOnDataLoss``).
+control records and of compacted records. It fails if the log start offset is above an offset that
+it must read (``failOnDataLoss``).
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
 Spark 4.0.0.
@@ -33,7 +33,7 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # of startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Prefixes of options that ``_read`` replaces, or that only a streaming read has.
+# Prefixes of options that ``_read`` replaces, or that exist only for a streaming read.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
     *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),
@@ -45,7 +45,7 @@ class KafkaStream:
     """A stream's share of the records between two checkpoints.
 
     Attributes:
-        options: the options of Spark's Kafka source, as the user gave them.
+        options: the options of Spark's Kafka source, as the user passed them.
         ranges: the records in each partition.
         events: the parsed records; set by ``parse``.
     """
@@ -58,19 +58,19 @@ class KafkaStream:
     _counter: Observation | None = field(init=False)
 
     def parse(self, spark: SparkSession, parse: Parse) -> None:
-        """Set ``events``: the records, parsed by the user's function."""
+        """Set ``events`` to the records, parsed by the user's function."""
         self._spark = spark
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records by a constant condition, the optimizer removes the
-        # observation (CollectMetrics) from the plan, and ``count`` would wait for ever. Spark
-        # Connect does not give the plan, so with it the observation is always used.
+        # observation (CollectMetrics) from the plan, and ``count`` would wait forever. Spark
+        # Connect does not show the plan. With Spark Connect, the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
 
     def _read(self) -> DataFrame:
-        """Return the records, as Spark's Kafka source gives them."""
+        """Return the records from Spark's Kafka source."""
         options = {
             name: value
             for name, value in self.options.items()
@@ -95,12 +95,13 @@ class KafkaStream:
     def count(self) -> tuple[int, list[WarningText]]:
         """Return the number of records, and warnings; to be called after the events were used.
 
-        The warnings are about offsets without a record, and partitions read from the log start.
+        The warnings are about offsets without a record, and partitions read from the log start
+        offset.
         """
         starts = [range_.start for range_ in self.ranges.values() if isinstance(range_.start, int)]
         if self._counter is not None and len(starts) == len(self.ranges):
-            # If the user's function has run an action of its own, such as ``first``, the
-            # observation has the number of records of that action.
+            # If the user's function has run a separate action, such as ``first``, the observation
+            # has the number of records of that action.
             observed: int = self._counter.get["records"]
             if observed == sum(range_.end for range_ in self.ranges.values()) - sum(starts):
                 return observed, []
@@ -153,8 +154,8 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
     """Return the stream that reads the records of a subscription, from a Kafka source's options.
 
     Raises:
-        UsageError: the options do not have exactly one subscription, or the job does not read what
-            the subscription names.
+        UsageError: the options do not have exactly one subscription, or the job does not read the
+            subscribed topics.
     """
     partitions = pair.starts.keys() | pair.ends.keys() | pair.ranges.keys()
     topics = {topic for topic, _ in partitions}

@@ -1,10 +1,10 @@
-"""Records that the query would drop as late, if it read them in small batches.
+"""Find records that the query would drop as late if it read them in small batches.
 
 A rehearsal reads all records in one batch, and Spark drops a record only by the watermark of an
-earlier batch. So a delay of ``withWatermark`` that is too short does not show in the state. But the
-records show it: a record comes too late if its first window ends at or below the watermark that the
-records before it in its partition make. In the smallest batches, Spark drops each of these; in
-larger batches, fewer.
+earlier batch. If the delay of ``withWatermark`` is too short, the state therefore does not show it.
+The records show it. A record is late if its first window ends at or below the watermark from the
+records before it in its partition. In the smallest batches, Spark drops each of these records. In
+larger batches, it drops fewer.
 
 Source: WatermarkTracker (the greatest event time minus the delay), WatermarkSupport (``end <=
 watermark`` is late) @ Spark 4.0.0.
@@ -35,7 +35,7 @@ class WindowGrid:
 
     Attributes:
         step_ms: the distance between the ends of two consecutive windows; for sessions the gap.
-        phase_ms: the end of any window; None for sessions, of which each record opens its own.
+        phase_ms: the end of any window; None for sessions, because each record opens a new one.
     """
 
     step_ms: int
@@ -57,13 +57,13 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True)
 class LateRecords:
-    """The records that come too late for a delay.
+    """The records that are late for a delay.
 
     Attributes:
-        number: how many.
+        number: the number of late records.
         delay_ms: the query's delay, in milliseconds.
-        needed_ms: the shortest delay for which none comes too late, in milliseconds.
-        examples: the places of the first, such as ``orders-0 at 17``.
+        needed_ms: the shortest delay without late records, in milliseconds.
+        examples: the places of the first late records, such as ``orders-0 at 17``.
     """
 
     number: int
@@ -99,7 +99,7 @@ def grid_of(rows: StateRows) -> WindowGrid | None:
 def late_records(
     events: DataFrame, time: str, grid: WindowGrid, delay_ms: int, watermark_ms: int
 ) -> LateRecords | None:
-    """Return the records that come too late; None if their order is not known.
+    """Return the late records, or None if the order of the records cannot be determined.
 
     Args:
         events: the parsed records; rows made from state have no offset, and are skipped.
@@ -107,7 +107,7 @@ def late_records(
         grid: the query's windows.
         delay_ms: the query's delay, in milliseconds.
         watermark_ms: the watermark before the records, in epoch milliseconds. Records of windows
-            that had ended by then are late in any batch, and are not counted.
+            that had ended before it are late in any batch, and are not counted.
     """
     if not {*_PLACE, time} <= set(events.columns):
         return None

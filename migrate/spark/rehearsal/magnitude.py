@@ -1,8 +1,8 @@
-"""The sum of absolute values that a floating-point sum adds up, from the records.
+"""Compute from the records the sum of absolute values behind a floating-point sum.
 
-The rounding error of a sum depends on it. The sum itself does not show it if values have different
-signs. All floating-point columns of a key are added up, in all of its windows: an upper bound for
-each.
+The rounding error of a sum depends on this sum of absolute values. The sum itself does not show it
+if values have different signs. The result adds up all floating-point columns of a key, in all of
+its windows. It is an upper bound for each column.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def with_magnitudes(
 ) -> SparkState:
     """Return Spark's state with the column ``magnitude``, if the records have it.
 
-    It is twice the sum of the absolute values: a sum before the records, which is one of the
-    numbers that are added up, is at most the final sum plus the sum of the absolute values.
+    The magnitude is twice the sum of the absolute values. The sum from before the records is one of
+    the numbers that are added up. It is at most the final sum plus the sum of the absolute values.
     """
     if len(rows) != 1 or len(events) != 1:
         return state

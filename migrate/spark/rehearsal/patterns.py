@@ -1,7 +1,7 @@
-"""Patterns in the keys that are not right: the same difference, or the records of one hour.
+"""Find patterns in the keys that differ, such as the same difference or the same hour.
 
-A coarse key, such as a day, has so many records that their offsets say nothing. If all records of
-one hour are in another key, the times of the job and of the query differ.
+A coarse key, such as a day, has so many records that their offsets show nothing. If all records of
+one hour are in a different key, the times of the job and of the query differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_DIFFERENCES = 5
 
 
 def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> str:
-    """Return a text about groups of keys with the same differences.
+    """Return a description of groups of keys with the same differences.
 
     Args:
         groups: for each group the differences by field, Spark's value minus Flink's, and the number
@@ -40,7 +40,7 @@ def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> 
 
 
 def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
-    """Return a text about the records of a key by the hour of the day.
+    """Return a description of a key's records by the hour of the day.
 
     Args:
         counts: the number of records for each hour, 0 to 23.
@@ -85,7 +85,7 @@ def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object]
 
 
 def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
-    """Return the column of event time: the given one, or the only timestamp of the records."""
+    """Return the specified column of event time, or the only timestamp of the records."""
     if time is not None:
         return time
     columns = {
@@ -98,7 +98,7 @@ def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
 
 
 def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dict[int, int]]:
-    """Return how many records each key has in each hour of the day (UTC).
+    """Return the number of records of each key in each hour of the day (UTC).
 
     Args:
         records: the records.

@@ -1,9 +1,9 @@
-"""``rehearse``: run a Spark query over the records between two checkpoints of a Flink job.
+"""Run a Spark query over the records between two checkpoints of a Flink job.
 
-The query's streams read files in place of Kafka: first the rows that make the state of the earlier
-checkpoint, as for ``prime``, and then, in one batch, the records between the checkpoints, which
-Spark copies from Kafka. The query's state is then compared with that of the later checkpoint, key
-by key. Only a scratch folder is written.
+The query's streams read files in place of Kafka. The first files have the rows that make the state
+of the earlier checkpoint, as for ``prime``. Then one batch has the records between the checkpoints,
+copied from Kafka by Spark. The query's state is then compared with the state in the later
+checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
 
     def query(orders):
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -69,7 +69,7 @@ from migrate.targets.primed_log import next_watermark, write_watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Texts in the errors of Spark's Kafka source about lost records: before Spark 4.0, and since.
+# Strings in the errors of Spark's Kafka source about lost records, before and after Spark 4.0.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
 
 RowsOf = Callable[[str], Rows]
@@ -99,37 +99,37 @@ def rehearse(
     The result is also printed.
 
     Args:
-        query: as for ``prime``: a function that takes the events of each stream.
+        query: a function that takes the events of each stream, as for ``prime``.
         rows: a function that takes the path of a checkpoint and returns the list that ``prime``
             takes; None for a query without state.
-        earlier: the checkpoint or savepoint with whose state the query begins.
+        earlier: the checkpoint or savepoint with the query's initial state.
         later: a later checkpoint or savepoint of the same job.
         stream: a function that parses the DataFrame of Spark's Kafka source into events; a list
-            for several streams. If the events have the columns topic, partition and offset, the
-            report shows the records of wrong keys.
+            for several streams. If the events have the columns topic, partition, and offset, the
+            report shows the records of different keys.
         kafka: the options of Spark's Kafka source; a list for several streams. The offsets in them
             are ignored.
         output_mode: the query's output mode.
         watermark_ms: as for ``prime``: Flink's watermark at the earlier checkpoint.
         source: the job's Kafka source, as for ``--source``.
         cluster: the Kafka cluster, as for ``--cluster``.
-        expected: only needed if Spark's expected state cannot be computed from the rows: a function
-            that takes the path of a checkpoint and returns ``expected`` as for ``prime``.
+        expected: a function that takes the path of a checkpoint and returns ``expected`` as for
+            ``prime``. Needed only if Spark's expected state cannot be computed from the rows.
         output: the rows that Flink wrote between the checkpoints, in any order. They are compared
-            with what the query writes.
+            with the query's output.
         scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
             The default is the system's folder for temporary files, but only if Spark runs locally.
 
         min_compared: the share of the keys that must be compared, from 0 to 1. If less was
-            compared, the rehearsal does not say whether the query is right.
+            compared, the rehearsal has no verdict on the query.
         float_error: the allowed difference of floating-point sums, relative to the sum of their
             absolute values. By default the rounding error of as many additions as there are
             records.
 
     Raises:
-        Refused: the checkpoints are of two jobs, or in the wrong order; there is no record between
-            them; a position went back, or is not known; records are in flight; the time to live of
-            a state was not given; the query cannot be primed; or Spark failed.
+        Refused: the checkpoints are from two jobs, or in the wrong order; no record is between
+            them; a position was rewound or is unknown; the state contains in-flight records; the
+            TTL of a state is missing; the query cannot be primed; or Spark failed.
         UsageError: the arguments do not fit together.
         DecodeError: a checkpoint cannot be read.
         ServiceError: Spark or Kafka did not answer.
@@ -306,7 +306,7 @@ def _run_stateful(
     if own_watermark is None:
         return start.proof, comparison
     if output_files is not None and appends:
-        # The windows that Flink has fired, and no others: those before the first that it keeps.
+        # Only the windows that Flink has fired, before the first window that it keeps.
         kept = end_of_first_kept(state, *later) if state.has_window else None
         until = own_watermark if kept is None else min(own_watermark, kept - 1)
         with timed("writing the windows that have fired"):
@@ -325,9 +325,9 @@ def _note_late_records(
     watermark_ms: int | None,
     notes: Notes,
 ) -> None:
-    """Add to the notes which records the query would drop as late in smaller batches.
+    """Add notes about records that the query would drop as late in smaller batches.
 
-    The order of records is known within a partition, and so for a single stream.
+    The order of records is only defined within a partition, and therefore for a single stream.
     """
     streams = state_rows_of(rows)
     found = None

@@ -1,4 +1,4 @@
-"""The result of ``rehearse``, and its text."""
+"""Define the result of ``rehearse``, and its report."""
 
 from __future__ import annotations
 
@@ -45,29 +45,30 @@ _WINDOW = "window"
 class Rehearsal:
     """The result of a rehearsal; ``str`` returns its report.
 
-    ``output`` is the argument of ``rehearse``: the rows that Flink wrote.
+    ``output`` is the argument of ``rehearse`` with the rows that Flink wrote.
 
     Attributes:
-        proof: the comparison of Spark's state with that of the later checkpoint; for a query
-            without state, of its rows with ``output``. All numbers are 0 if nothing was compared.
-        start_proof: the comparison of Spark's state with that of the earlier checkpoint, before any
-            record was read; None for a query without state.
+        proof: the comparison of Spark's state with the state in the later checkpoint. For a query
+            without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
+            was compared.
+        start_proof: the comparison of Spark's state with the state in the earlier checkpoint,
+            before any record was read; None for a query without state.
         records: the number of records between the checkpoints that Spark read.
-        wrong: the keys that are not right, in the structs ``key``, ``flink`` and ``spark``. The
-            last two are null if that side lacks the key. For a query without state, a key is a row,
-            and the values are how often it was written.
-        warnings: what the user must know about the result.
+        wrong: the keys that differ, in the structs ``key``, ``flink`` and ``spark``. The last two
+            are null if that side lacks the key. For a query without state, a key is a row, and the
+            values are the number of times that it was written.
+        warnings: the warnings about the result.
         written: the number of rows that the query wrote; None if they were not kept.
         output_proof: the comparison of the rows of a query with state with ``output``; None for a
-            query without state, and if ``output`` was not given.
-        compared: the number of keys that were compared, right or not; for a query without state,
-            and for ``output``, of rows.
-        not_compared: what was not compared, each with the number of keys, if it can be counted, and
-            the reason.
-        is_right: whether all comparisons are right. None if that is not known: less than
-            ``min_compared`` of the keys was compared, or something cannot be determined
+            query without state, or without ``output``.
+        compared: the number of keys that were compared, matching or not. For a query without state,
+            and for ``output``, the number of rows.
+        not_compared: the keys that were not compared, each with their number, if they can be
+            counted, and the reason.
+        is_right: True if no comparison found a difference. None without a verdict, because less
+            than ``min_compared`` of the keys was compared, or a check has no result
             (``undetermined``).
-        undetermined: what cannot be determined although it was looked at.
+        undetermined: the checks without a result.
         wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None if
             ``output_proof`` is None.
         lines: the lines of the report.
@@ -111,10 +112,10 @@ def make_rehearsal(
         events: for each stream, the rows made from state, if any, and the parsed records.
         start: the comparison of the states before any record; None for a query without state.
         state: the comparison after the records; None for a query without state.
-        output: the comparison of the query's rows with Flink's; None if these were not given.
+        output: the comparison of the query's rows with Flink's rows; None without Flink's rows.
         written: the number of rows that the query wrote; None if they were not kept.
-        time: the events' column of event time; None if it is not known.
-        notes: the warnings of the comparisons, and what was not compared.
+        time: the events' column of event time, or None if unknown.
+        notes: the warnings of the comparisons, and the keys that were not compared.
         min_compared: as for ``rehearse``.
     """
     counts = [stream.count() for stream in streams]
@@ -167,7 +168,7 @@ def make_rehearsal(
 def _differences(
     title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the keys that are not right, and lines about them.
+    """Return the keys that differ, and lines about them.
 
     The DataFrame stays readable after the scratch folder is removed.
     """
@@ -187,7 +188,7 @@ def _differences(
 def _describe_differences(
     differences: DataFrame, events: Sequence[DataFrame], time: str | None
 ) -> Iterator[str]:
-    """Yield lines about the first keys that are not right, each with the key's records."""
+    """Yield lines about the first keys that differ, each with the key's records."""
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
     hours_of = time_column(events, time)
     if _WINDOW not in keys:
@@ -235,7 +236,7 @@ def _count_difference(differences: DataFrame) -> Column:
 def _hours_by_key(
     first: DataFrame, keys: Sequence[str], time: str, events: Sequence[DataFrame]
 ) -> dict[int, dict[int, int]]:
-    """Return how many records each of the keys has in each hour of the day."""
+    """Return the number of records of each key in each hour of the day."""
     by_key: dict[int, dict[int, int]] = {}
     for frame in events:
         if {*_RECORD_COLUMNS, *keys, time} <= set(frame.columns):
@@ -257,10 +258,10 @@ def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> Data
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the first records of each key by its number, those within the key's window first.
+    """Return the first records of each key by its number, records in the key's window first.
 
-    Return None if the key is only a window, or if no stream has both the columns that identify a
-    record and those of the key.
+    Return None if the key is only a window. Also return None if no stream has both the columns that
+    identify a record and the columns of the key.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False
@@ -299,9 +300,9 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a reason that names the keyed states, without timers, from which no rows were made.
+    """Yield a reason that lists the keyed states, without timers, that no rows were made from.
 
-    Yield nothing if there are none, or if no rows have a known origin.
+    Yield nothing if no such state exists, or if the origin of all rows is unknown.
     """
     read = {
         (stream.origin.operator_id, stream.origin.state)

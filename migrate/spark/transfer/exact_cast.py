@@ -1,4 +1,4 @@
-"""Exact casts of Flink's values to the types of a stream; an inexact cast is an error."""
+"""Cast Flink's values exactly to the types of a stream; an inexact cast is an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 # Between two of these types, a cast is exact if a cast there and back returns the same value. For
-# other types this proves nothing:
+# other types, the same value proves nothing:
 # - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, but the cast
 #   takes them as seconds.
 # - Other casts of times depend on the session's time zone.
@@ -36,7 +36,7 @@ _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """Return a schema as a StructType, also if it is given as DDL."""
+    """Return a schema, also one in DDL, as a StructType."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
@@ -56,9 +56,9 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column, so that Spark fails at a value that the new type cannot hold exactly.
+    """Cast a column, so that Spark fails at a value that has no exact form in the new type.
 
-    Without this check, an inexact cast could turn a key into another key.
+    Without this check, an inexact cast could turn a key into a different key.
 
     ``name`` is the column's name in errors.
 

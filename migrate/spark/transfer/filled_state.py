@@ -20,7 +20,7 @@ from migrate.targets.primed_log import write_watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Whether Spark adds a batch without data, which closes windows, when the watermark has moved.
+# The setting for a batch without data. Spark adds it after a new watermark, to close windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
@@ -74,7 +74,7 @@ class FileQuery:
         Args:
             frames: the rows of each stream.
             sink: receives the query's output; by default, the output is dropped.
-            empty_batch: whether Spark adds a batch without data, which closes windows.
+            empty_batch: True to let Spark add a batch without data, to close windows.
         """
         spark = frames[0].sparkSession
         streams = []
@@ -106,14 +106,14 @@ def state_rows_of(rows: Rows) -> list[StateRows]:
 
 
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
-    """Check the time to live and the savepoint of the rows.
+    """Check the TTL and the savepoint of the rows.
 
-    If a DataFrame of the user's own comes from a state with a time to live, it must have gone
-    through ``unexpired``. The rows that were made from Flink's state must be of a savepoint with
-    the offsets in ``starts``.
+    If the user's own DataFrame comes from a state with a TTL, it must have gone through
+    ``unexpired``. The rows that were made from Flink's state must be from a savepoint with the
+    offsets in ``starts``.
 
     Raises:
-        Refused: the time to live of a state was not given; or a partition starts elsewhere than in
+        Refused: the TTL of a state is missing, or a partition starts at a different offset than in
             the savepoint of the rows.
         DecodeError: a savepoint cannot be read.
     """
@@ -133,8 +133,8 @@ def fill_state(
         file_query: the query, with a new checkpoint location.
         rows: the rows of each stream.
         watermark_ms: Flink's watermark; without it, 0 is written.
-        may_lack_watermark: whether a query without a watermark is accepted although
-            ``watermark_ms`` is given.
+        may_lack_watermark: True to accept a query without a watermark even if ``watermark_ms`` is
+            set.
 
     Returns:
         The number of batches, and whether the query has a watermark.
@@ -144,8 +144,8 @@ def fill_state(
     """
     batches = [frames_of(rows)]
     if any(stream.overlapping for stream in state_rows_of(rows)):
-        # An empty batch comes first, and its log gets Flink's watermark. So in the next batch, rows
-        # of windows that Flink has fired are late, and Spark drops them.
+        # An empty batch comes first, and its log gets Flink's watermark. In the next batch, rows of
+        # windows that Flink has fired are therefore late, and Spark drops them.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames) is not None

@@ -1,4 +1,4 @@
-"""The flat state of one operator of Spark: each part of a key and of a value is a column.
+"""Flatten the state of one operator of Spark into a column for each part of key and value.
 
 Source: StateStoreSaveExec, SessionWindowStateStoreSaveExec
 (StreamingSessionWindowStateManagerImplV1), StreamingAggregationStateManagerImplV2,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# By default the state of these is compared with ``StateRows.expected``; for other operators the
-# user must give the expected state.
+# The operators whose state is compared with ``StateRows.expected`` by default. For other operators,
+# the user must pass the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
@@ -40,7 +40,7 @@ class Field(NamedTuple):
 
     Attributes:
         name: Spark's name of the field.
-        in_average: whether the field is the sum or the count of an average.
+        in_average: True if the field is the sum or the count of an average.
         path: the path of the stored field, such as ``key._0``; stored fields are numbered.
     """
 
@@ -60,10 +60,10 @@ class SparkState:
 
     Attributes:
         operator: the operator's name in Spark's state metadata.
-        frame: the state: the columns ``k0``, ``k1``… of the key, ``window`` if the key has a
+        frame: the state. It has the columns ``k0``, ``k1``… of the key, ``window`` if the key has a
             window, and ``v0``, ``v1``… of the value.
         keys: the fields of the key, without the window.
-        has_window: whether the key has a window.
+        has_window: True if the key has a window.
         values: the fields of the value.
     """
 
@@ -79,7 +79,7 @@ class SparkState:
 
     @property
     def key_columns(self) -> list[str]:
-        """The names of the key's columns, including the window's."""
+        """Return the names of the key's columns, including the window's."""
         return [f"k{number}" for number in range(len(self.keys))] + ["window"] * self.has_window
 
     @property
@@ -109,12 +109,12 @@ def flatten(
 
     Args:
         operator: the operator's name in Spark's state metadata.
-        state: the state in the columns ``key`` and ``value``, which are structs with the fields
+        state: the state in the columns ``key`` and ``value``. Both are structs with the fields
             ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
-        key_in_value: whether the value begins with the complete grouping key. Sessions are stored
-            so, and aggregates in state format 1.
+        key_in_value: True if the value starts with the complete grouping key. Sessions are stored
+            in this form, as are aggregates in state format 1.
 
     Raises:
         Refused: the key has several windows.
@@ -170,7 +170,7 @@ def _average_fields(value: StructType) -> set[int]:
 
 
 def is_window(type_: DataType) -> bool:
-    """Return whether a type is Spark's window: a struct of start and end."""
+    """Return whether a type is Spark's window, a struct of start and end."""
     return isinstance(type_, StructType) and [
         (field.name, field.dataType) for field in type_.fields
     ] == [("start", TimestampType()), ("end", TimestampType())]

@@ -1,4 +1,4 @@
-"""``initial_state``: Flink's state for a processor of ``transformWithStateInPandas``.
+"""Pass Flink's state to a processor of ``transformWithStateInPandas``.
 
 When Spark runs batch 0, it passes the rows of each key once to the processor's
 ``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a state for a
@@ -53,12 +53,11 @@ def initial_state(
         stopped_at_ms: as for ``unexpired``.
 
     Raises:
-        Refused: the location has a committed batch, so Spark would ignore the state; the
-            location is not seeded, or was seeded from another savepoint, so the query would begin
-            at other offsets; there is neither a state nor a committed batch; or as for
-            ``unexpired``.
+        Refused: the location has a committed batch, so Spark would ignore the state; the location
+            has no seed, or a seed from a different savepoint, so the query would start at different
+            offsets; neither a state nor a committed batch exists; or as for ``unexpired``.
         UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
-            expression's type to its column's; the name of the location is not valid; or as for
+            expression's type to its column's type; the name of the location is not valid; or as for
             ``unexpired``.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.

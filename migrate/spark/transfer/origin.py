@@ -1,4 +1,4 @@
-"""The origin of a state: its savepoint, operator and name, in the metadata of DataFrame columns.
+"""Track the savepoint, operator, and name of a state in the metadata of DataFrame columns.
 
 A selected column keeps the metadata; a column that an expression computes has none.
 """
@@ -29,7 +29,7 @@ _TRUNCATE = "flink.truncateKeys"
 _EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
 # The id of the call of mark_unexpired that made a column.
 _UNEXPIRED = "flink.unexpired"
-# A column that only states with a time to live have.
+# A column that only states with a TTL have.
 LAST_ACCESS = "last_access"
 
 
@@ -62,7 +62,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
 
 
 def origin_of(state: DataFrame) -> StateOrigin | None:
-    """Return the origin of a state; None if no column of the DataFrame names a savepoint."""
+    """Return the origin of a state; None if no column's metadata contains a savepoint."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
             names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL, _TRUNCATE)
@@ -71,11 +71,11 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 
 
 def may_expire(state: DataFrame) -> bool:
-    """Return whether a DataFrame might contain expired entries of a state with a time to live.
+    """Return whether a DataFrame might contain expired entries of a state with a TTL.
 
-    The DataFrame's plan shows every state that is read. Spark Connect does not give the plan, so
-    with it only the DataFrame's own columns are checked. If no column has metadata of a state, a
-    column ``last_access`` shows that entries might have expired.
+    The DataFrame's plan shows every state that is read. Spark Connect does not show the plan. With
+    Spark Connect, only the DataFrame's own columns are checked. If no column has metadata of a
+    state, a column ``last_access`` shows that entries might have expired.
     """
     plan = getattr(state, "_jdf", None)
     marks = (
@@ -102,8 +102,8 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 def _plan_marks(plan: Any) -> list[bool]:
     """Return, for each state column in a plan, whether its entries might have expired.
 
-    The search does not go below a plan node that ``mark_unexpired`` made, because the node's own
-    marks replace those of its inputs.
+    The search does not go under a plan node that ``mark_unexpired`` made, because the node's marks
+    replace the marks of its inputs.
     """
     schema = _schema_of(plan)
     sequences = (plan.children(), plan.subqueries())
@@ -133,7 +133,7 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    Only topics that are both in a savepoint and in ``starts`` are compared, and of these only the
+    The comparison covers the topics that are both in a savepoint and in ``starts``. It covers only
     partitions with an offset in a savepoint.
 
     Raises:

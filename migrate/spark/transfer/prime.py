@@ -1,10 +1,10 @@
-"""``prime``: a checkpoint location from which a stateful query continues where Flink stopped.
+"""Make a checkpoint location from which a stateful query continues where Flink stopped.
 
 The user's query runs one batch over rows that make its state equal to Flink's. For hopping windows,
 an empty batch runs first, so that Spark drops rows of windows that Flink has fired. The query reads
-the rows from files instead of from Kafka, and writes to a ``noop`` sink. Then the file sources in
-the checkpoint location are replaced by Kafka sources at Flink's positions
-(``migrate.targets.primed_log``). A query that starts on this location begins with the next batch.
+the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime`` then replaces
+the file sources in the checkpoint location with Kafka sources at Flink's positions
+(``migrate.targets.primed_log``). A query that starts on this location starts with the next batch.
 
     def query(orders):                       # the same function that later reads from Kafka
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -21,7 +21,8 @@ the checkpoint location are replaced by Kafka sources at Flink's positions
         "checkpointLocation", "/checkpoints/orders"
     )…
 
-The location is created only if Spark's state is equal to Flink's, which is checked key by key.
+``prime`` checks Spark's state key by key. It creates the location only if the state is equal to
+Flink's state.
 """
 
 from __future__ import annotations
@@ -70,13 +71,13 @@ class Primed:
     """A checkpoint location from which a query continues.
 
     Attributes:
-        checkpoint_location: the location, as the query must name it.
+        checkpoint_location: the location, as the query must specify it.
         positions: the offsets at which each Kafka source continues, in the order of the query's
             plan.
         proof: the comparison of Spark's state with Flink's.
         pinned: settings that Spark takes from the checkpoint location and not from a later session,
             such as the number of shuffle partitions and the state store.
-        warnings: what the user must know about the primed query.
+        warnings: the warnings about the primed query.
     """
 
     checkpoint_location: str
@@ -101,36 +102,37 @@ def prime(
     expected: DataFrame | None = None,
     names: Sequence[str] = (),
 ) -> Primed:
-    """Make a checkpoint location that holds Flink's state and positions.
+    """Make a checkpoint location that contains Flink's state and positions.
 
     The result, with its warnings, is also printed.
 
     Args:
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and
             returns the query's output. You call it later with Kafka's streams.
-        rows: for each stream, the rows from which the query computes Flink's values; their schema
-            is that of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from Flink's
-            state.
-        positions: the offsets at which each stream continues in Kafka, in the order of ``rows``:
-            ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
-            mappings from topic and partition to the next offset. The positions must be those of the
+        rows: for each stream, the rows from which the query computes Flink's values. The rows have
+            the schema of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from
+            Flink's state.
+        positions: the offsets at which each stream continues in Kafka, in the order of ``rows``.
+            Pass ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
+            mappings from topic and partition to the next offset. The positions must be from the
             rows' savepoint.
         checkpoint_location: a new or empty directory, on a disk that Spark's executors share.
         output_mode: the query's output mode.
         watermark_ms: Flink's watermark, in epoch milliseconds, for a query with a watermark. A
-            savepoint does not hold it. If it is too low, a late record opens a window again that
-            Flink has fired; if it is too high, Spark drops records that Flink would have accepted.
-        expected: the expected state of Spark, if it cannot be computed from the rows: the columns
-            of the state's key and then of its value, in their order.
+            savepoint does not contain it. If the value is too low, a late record reopens a window
+            that Flink has fired. If the value is too high, Spark drops records that Flink would
+            have accepted.
+        expected: the expected state of Spark, if it cannot be computed from the rows. It has the
+            columns of the state's key and then of its value, in their order.
         names: the names of Kafka's streams, in the order of ``rows``, if the streams have names
             (``readStream.name(…)`` of Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
 
     Raises:
         Refused: Spark's state differs from Flink's; the state would be empty, and ``expected`` is
-            not given; the query cannot be primed; the positions are not those of the rows'
-            savepoint; rows of your own come from a state with a time to live (see ``unexpired``);
-            or the directory is not empty, or lies in one of Flink's folders.
+            missing; the query cannot be primed; the positions are not from the rows' savepoint;
+            your own rows come from a state with a TTL (see ``unexpired``); or the directory is not
+            empty, or is in one of Flink's folders.
         UsageError: the arguments do not fit together, or the location is not on a disk.
         DecodeError: the rows' savepoint cannot be read.
         InputError: Spark has written logs of an unknown version.
@@ -175,7 +177,7 @@ def prime(
     except PySparkException as error:
         raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
     except OSError:
-        check_free(target)  # refuses if another process has written to the location meanwhile
+        check_free(target)  # refuses if another process has written to the location by this time
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)

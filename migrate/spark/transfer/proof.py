@@ -1,4 +1,4 @@
-"""A comparison of Spark's state with Flink's, key by key."""
+"""Compare Spark's state with Flink's, key by key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Comparison:
 
     Attributes:
         flink: Flink's entries, in the columns of ``SparkState``.
-        differences: a row for each entry that is not right. ``key``, ``flink`` and ``spark`` are
+        differences: a row for each entry that differs. ``key``, ``flink`` and ``spark`` are
             structs; ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is
             ``wrong``, ``missing`` (only Flink has the key) or ``unexpected`` (only Spark has it).
     """
@@ -58,15 +58,15 @@ def compare_with_expected(
     expected: DataFrame | None,
     rounding: Rounding | None = None,
 ) -> Comparison:
-    """Compare Spark's state with the expected state, given or computed from the rows.
+    """Compare Spark's state with the expected state, as passed or computed from the rows.
 
     ``rounding`` is as for ``compare``.
 
     Raises:
-        Refused: the expected state is not given and cannot be computed from the rows, or the rows
+        Refused: the expected state is missing and cannot be computed from the rows, or the rows
             cannot be matched with the fields of Spark's state.
         UsageError: as for ``to_spark_columns``; or no exact cast exists from the type of a value to
-            that of its field.
+            the type of its field.
     """
     if expected is not None:
         return compare(state, to_spark_columns(expected, state), rounding=rounding)
@@ -99,8 +99,8 @@ def compare_with_expected(
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     """Yield the possible orders of the values in the query, each as indexes of ``values``.
 
-    The values are in the order of the query, except ``count(*)``. Its place among the counts is
-    unknown, because Spark names the field of every count ``count``.
+    The values are in the order of the query, except ``count(*)``. Its place among the counts cannot
+    be determined, because Spark uses the field name ``count`` for every count.
     """
     numbers = range(len(values))
     yield numbers
@@ -117,7 +117,7 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
 def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
     """Return the expected state, with its columns in the order of Spark's fields.
 
-    ``order`` is one of those that ``value_orders`` yields.
+    ``order`` is an element from ``value_orders``.
     """
     keys = key_order(rows.keys, state)
     types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
@@ -151,10 +151,11 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the column as Spark stores it: only the sum of a DECIMAL of few digits changes.
+    """Return the column as Spark stores it, a change only for sums of short DECIMALs.
 
-    Spark stores the sum of the unscaled values: as a BIGINT for a DECIMAL of at most 8 digits, and
-    for an average as a DOUBLE, if it is of at most 11 digits (DecimalAggregates @ Spark 4.0.0).
+    Spark stores the sum of the unscaled values. The sum is a BIGINT for a DECIMAL of at most 8
+    digits. In an average, the sum is a DOUBLE for a DECIMAL of at most 11 digits (DecimalAggregates
+    @ Spark 4.0.0).
     """
     if field.name != "sum" or not isinstance(flink_type, DecimalType):
         return column
@@ -212,14 +213,14 @@ def to_spark_columns(
 ) -> DataFrame:
     """Return the user's expected state in the columns and types of Spark's state.
 
-    Columns are matched by position: those of the key, the window if there is one, those of the
-    value.
+    Columns are matched by position. The order is the columns of the key, the window if there is
+    one, and the columns of the value.
 
-    ``in_spark_units`` says whether the values are as Spark stores them (see ``to_spark_sum``).
+    ``in_spark_units`` is True if the values are in Spark's stored form (see ``to_spark_sum``).
 
     Raises:
-        UsageError: the number of columns is not that of Spark's state, the window is not a struct
-            of start and end, or a type cannot be cast exactly.
+        UsageError: the number of columns differs from Spark's state, the window is not a struct of
+            start and end, or a type cannot be cast exactly.
     """
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
@@ -276,16 +277,16 @@ def compare(
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
         keys: the names of the key's parts in the differences; by default Spark's names.
-        is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
+        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then no errors. If
             the sample is empty, Flink's state is empty, so Spark's state must be empty as well.
-        rounding: how floating-point sums are compared; None to compare them exactly. If the frame
+        rounding: the comparison of floating-point sums; None to compare them exactly. If the frame
             of ``state`` has the column ``magnitude``, it is added to the larger of the two sums.
     """
     names = [field.name for field in state.keys] if keys is None else keys
     joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer", rounding)
     # Flink may have several rows for a key, because an expression may map two keys to one. If one
-    # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right" and
-    # "rounded".
+    # of these rows is "wrong", the key is also wrong. F.max then returns "wrong", because it sorts
+    # after "right" and "rounded".
     by_key = joined.groupBy("key", *_exact_texts(F.col("key"), state)).agg(
         F.max("verdict").alias("verdict")
     )
@@ -312,7 +313,7 @@ def compare(
 
 
 def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
-    """Return a text about each of the first keys that several entries of Flink have."""
+    """Return a description of each of the first keys that several entries of Flink have."""
     key = _key_struct(state, names)
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
@@ -321,7 +322,9 @@ def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> l
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
-    """Return up to ``most`` differences: the first of each verdict, then the second, and so on.
+    """Return up to ``most`` differences, starting with the first of each verdict.
+
+    After the first difference of each verdict come the second ones, and so on.
 
     The column ``rank`` is a difference's place within its verdict, in the order of the keys.
     """
@@ -330,7 +333,7 @@ def first_differences(differences: DataFrame, most: int) -> DataFrame:
 
 
 def describe_keys(differences: DataFrame, most: int) -> list[str]:
-    """Return a text about each of the ``first_differences``, in their order."""
+    """Return a description of each of the ``first_differences``, in their order."""
     sides = (
         F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
         for side in ("key", "flink", "spark")
@@ -351,8 +354,9 @@ def _join(
 ) -> DataFrame:
     """Join Flink's entries with Spark's state by key.
 
-    The columns are those of ``Comparison.differences``, but here the verdict can also be ``right``,
-    or ``rounded``: right but for the rounding error of floating-point sums.
+    The columns are the same as in ``Comparison.differences``. The verdict here can also be
+    ``right``, or ``rounded`` for values that match except for the rounding error of floating-point
+    sums.
     """
     key = _key_struct(state, keys)
     value_names = _unique([field.name for field in state.values])
@@ -414,7 +418,7 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
 
 
 def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
-    """Return a struct of the key's columns; ``names`` are those of its parts."""
+    """Return a struct of the key's columns; ``names`` are the names of the struct's parts."""
     key_names = [*_unique(names), *["window"] * state.has_window]
     return F.struct(
         *(
@@ -434,7 +438,7 @@ def _exact_texts(key: Column, state: SparkState) -> list[Column]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return unique names: a repeated name gets a number, such as sum, count, sum_2."""
+    """Return unique names, with a number for a repeated name, such as sum, count, sum_2."""
     unique: list[str] = []
     for name in names:
         others = (f"{name}_{number}" for number in count(2))

@@ -1,10 +1,10 @@
-"""The rounding error of floating-point sums.
+"""Bound the rounding error of floating-point sums.
 
 Spark and Flink add the same numbers in different orders, so their sums may differ in the last
-digits. Each of n numbers' sums, in any order, differs from the exact sum by at most
-``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values, with ``u = 2**-53`` (Higham,
-Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). Two sums differ by at most twice
-that.
+digits. In any order, the sum of n numbers differs from the exact sum by a limited amount. The limit
+is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values, with ``u = 2**-53``
+(Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). Two sums differ by at
+most twice this limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from migrate.spark.transfer.flat_state import Field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Half the distance from 1.0 to the next DOUBLE: the largest relative error of one addition.
+# Half the distance from 1.0 to the next DOUBLE, the largest relative error of one addition.
 UNIT = 2.0**-53
 # Spark's names of the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
 # Covariance, Corr @ Spark 4.0.0. Minima and maxima are exact.
@@ -27,10 +27,10 @@ _ADDED = frozenset({"sum", "avg", "m2", "m3", "m4", "xAvg", "yAvg", "ck", "xMk",
 
 
 def rounding_error(additions: int, magnitude: float) -> float:
-    """Return by how much two sums of the same numbers may differ if their orders differ.
+    """Return the largest difference of two sums of the same numbers in different orders.
 
     Args:
-        additions: the number of additions, one less than that of the numbers.
+        additions: the number of additions, one less than the number of numbers.
         magnitude: the sum of the numbers' absolute values.
     """
     relative = additions * UNIT
@@ -39,15 +39,15 @@ def rounding_error(additions: int, magnitude: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How sums of floating-point numbers are compared.
+    """The comparison of sums of floating-point numbers.
 
     Attributes:
-        additions: the largest number of additions that Spark and Flink each did by themselves: the
-            number of records between the checkpoints.
+        additions: the largest number of additions that Spark and Flink each did separately, which
+            is the number of records between the checkpoints.
         float_error: the allowed difference, relative to the sum of the absolute values; None to
             compute it from the number of additions.
-        all_fields: whether all floating-point fields are such sums; otherwise only those that
-            aggregates of Spark add up.
+        all_fields: True if all floating-point fields are such sums; False if only the fields are
+            that aggregates of Spark add up.
     """
 
     additions: int

@@ -1,11 +1,12 @@
-"""Rows from which a query computes the same state as Flink's.
+"""Make rows from which a query computes the same state as Flink's.
 
-A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window (for
-hopping windows: of a pane) have the time at which it starts. The times of a session's rows range
+A row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window (for
+hopping windows, of a pane) have the start time of the window. The times of a session's rows range
 from its first record to its last. For ``dropDuplicates``, each key becomes one row.
 
-Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
-names. So the user selects each part by a Spark SQL expression over the columns of ``flink_state``.
+Flink's state has the types of an entry's parts, but not their meaning. For SQL, it does not even
+have their names. The user therefore selects each part by a Spark SQL expression over the columns of
+``flink_state``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from migrate.state.column_types import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The default limit: a small machine needs some minutes to make so many rows. For more records, the
+# The default limit. A small machine needs some minutes to make so many rows. For more records, the
 # query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
 
@@ -61,22 +62,21 @@ class StateRows:
 
     Attributes:
         rows: rows in the stream's schema.
-        expected: a row for each entry: the columns of the key, then for windows the column
+        expected: a row for each entry. It has the columns of the key, then for windows the column
             ``window`` (a struct of the timestamps start and end), then a column for each of
-            ``values``, then ``last_access`` for a state with a time to live.
+            ``values``, then ``last_access`` for a state with a TTL.
         keys: the stream's columns of the key, in the order of ``expected``.
         values: the values, in the order of ``expected``.
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
-        overlapping: whether the windows overlap (hopping windows). Rows may then also fall into
+        overlapping: True if the windows overlap (hopping windows). Rows may then also fall into
             windows that Flink has fired.
         fired: the windows that Flink has fired but still keeps. No rows are made for them.
-        origin: the origin of the state; None if the state's columns do not name it.
-        expired: the expired entries, for which no rows are made; None for a state without a time to
-            live.
+        origin: the origin of the state; None if the state's columns do not contain it.
+        expired: the expired entries, for which no rows are made; None for a state without a TTL.
         time: the stream's column of event time; None without windows.
         entries: the number of Flink's entries that became rows, before keys were merged.
-        held: the number of entries in Flink's state; None if it is not known.
-        may_merge: whether the user has allowed entries with equal keys.
+        held: the number of entries in Flink's state, or None if unknown.
+        may_merge: True if the user has allowed entries with equal keys.
         slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
     """
@@ -189,25 +189,25 @@ def aggregate_rows(
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
-    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state holds several
-    values, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Within an argument, name the values in the order of the query.
-    ``count(*)`` can stand at any place of the query.
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state contains several
+    values, such as a POJO, pass an expression for each: ``count="value.n", sums={"amount":
+    "value.total"}``. Within an argument, list the values in the order of the query.
+    ``count(*)`` can be at any place in the query.
 
-    Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
+    Windows that Flink has fired, and keeps for late records, are omitted (``StateRows.fired``).
 
     Args:
         state: Flink's state from ``flink_state``; join sessions with their windows first
             (``session_windows``).
         schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
-            to its types; a column that no argument names is null.
+            to its types; a column without an argument is null.
         keys: for each column of the groupBy, in the order of Spark's key, an expression over the
-            state's columns; empty for a query that groups by nothing.
+            state's columns. Empty for a query that groups by nothing.
         count: the number of records. Without it, the query must not have ``count(*)``, and an entry
-            becomes the least number of rows that can hold the other values.
+            becomes the least number of rows that have space for the other values.
         counts: for each of these columns of the stream, the number of records that have a value in
-            it. A column with only a sum, a minimum or a maximum is assumed to have a value in every
-            record.
+            it. A column with only a sum, a minimum, or a maximum is assumed to have a value in
+            every record.
         sums: the sum of each of these columns.
         averages: for each of these columns, the sum and the number of its values.
         minima: the least value of each of these columns.
@@ -219,25 +219,25 @@ def aggregate_rows(
             ``split_into_panes``). It requires ``window`` and ``count``, and excludes ``minima`` and
             ``maxima``.
         session_gap_ms: the job's session gap, in milliseconds.
-        ttl_ms: the time to live of a state that has one, in milliseconds: entries that had expired
-            when the job was stopped are left out (``StateRows.expired``). None keeps every entry.
+        ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired at
+            the stop of the job are omitted (``StateRows.expired``). None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
-        merge_keys: whether entries whose keys become equal are merged: their counts and sums are
-            added up, and the least and the greatest values are taken. Keys become equal by an
-            expression, or because Spark takes -0.0 and 0.0 as one key. By default such entries are
-            refused when the states are compared.
+        merge_keys: True to merge entries whose keys become equal. Their counts and sums are added
+            up, and the least and the greatest values are taken. Keys become equal by an expression,
+            or because Spark takes -0.0 and 0.0 as one key. By default, such entries are refused
+            when the states are compared.
         most_rows: the maximum number of rows to make.
 
     Raises:
-        Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time; more than ``most_rows`` rows would be made; a session has
             too few records to reach from its start to its end; the state does not show which
             windows have fired; or its windows end at wall-clock times, not at instants.
         UsageError: a column is not in the schema, the arguments do not fit together, or a type
-            cannot be cast exactly to that of the stream.
+            cannot be cast exactly to the type in the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
@@ -376,7 +376,7 @@ def merge_entries(
 
 
 def _held(state: DataFrame) -> int | None:
-    """Return the number of entries in the state of a DataFrame; None if its origin is not known."""
+    """Return the number of entries in the state of a DataFrame; None without an origin."""
     origin = origin_of(state)
     if origin is None:
         return None
@@ -391,7 +391,7 @@ def _held(state: DataFrame) -> int | None:
 
 
 def select_columns(rows: DataFrame, schema: StructType, sources: Mapping[str, str]) -> DataFrame:
-    """Return the columns of a schema, cast from those in ``sources``; other columns are null."""
+    """Return the columns of a schema, cast from columns in ``sources``; other columns are null."""
     return rows.select(
         *(
             (F.col(quoted(sources[field.name])) if field.name in sources else F.lit(None))
@@ -424,7 +424,7 @@ def _named_values(
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """Raise Refused if a session has too few records to reach from its start to its end.
 
-    In that case ``count`` is not the number of records, or ``session_gap_ms`` is not the job's gap.
+    ``count`` is then not the number of records, or ``session_gap_ms`` is not the job's gap.
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(

@@ -1,9 +1,9 @@
-"""The state of a Spark query, read from its checkpoint location.
+"""Read the state of a Spark query from its checkpoint location.
 
-Spark 4 has a data source for state. With Spark 3.5, a query of ours starts on a copy of the
+Spark 4 has a data source for state. With Spark 3.5, a helper query starts on a copy of the
 checkpoint location, and reads no records. It groups by the parts of the key, and computes ``max``
 of each part of the value. ``max`` is stored as one field of its column's type, so the layout of the
-state is the same. In complete mode a query emits all of its state: here, the original's.
+state is the same. In complete mode, a query emits all of its state, here the original's state.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# Format 1 stores the key's fields again, in front of those of the value (
+# Format 1 stores the key's fields a second time, in front of the value's fields (
 # StreamingAggregationStateManagerImplV1 @ Spark 4.0.0).
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
-# Off for our query, because its fields may be nullable where those of the original are not.
+# Off for the helper query, because its fields may be nullable where the original fields are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -82,14 +82,14 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
 
 
 def _stores_key_twice(operator: str, checkpoint: Path, batch: int) -> bool:
-    """Return whether a value begins with the fields of its key."""
+    """Return whether a value starts with the fields of its key."""
     return operator == SESSIONS or (
         operator == AGGREGATE and setting_of(checkpoint, batch, _AGGREGATE_FORMAT) == "1"
     )
 
 
 def is_before_4(spark: SparkSession) -> bool:
-    """Return whether this is a Spark before 4, which has no data source for state."""
+    """Return whether Spark is older than version 4 and lacks the data source for state."""
     return int(spark.version.partition(".")[0]) < 4
 
 
@@ -172,7 +172,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     if key_in_value:
         value_names = [*key_names, *value_names]
     if is_session:
-        # The stored key ends with the session's start. It is left out: the value has the window.
+        # The stored key ends with the session's start. Omit it, because the value has the window.
         key_names = key_names[:-1]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))
     return flatten(operator, state, key, value, key_in_value=key_in_value)
@@ -186,7 +186,7 @@ def _struct(name: str, columns: Sequence[str]) -> Column:
 def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     """Return the schemas of a key and of a value from a schema file.
 
-    The file holds a version, and then each schema: the number of pieces of its JSON, and the
+    The file contains a version, and then each schema as the number of pieces of its JSON and the
     pieces. The version and the pieces are written by Java's ``writeUTF``.
     """
     cursor = Cursor(path.read_bytes(), str(path))

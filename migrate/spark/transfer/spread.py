@@ -1,7 +1,7 @@
-"""The values in the rows that are made from one entry of state.
+"""Compute the values in the rows that are made from one entry of state.
 
-A query that aggregates gets values such as a sum into its state only by reading rows. So each entry
-becomes rows whose aggregate values are the entry's.
+A query that aggregates gets values such as a sum into its state only by reading rows. Each entry
+therefore becomes rows whose aggregate values equal the entry's values.
 
 An exact sum is divided evenly among the rows, so that each row's value fits into the column's
 type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
@@ -35,7 +35,7 @@ class AggregateValue:
     Attributes:
         kind: ``count``, ``sum``, ``min`` or ``max``; the field of Spark's state has the same name.
         column: the stream's column that is aggregated; None for ``count(*)``.
-        in_average: whether the value is the sum or the count of an average.
+        in_average: True if the value is the sum or the count of an average.
     """
 
     kind: str
@@ -63,17 +63,17 @@ class ColumnAggregates:
 
     @property
     def extremes(self) -> list[str]:
-        """The columns of the minimum and of the maximum; empty if the entries have neither."""
+        """Return the columns of the minimum and of the maximum; empty without both."""
         return [self.by_kind[kind] for kind in ("min", "max") if kind in self.by_kind]
 
     @property
     def value_count(self) -> str:
-        """An expression for k: an entry's first k rows have a value here, its other rows null."""
+        """Return an expression for k, the number of an entry's first rows that have a value."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
     def value(self) -> str:
-        """The name of the column that ``add_value`` adds."""
+        """Return the name of the column that ``add_value`` adds."""
         return f"value of {self.column}"
 
     @property
@@ -83,7 +83,7 @@ class ColumnAggregates:
     def unscaled(self, part: str) -> str:
         """Return an expression for ``part`` as an unscaled number: 150 for 1.50 with scale 2.
 
-        ``part`` is the name of a column of the entries: a sum, minimum or maximum.
+        ``part`` is the name of a column of the entries with a sum, minimum, or maximum.
         """
         return f"CAST({part} * {10**self.scale}BD AS {_UNSCALED})"
 
@@ -128,7 +128,7 @@ def group_by_column(
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregates]) -> str:
     """Return an expression for the number of rows of an entry.
 
-    This is the entry's ``count(*)``, or else the least number of rows that can hold all values.
+    This is the entry's ``count(*)``, or else the least number of rows with space for all values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"
@@ -141,8 +141,8 @@ def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
     """Add columns that divide a sum among the rows of an entry, as unscaled values.
 
     ``add_value`` puts the minimum and the maximum into the first rows, and the quotient into each
-    other row. It adds the remainder to the first of these others, one unit each. A floating-point
-    sum is not divided.
+    remaining row. It adds the remainder to the first of these remaining rows, one unit each. A
+    floating-point sum is not divided.
     """
     if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
         return entries
@@ -164,7 +164,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
     if total is None:
         value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
-        # The first row gets the complete sum and the others 0, so that nothing is rounded.
+        # The first row gets the complete sum and the other rows 0, so that nothing is rounded.
         zero = f"CAST(0 AS {column.type.simpleString()})"
         value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
     else:
@@ -189,7 +189,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
 
 
 def _any_value(type_: DataType) -> str:
-    """Return an arbitrary value for a column of which only the count is known."""
+    """Return an arbitrary value for a column that Flink has only the count of."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

@@ -1,9 +1,9 @@
-"""Expired entries of a state with a time to live.
+"""Remove expired entries from a state with a TTL.
 
 Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
-when the job was stopped are left out. A savepoint has the time of the last access to each entry.
-The time to live is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for
-SQL), so the user gives it.
+when the job was stopped are omitted. A savepoint has the time of the last access to each entry. The
+TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user
+passes it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -28,21 +28,21 @@ from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expir
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A time to live in milliseconds. None keeps every entry; ``...`` means that the user did not say.
+# A TTL in milliseconds. None keeps every entry; ``...`` means that the user did not pass one.
 TimeToLive = int | None | EllipsisType
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredEntries:
-    """The expired entries of a state with a time to live.
+    """The expired entries of a state with a TTL.
 
     Attributes:
-        ttl_ms: the time to live in milliseconds; None if every entry is kept.
+        ttl_ms: the TTL in milliseconds; None if every entry is kept.
         number: the number of expired entries; for a LIST, of expired elements.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
             entry is kept, or the state has no entries.
-        doubtful: how many of the expired entries had not yet expired at the newest access to any
-            entry, the earliest possible stop; 0 if the user gave the time of the stop.
+        doubtful: the number of expired entries that had not yet expired at the newest access to any
+            entry, the earliest possible stop; 0 if the user passed the time of the stop.
     """
 
     ttl_ms: int | None
@@ -51,7 +51,7 @@ class ExpiredEntries:
     doubtful: int = 0
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield what the user must know about a query with this state."""
+        """Yield the warnings about a query with this state."""
         if self.ttl_ms is None:
             yield warning_text(
                 WarningCode.EXPIRY_IGNORED,
@@ -79,23 +79,23 @@ def unexpired(
 ) -> DataFrame:
     """Return the entries of a state that Flink would still use.
 
-    Call this function if you make rows yourself; ``aggregate_rows``, ``seen_rows`` and
-    ``initial_state`` already leave out expired entries. Elements of a LIST expire one by one. The
+    Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows``, and
+    ``initial_state`` already omit expired entries. Elements of a LIST expire one by one. The
     warnings, such as the number of expired entries, are printed on stderr.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
-        ttl_ms: the job's time to live in milliseconds; None keeps every entry.
+        ttl_ms: the job's TTL in milliseconds; None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
 
     Raises:
-        Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time of the stop.
-        UsageError: ``ttl_ms`` is not positive, or is a number although the state has no time to
-            live; the column ``last_access`` is missing; or the time of the stop is not known.
+        UsageError: ``ttl_ms`` is not positive, or is a number although the state has no TTL; the
+            column ``last_access`` is missing; or the time of the stop cannot be determined.
         DecodeError: the checkpoint cannot be read.
     """
     kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
@@ -110,7 +110,7 @@ def leave_out_expired(
 ) -> tuple[DataFrame, ExpiredEntries | None]:
     """Return the result of ``unexpired``, and a summary of the expired entries.
 
-    The summary is None if the state has no time to live.
+    The summary is None if the state has no TTL.
 
     Raises:
         Refused, UsageError, DecodeError: as for ``unexpired``.
@@ -150,7 +150,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(state: DataFrame) -> None:
-    """Raise Refused if a state has a time to live; to be called if the user gave none."""
+    """Raise Refused if a state has a TTL; to be called if the user passed no TTL."""
     if may_expire(state):
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
@@ -168,7 +168,7 @@ def _is_list(state: DataFrame) -> bool:
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
     """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
-    The clock of a file store may differ from the job's, or count only whole seconds. So if
+    The clock of a file store may differ from the job's clock, or count only whole seconds. If
     ``_metadata`` seems to be older than the last access, the time of the last access is used.
     """
     if stopped_at_ms is not None:
@@ -192,7 +192,7 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
 def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
     """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
 
-    Also count those of them that were last used after ``newest_limit``.
+    Also count the expired ones with a last use after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:
@@ -206,7 +206,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or elements of lists, whose last use is after a time or unknown."""
+    """Return the entries, or elements of lists, with a last use after a time or without one."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
@@ -221,5 +221,5 @@ def _used_after(state: DataFrame, limit: int) -> DataFrame:
 
 
 def _limit_to_bigint(value: int) -> int:
-    """Limit a time to the range of BIGINT, for a time to live of ``Long.MAX_VALUE``."""
+    """Limit a time to the range of BIGINT, for a TTL of ``Long.MAX_VALUE``."""
     return max(value, -(2**63))

@@ -1,7 +1,7 @@
-"""``verify --state``: compare a savepoint's state with that of a primed query, key by key.
+"""Compare a savepoint's state with the state of a primed query, key by key (``verify --state``).
 
-The query may have run already: its state before the first batch of Kafka's records is compared, as
-long as Spark keeps that state.
+The query may have run already. The comparison uses its state before the first batch of Kafka's
+records, as long as Spark keeps that state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def verify_state(
     stopped_at_ms: int | None = None,
     allow_external_files: bool = False,
 ) -> StateProof:
-    """Compare a savepoint's state with that of a primed query.
+    """Compare a savepoint's state with the state of a primed query.
 
     Args:
         savepoint: the checkpoint or savepoint.
@@ -61,22 +61,22 @@ def verify_state(
         operator: the operator in the savepoint.
         state: the name of the operator's state.
         expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
-            value, in their order. The default is the parts of Flink's key, those of a MAP's
+            value, in their order. The default is the parts of Flink's key, the parts of a MAP's
             key, the window, and the parts of the value.
         sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
             only Spark has are no errors.
         conf: settings for a new Spark session.
-        merge_keys: whether entries with equal keys are merged (``merge_entries``), and nanoseconds
-            in keys are cut.
+        merge_keys: True to merge entries with equal keys (``merge_entries``), and to cut
+            nanoseconds in keys.
         ttl_ms: as for ``unexpired``.
         stopped_at_ms: as for ``unexpired``.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: as for ``unexpired`` and ``read_spark_state``; it is not known which windows have
-            fired; or the location does not hold a primed state.
+        Refused: as for ``unexpired`` and ``read_spark_state``; the fired windows cannot be
+            determined; or the location does not contain a primed state.
         UsageError: the expected columns do not fit the state that Spark keeps, the location is not
-            on a disk, an argument is wrong, or Spark did not start.
+            on a disk, an argument is not valid, or Spark did not start.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged, or is not a checkpoint location.
         ServiceError: Spark failed.
@@ -144,10 +144,11 @@ def _work_directory(
 def primed_batch(directory: str) -> int:
     """Return the number of the last batch that primed the query.
 
-    Each priming batch ends at the offsets of the seed. The first batch from Kafka begins there.
+    Each priming batch ends at the offsets of the seed. The first batch from Kafka starts at these
+    offsets.
 
     Raises:
-        Refused: there is no such batch, or it is no longer in the log.
+        Refused: no such batch exists, or it is no longer in the log.
         InputError: the directory is not a checkpoint location, or is damaged.
     """
     files = Files()
@@ -177,8 +178,8 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
     """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
 
-    The key of a MAP's entry belongs to the key. The window is yielded even if Spark's state has
-    none, so that several entries of Flink for one key are noticed.
+    The key of a MAP's entry belongs to the key. The window is yielded even if Spark's state has no
+    window, so that several entries of Flink for one key are noticed.
     """
     parts = {
         name: _parts(name, flink.schema[name].dataType)

@@ -1,4 +1,4 @@
-"""The watermark of a primed query: checks against Flink's windows, and warnings."""
+"""Check the watermark of a primed query against Flink's windows, and warn about it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from migrate.spark.transfer.rows import StateRows
 def check_watermark(
     has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
 ) -> None:
-    """Check that the given watermark fits the windows that Flink has fired, and those pending.
+    """Check that the watermark fits the fired windows and the pending windows of Flink.
 
     The watermark must be at or above the end of each fired window, and below the end of each
     pending one.
 
-    ``watermark_ms`` is what the user gives, in epoch milliseconds.
+    ``watermark_ms`` is the user's value, in epoch milliseconds.
 
     Raises:
-        UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
+        UsageError: ``watermark_ms`` is set although the query has no watermark, or is missing
             although the query has one.
-        Refused: Flink's windows show that Flink's watermark was lower or higher than the given one.
+        Refused: Flink's windows show that Flink's watermark was lower or higher than the value.
     """
     if not has_watermark:
         if watermark_ms is not None:
@@ -69,7 +69,7 @@ def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
 def priming_warnings(
     rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
 ) -> Iterator[WarningText]:
-    """Yield what the user must know about a primed query; ``empty``: its state has no keys."""
+    """Yield the warnings about a primed query; ``empty`` is True if its state has no keys."""
     pending = first_pending_end(rows)
     if watermark_ms is not None:
         risk = (

@@ -1,4 +1,4 @@
-"""Windows in Flink's state: fired windows, merged sessions, and panes of hopping windows.
+"""Handle windows in Flink's state: fired windows, merged sessions, and panes of hopping windows.
 
 Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
 (toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
@@ -53,9 +53,9 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that have not fired yet, and a summary of the fired windows.
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
-    Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
-    fire them again. The state is returned unchanged if the job allows no late records, or if
-    ``_timers`` returns None.
+    Flink keeps a fired window until a later timer. Fired windows are omitted, because Spark would
+    fire them a second time. The state is returned unchanged if the job allows no late records, or
+    if ``_timers`` returns None.
 
     Raises:
         Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
@@ -124,8 +124,9 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
     """Return the pending timers of event-time windows, or None.
 
-    ``of_contents`` says whether ``state`` must be ``window-contents`` or another state. Return None
-    if it is the wrong one, if its origin is unknown, or if the timers are not for windows.
+    ``of_contents`` is True if ``state`` must be ``window-contents``, and False for other states.
+    Return None if the state does not match, if its origin is missing, or if the timers are not for
+    windows.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
@@ -151,16 +152,16 @@ def split_into_panes(
     """Split hopping windows into panes.
 
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
-    Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
-    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane p+k is
-    replaced by the same equation, and so on. This gives each pane as sums and differences of
-    windows.
+    Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1. Window
+    p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane p+k.
+    Pane p+k is replaced by the same equation, and so on. Each pane then becomes sums and
+    differences of windows.
 
-    Windows before the first window in ``entries`` have fired, so no pane begins before that window.
+    Windows before the first window in ``entries`` have fired, so no pane starts before that window.
 
     Args:
-        entries: a row for each window: the key, ``start``, ``end``, the sums, and ``n``, its number
-            of records.
+        entries: a row for each window, with the key, ``start``, ``end``, the sums, and ``n``, its
+            number of records.
         keys: the columns of the key.
         sums: the columns of the sums.
         slide_ms: the distance between the starts of two consecutive windows.
