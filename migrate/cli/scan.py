@@ -111,7 +111,8 @@ def _next(
     if not saved or plans is None:
         return None
     first = next_step.command("show", Path(plans, str(saved[0].file)))
-    return f"next, look at each plan, as the first: {first}"
+    judged = "whether its job still runs is checked when the plan is applied"
+    return f"next, look at each plan ({judged}), as the first: {first}"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,6 +16,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.moves.options import kafka
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
+from migrate.targets.group.rollback_file import cut_over_folders
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 
 if TYPE_CHECKING:
@@ -31,15 +31,6 @@ def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
         if time.monotonic() > deadline:
             return
         time.sleep(pause)
-
-
-def _went_back(folder: Path) -> bool:
-    """Return whether a readable record states that its cut-over was rolled back."""
-    try:
-        document = json.loads((folder / "record.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and document.get("state") == "went back"
 
 
 class CutOverContext:
@@ -89,12 +80,8 @@ class CutOverContext:
         rolled back, and the current folder.
         """
         own = self.record.folder
-        others = (file.parent for file in sorted(own.parent.glob("*/record.json")))
-        return [
-            own,
-            *(folder for folder in others if folder != own and not _went_back(folder)),
-            Path(),
-        ]
+        others = (folder for folder in cut_over_folders(own.parent) if folder != own)
+        return [own, *others, Path()]
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location, or None if the target is a group.

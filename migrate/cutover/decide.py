@@ -26,9 +26,9 @@ from migrate.cutover.target_state import (
     started_work,
     target_content,
 )
+from migrate.inputs.flink.job_state import is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused
-from migrate.moves.job_state import is_same_savepoint
 
 
 class Action(Enum):

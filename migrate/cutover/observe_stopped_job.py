@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from decoder import DecodeError, StopKind
@@ -16,10 +17,15 @@ from decoder.metadata.original_location import original_directory
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import JobToStop, Savepoint
+from migrate.inputs.flink.job_state import (
+    hidden_start,
+    is_any_savepoint,
+    is_same_savepoint,
+    job_started_again,
+)
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
-from migrate.inputs.flink.rest_client import FlinkRestError, printable_text
+from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
-from migrate.moves.job_state import is_any_savepoint, is_same_savepoint, job_started_again
 from migrate.storage.uris import path_of
 
 # The wait for Flink to report a change, beyond its web.refresh-interval.
@@ -231,18 +237,29 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
+        Refused: a job began later and has recovered since, so Flink does not show its start.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
         return None
     jobs = read_restored_jobs(spec.flink.rest)
+    # The times of the jobs are of the JobManager's clock.
+    ahead_ms = context.flink.clock_ahead_ms([job for job, _ in jobs])
     stopped_job, job_name = record.flink.job_id, record.flink.job_name
     ended_ms, written_in = record.flink.ended_ms, None
     if spec.stopped_by_others:
         stopped_job, job_name, ended_ms = spec.flink.job, None, None
-    if ended_ms is None:  # not recorded: take the time of the savepoint
+    if ended_ms is None:  # not recorded
         saved = read_savepoint(context, savepoint)
-        ended_ms, written_in = saved.written_at, saved.written_in
+        written_in = saved.written_in
+        # The clock of the storage may differ from this machine's, too: prefer Flink's own time.
+        if saved.written_at is not None:
+            ended_ms = saved.written_at + round(ahead_ms)
+        for job in (job for job, _ in jobs if job.ended and stopped_job in (job.job_id, job.name)):
+            with suppress(UnknownToFlink):  # Flink has dropped the job since
+                newest = context.flink.details(job.job_id).newest_savepoint
+                if newest is not None and is_any_savepoint(newest[1], savepoint, written_in):
+                    ended_ms = job.ended_ms
     started = record.start.at if record.start is not None else None
     if spec.start is None:
         started = started or record.written
@@ -250,13 +267,13 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         # The group's consumers may be a Flink job of the same name. If a job started after the
         # command ``start``, or without this command after the commit, it counts only if it was
         # restored from the savepoint.
-        started_ms = int(datetime.fromisoformat(started).timestamp() * 1000)
+        started_ms = datetime.fromisoformat(started).timestamp() * 1000 + ahead_ms
         jobs = [
             (job, restored_from)
             for job, restored_from in jobs
             if job.began_ms < started_ms or is_any_savepoint(restored_from, savepoint, written_in)
         ]
-    return job_started_again(
+    again = job_started_again(
         jobs,
         savepoint,
         ended_ms,
@@ -264,3 +281,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         stopped_job=stopped_job,
         job_name=job_name,
     )
+    own = [job for job, _ in jobs if job.job_id == stopped_job]
+    if again is None and (problem := hidden_start(jobs, own, ended_ms or 0)):
+        raise Refused(problem)
+    return again

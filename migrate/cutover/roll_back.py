@@ -115,7 +115,7 @@ def restart_advice(facts: Facts) -> str:
         )
     unless = ""
     if isinstance(restarted, Unavailable):
-        unless = ", unless somebody has (Flink does not answer)"
+        unless = ", unless somebody has (Flink does not show it)"
     elif facts.spec.flink.rest is None:
         unless = ", unless somebody has (the spec has no flink.rest)"
     but = ""

@@ -1,6 +1,6 @@
-"""Make the rows of a checkpoint in each view, and list the obstacles to an unchanged move.
+"""The rows of a checkpoint in each view, and the obstacles to moving the checkpoint as it is.
 
-This module queries no broker.
+This module asks no broker.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a checkpoint cannot be moved unchanged.
+    """A reason why a checkpoint cannot be moved as it is.
 
     ``code`` is the code of a finding, or one of ``OBSTACLE_CODES``.
     """
@@ -156,12 +156,11 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved unchanged.
+    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved as it is.
 
-    Each decision that the user must make is an obstacle. These decisions are the acceptance of loss
-    or duplication, the name of Flink's consumer group, and the choice of a cluster or source. A
-    partition that is still at ``earliest`` is no obstacle, because the broker has the log start
-    offset.
+    Each decision that the user must make is an obstacle: whether to allow loss or repetition, the
+    name of Flink's consumer group, the choice of a cluster or source. A partition that is still at
+    ``earliest`` is no obstacle, because the broker knows the log start.
     """
     checked = findings_to_check(extraction)
     reasons = [

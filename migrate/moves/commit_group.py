@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.findings.checkpoint import SINK_MEMORY_TEXT
-from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.model.errors import Refused, UsageError
-from migrate.model.finding import Code
-from migrate.model.log import log, timed
-from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
-from migrate.model.positions import TopicPartition, target_of
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
-from migrate.moves.job_state import (
+from migrate.inputs.flink.job_state import (
     NO_WATCH,
     Watch,
     find_watch,
@@ -26,6 +18,14 @@ from migrate.moves.job_state import (
     report_for_group,
     wait_for_checkpoint,
 )
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
+from migrate.model.log import log, timed
+from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
+from migrate.model.positions import TopicPartition, target_of
+from migrate.model.warning import warn
+from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.plan import (
@@ -41,6 +41,7 @@ from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
+from migrate.targets.group.discarded_metadata import warn_of_discarded_metadata
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.group.rollback_file import LoggedChange
 
@@ -55,11 +56,11 @@ class GroupChange:
     """A planned change to a consumer group and, once the change is made, its outcome.
 
     Attributes:
-        group: the state of the group when the broker was queried.
-        refusals: the reasons against the change, each in one line with the remedy.
+        group: the group, as it was when the broker was asked.
+        refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
-        metadata: the string that is committed with each offset; empty by default, because clients
+        metadata: the text that is committed with each offset; empty by default, because clients
             such as Kafka Streams before 3.2 fail on metadata that they have not written.
         cut_over: the id of the cut-over that makes the change, or None; for the rollback file.
     """
@@ -84,9 +85,9 @@ class GroupChange:
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Make the change, unless the cluster, the group or the job has changed in the meantime.
+        """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
-        If the group already has the new offsets and there is no ``cut_over``, return immediately.
+        If the group already has the new offsets and there is no ``cut_over``, return at once.
         Otherwise first wait for as long as a running job takes to a checkpoint (at most a minute),
         and refuse if there is a new one. See ``wait_for_checkpoint``.
 
@@ -95,7 +96,7 @@ class GroupChange:
                 change.
 
         Raises:
-            Refused: the change has refusals, something has changed in the meantime, or
+            Refused: there are reasons against the change, something has changed meanwhile, or
                 ``rollback_path`` exists; nothing was written.
             UsageError: no file can be written at ``rollback_path``, as checked before the wait.
             BrokerError: the group could not be read; nothing was written.
@@ -115,7 +116,6 @@ class GroupChange:
         source_group = self.plan.source_group
         wait_for_checkpoint(
             self._watch,
-            self.plan.made_at,
             lambda: recheck_plan(self._request, self.plan)[1],
             f"group {source_group} has not moved, and " if source_group is not None else "",
         )
@@ -154,29 +154,29 @@ def commit_group(
 ) -> GroupChange:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    Without ``execute`` this is a dry run. It returns the current group, the change, and the reasons
+    Without ``execute`` this is a dry run: it returns the current group, the change, and the reasons
     against the change; ``GroupChange.execute`` then makes the change.
 
     Args:
-        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for the positions
-            that a Spark query has committed.
-        group: the consumer group, by default the group of ``plan``. It must be empty.
+        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for what a Spark
+            query has committed.
+        group: the consumer group, which must have no members; by default the group of ``plan``.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
             has changed since the plan was made.
         execute: make the change.
         rollback_file: the file to which the group's current offsets are saved before the change; by
             default ``rollback-<group>-<time>.json`` in the current folder.
         sink: the directory of the table that a Flink job will write to when it continues from this
-            group without state. The table is checked for checkpoints of earlier jobs, because they
-            might make the table drop the new job's records.
+            group without state. The table is checked: if it remembers checkpoints of earlier jobs,
+            it might drop the new job's records.
         allow_moved_on: rewind the group even if other clients, such as its consumers, have newer
             commits (see ``newer_commit_refusals``).
-        metadata: the string to commit with each offset, for users who want a trace. By default
-            there is none, because it belongs to the group's client.
+        metadata: the text to commit with each offset, for those who want a trace. By default there
+            is none, because it belongs to the group's client.
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
-        Refused: ``plan`` has refusals or is out of date, or ``sink`` cannot be read; or, with
+        Refused: ``plan`` has refusals or no longer holds, or ``sink`` cannot be read; or, with
             ``execute``, there are reasons against the change. Nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
@@ -209,7 +209,8 @@ def commit_group(
     if sink is None and move.origin.kind == "batch":
         warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
     change = replace(_prepare(request, move, path, allow_moved_on), metadata=metadata)
-    _warn_of_discarded_metadata(change.group, change.new_offsets)
+    remedy = "; a rollback restores the metadata"
+    warn_of_discarded_metadata(change.group, change.new_offsets, remedy)
     return replace(change, outcome=change.execute()) if execute else change
 
 
@@ -255,24 +256,3 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
     )
     if newest_change is not None:
         log.info(f"{newest_change.path}: {newest_change.progress.value}")
-
-
-def _warn_of_discarded_metadata(
-    group: GroupView, new_offsets: Mapping[TopicPartition, Committed]
-) -> None:
-    """Warn if the commit replaces metadata that may be meaningful to the group's client."""
-    discarded = sorted(
-        partition
-        for partition, new in new_offsets.items()
-        if (held := group.committed.get(partition)) is not None
-        and held.metadata not in ("", new.metadata)
-        and not holds_offset(held, new)
-    )
-    if discarded:
-        topic, number = discarded[0]
-        warn(
-            WarningCode.METADATA_DISCARDED,
-            f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
-            f"{group.name} (the first is {topic}-{number}), which its client may need; a rollback "
-            "restores the metadata",
-        )

@@ -36,7 +36,7 @@ from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
-from migrate.targets.group.rollback_file import history, writers
+from migrate.targets.group.rollback_file import cut_over_folders, history, writers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,35 +67,34 @@ def verify(
     Args:
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
-        run: for ``spark:DIR``, start Spark on a copy of the seed, and check its start offsets.
+        run: for ``spark:DIR``, start Spark on a copy of the seed, and check where Spark begins.
         spark_conf: with ``run`` or ``state``, Spark's settings.
         state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. Flink's
             and Spark's state are compared key by key (``Verification.state``).
-        expect: with ``state``, Spark SQL expressions over the columns of Flink's state, first for
-            each field of Spark's key, then for each field of Spark's value. By default the parts of
-            Flink's key, the window if there is one, and the parts of the value.
+        expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
+            each field of Spark's key, then one for each field of Spark's value. By default the
+            parts of Flink's key, the window if there is one, and the parts of the value.
         sample: with ``state``, compare only this number of Flink's keys.
         merge_keys: with ``state``, merge entries of Flink whose keys become equal in Spark, as for
             ``aggregate_rows``, and cut nanoseconds in keys. By default they are differences.
-        ttl_ms: the TTL of ``state``, in milliseconds, if it has one. Entries that had expired when
-            the job was stopped are omitted. None keeps every entry.
+        ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
+            expired when the job was stopped are left out. None keeps every entry.
         stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
             default the time of the checkpoint's ``_metadata`` or of the last access in the state,
             whichever is later.
-        one_cluster: as for ``plan``, True to assume that sources of one topic read the same Kafka
-            cluster if their state identifies no cluster. For ``verify``, their positions must also
-            be equal.
+        one_cluster: as for ``plan``: whether to assume that sources of one topic read the same
+            Kafka cluster if their state names no cluster. Here their positions must also be equal.
         arguments: see ``ChoiceArguments``, ``KafkaArguments`` and ``ToKafkaArguments``.
 
     Returns:
         The outcome of each partition. ``verified`` is true if
 
-        - the result has partitions, and the outcome of each is ``ok``,
+        - there are partitions, and the outcome of each is ``ok``,
         - a plan does not differ from its origin, if the origin can be read,
         - the positions of a plan for another cluster have a match there,
         - the states, if compared, are equal,
         - the query's log has not lost its first batches, and
-        - no log start is above the start of a query that has run.
+        - no log start lies above the start of a query that has run.
 
         ``verified_or_moved_on`` also accepts partitions that have moved on, a log that has lost its
         first batches, and records that retention may have taken before the first batch.
@@ -229,7 +228,7 @@ class _Expected(NamedTuple):
     """The expected start of a target.
 
     Attributes:
-        new_at_earliest: True if a new partition must start at the log start.
+        new_at_earliest: whether a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
     """
 
@@ -238,7 +237,7 @@ class _Expected(NamedTuple):
     plan: Plan | None = None
 
     def recreated(self, snapshot: ClusterSnapshot | None) -> Sequence[str]:
-        """Return the topics that were recreated since the plan was made."""
+        """Return the topics that were created again since the plan was made."""
         if self.plan is None or snapshot is None:
             return ()
         return recreated_topics(self.plan.in_target_cluster(), snapshot)
@@ -248,7 +247,7 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
     """Read the expected start from ``plan:FILE``.
 
     Raises:
-        UsageError: an option about a checkpoint is set, or no file is named.
+        UsageError: an option about a checkpoint is given, or no file is named.
         InputError: the plan cannot be read.
     """
     from migrate.planning.plan_file import read_plan
@@ -345,7 +344,7 @@ def _verify_query(
     run_with: KafkaConfig | None,
     settings: Mapping[str, str] | None,
 ) -> Verification:
-    """Check the start of a query or, with ``run_with``, Spark's start on a copy of the seed.
+    """Check where a query started or, with ``run_with``, where Spark begins on a copy of the seed.
 
     Without a broker, ``snapshot`` is None. ``settings`` are Spark's settings for the run on the
     copy.
@@ -378,10 +377,12 @@ def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> Positi
 def _verify_group(
     side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
 ) -> Verification:
-    """Check the offsets that a consumer group has."""
+    """Check the offsets that a consumer group holds."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
-    changes = history(_rollback_folders(), snapshot.cluster_id, group.name)
+    # The current folder, and the records of cut-overs in it.
+    folders = [Path(), *cut_over_folders(Path())]
+    changes = history(folders, snapshot.cluster_id, group.name)
     written = writers((change for _, change in changes), group)
     if expected.plan is None:
         translated = {
@@ -410,8 +411,3 @@ def _verify_group(
             "they are compared as offsets of the cluster that the job reads",
         )
     return verification
-
-
-def _rollback_folders() -> list[Path]:
-    """Return the current folder, and the records of cut-overs in it."""
-    return [Path(), *(record.parent for record in sorted(Path().glob("*/record.json")))]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
-from migrate.model.positions import Origin, format_position
+from migrate.model.positions import format_position
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
 
@@ -126,13 +126,3 @@ def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[
             f"{whose} has moved in {counted(len(changed), 'partition')} (the first is {first}: it "
             f"held {format_position(then)} and now holds {format_position(now)})"
         )
-
-
-def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
-    """Return the newer checkpoints that were completed after the plan was made."""
-    if not origin.newer:
-        return newer
-    known = origin.newer[-1]
-    if known in newer:
-        return newer[newer.index(known) + 1 :]
-    return [number for number in newer if number > known]

@@ -21,6 +21,8 @@ def priming_code(
     checkpoint_location: str,
     connector: Connector,
     file: str | None = None,
+    *,
+    allow_ran_on: bool = False,
 ) -> str:
     """Return the text of the file, with one query for each state.
 
@@ -32,9 +34,11 @@ def priming_code(
             that gets a checkpoint location for each state.
         connector: the jar of Spark's Kafka connector.
         file: the name of the file, for the first line.
+        allow_ran_on: whether the move was allowed although the job has output beyond the savepoint.
     """
     lines = [
         *code_head(PYTHON, [stream], connector, file),
+        "import os",
         "from pathlib import Path",
         "",
         "from pyspark.sql import SparkSession",
@@ -53,13 +57,16 @@ def priming_code(
     ]
     for number, state in enumerate(states):
         if len(states) == 1:
-            lines += _priming_lines(state, "", checkpoint_location)
+            lines += _priming_lines(state, "", checkpoint_location, allow_ran_on)
         else:
-            lines += _priming_lines(state, f"_{number}", f"{checkpoint_location}/{number}")
+            location = f"{checkpoint_location}/{number}"
+            lines += _priming_lines(state, f"_{number}", location, allow_ran_on)
     return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
 
 
-def _priming_lines(state: StateToPrime, suffix: str, checkpoint_location: str) -> Iterator[str]:
+def _priming_lines(
+    state: StateToPrime, suffix: str, checkpoint_location: str, allow_ran_on: bool
+) -> Iterator[str]:
     schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
     columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
     keys = ", ".join(
@@ -99,6 +106,9 @@ def _priming_lines(state: StateToPrime, suffix: str, checkpoint_location: str) -
         "        [rows],",
         "        positions=positions,",
         f"        checkpoint_location=checkpoint_location{suffix},",
+        "        # Flink's JobManager, such as http://host:8081, shows whether the job runs again.",
+        '        flink_rest=os.environ.get("MIGRATE_FLINK_REST"),',
+        *(["        allow_ran_on=True,"] if allow_ran_on else []),
         "    )",
         "",
         f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',

@@ -22,6 +22,7 @@ class SparkStart:
         checkpoint_location: the user's checkpoint location, in the form for the query; or None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
         states: the keyed states that the printed Python writes to the checkpoint location.
+        allow_ran_on: whether the move was allowed although the job has output beyond the positions.
     """
 
     streams: tuple[SparkStream, ...]
@@ -29,6 +30,7 @@ class SparkStart:
     warnings: tuple[str, ...]
     origin: Origin | None = None
     states: tuple[StateToPrime, ...] = ()
+    allow_ran_on: bool = False
 
     @property
     def savepoint(self) -> str | None:
@@ -73,6 +75,7 @@ class SparkStart:
                 self.checkpoint_location or "CHECKPOINT-DIR",
                 kafka_connector(spark_version),
                 file,
+                allow_ran_on=self.allow_ran_on,
             )
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))

@@ -107,7 +107,8 @@ class Case:
     def fate(self) -> ChangeProgress | None:
         """What the next run says of the last one."""
         groups = ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers})
-        run = rollback_file.newest_change([self.folder], groups.cluster_id(), self.view())
+        changes = rollback_file.history([self.folder], groups.cluster_id(), self.group)
+        run = rollback_file.newest_of(changes, self.view())
         return run.progress if run is not None else None
 
     def applied(self) -> Offsets:

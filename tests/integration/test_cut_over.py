@@ -308,6 +308,17 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     for file in spec.folder.iterdir():
         assert _SECRET not in file.read_text(), file
 
+    # Regression: a finished cut-over said "verify-again done: ..." while the job ran again.
+    recover = f"SET 'execution.state-recovery.path' = '{record['flink']['savepoint']}';\n"
+    stack.flink.submit(recover + stack.sql("orders/tables.sql") + stack.sql("orders/flink.sql"))
+    _await(lambda: "orders" in stack.flink.running())
+    job_id = stack.flink.running()["orders"]
+    runs = spec.execute()
+    stack.flink.cancel(job_id)
+    assert runs.code == 5, runs.stderr
+    assert f"job orders runs again, as {job_id}: the savepoint is not its last" in runs.stderr
+    assert "verify-again done" not in runs.stderr
+
 
 def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broker: Broker) -> None:
     elsewhere = {"kafka": {"bootstrap-servers": broker.bootstrap_servers}}

@@ -16,11 +16,11 @@ import pytest
 from decoder import StopKind, read_checkpoint
 from migrate import inspect
 from migrate.inputs.flink.extract import extract
+from migrate.inputs.flink.job_state import JobState, judge
 from migrate.inputs.flink.rest_api import JobManager, StopAttempt, known_jobs
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.errors import UsageError
-from migrate.moves.job_state import JobState, judge
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker

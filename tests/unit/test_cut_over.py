@@ -28,9 +28,9 @@ from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record
 from migrate.cutover.run import cut_over
 from migrate.cutover.target_state import Started, last_query_batch, started_work
+from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused
-from migrate.moves.job_state import job_started_again
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 from migrate.cutover.context import CutOverContext
+from migrate.cutover.facts import Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob
@@ -22,6 +25,7 @@ from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
+from tests.support.recorded_flink import recorded_flink
 
 _JOB = "0123456789abcdef0123456789abcdef"
 _SAVEPOINTS = f"/jobs/{_JOB}/savepoints/"
@@ -469,6 +473,7 @@ def test_a_job_that_our_command_has_started(
     savepoint = _golden("2.2/stop")
     job = {"jid": "b" * 32, "name": "orders", "state": "RUNNING", "start-time": 2**42}
     known.answers["/jobs/overview"] = json.dumps({"jobs": [{**job, "end-time": -1}]})
+    known.answers[f"/jobs/{'b' * 32}"] = json.dumps({"now": round(1000 * time.time())})
     path = None if restored is None else {"id": 1, "external_path": f"file:{savepoint}"}
     known.answers[f"/jobs/{'b' * 32}/checkpoints"] = json.dumps({"latest": {"restored": path}})
     known.answer = lambda path: known.answers.get(path)  # type: ignore[method-assign]
@@ -481,6 +486,53 @@ def test_a_job_that_our_command_has_started(
         context.record.change(start=StartReport(at=at, returned=None))
     started_again = observe(context, "started again").started_again
     assert (started_again is not None) == again
+
+
+@pytest.mark.parametrize("ahead_s", [-600, 0, 600])
+@pytest.mark.parametrize("is_consumer", [True, False])
+def test_start_of_job_is_compared_by_the_clock_of_the_jobmanager(
+    ahead_s: int, is_consumer: bool, tmp_path: Path
+) -> None:
+    """Regression: a JobManager's clock ahead of ours made the restarted job a consumer."""
+    with recorded_flink() as (recorded, url):
+        recorded.ahead_ms = 1000 * ahead_s
+        recorded.began_at(seconds_ago=100)
+        flink_of_others = {"rest": url, "job": "the job that moves"}
+        context = _context(
+            tmp_path,
+            url,
+            savepoint=_golden("2.2/stop"),
+            flink=flink_of_others,
+            target={"group": "g"},
+        )
+        began_ago = 105 if is_consumer else 95
+        at = datetime.now(timezone.utc) - timedelta(seconds=began_ago)
+        context.record.change(start=StartReport(at=at.isoformat(), returned=None))
+        started_again = observe(context, "started again").started_again
+    assert (started_again is None) == is_consumer, started_again
+
+
+def test_job_that_recovered_since_may_be_the_restarted_one(tmp_path: Path) -> None:
+    """Regression: with high availability, the query was started without a warning.
+
+    The answer about the restore is that of Flink 1.20 after a failover of its JobManager.
+    """
+    with recorded_flink() as (recorded, url):
+        recorded.began_at(seconds_ago=0)
+        path = f"file:/flink/checkpoints/{recorded.reading}/chk-33"
+        latest = recorded.recorded[f"/jobs/{recorded.reading}/checkpoints"]["latest"]
+        latest["restored"] = {
+            "id": 33,
+            "restore_timestamp": recorded.later_ms,
+            "is_savepoint": False,
+            "external_path": path,
+        }
+        flink_of_others = {"rest": url, "job": "orders"}
+        context = _context(tmp_path, url, savepoint=_golden("2.2/stop"), flink=flink_of_others)
+        started_again = observe(context, "started again").started_again
+    assert isinstance(started_again, Unavailable)
+    told = f"{recorded.reading} (the job that moves) began later, and recovered from {path} since"
+    assert told in str(started_again.error)
 
 
 @pytest.mark.parametrize("name", ["orders", "another"])

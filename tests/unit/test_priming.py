@@ -29,15 +29,61 @@ from migrate.spark.session import summarize_failure
 from migrate.spark.transfer.exact_cast import may_be_cast
 from migrate.spark.transfer.flat_state import Field
 from migrate.spark.transfer.origin import StateOrigin, contradictions
+from migrate.spark.transfer.prime import prime
 from migrate.spark.transfer.proof import match_values, value_orders
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import operator_of, stored_schemas
 from migrate.spark.transfer.spread import AggregateValue, group_by_column
 from migrate.spark.transfer.watermark import check_watermark, priming_warnings
 from migrate.spark.transfer.windows import FiredWindows
+from tests.support.checkpoints import splits, write_source
+from tests.support.recorded_flink import recorded_flink
 
 (SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
 _LONG, _STRING, _DOUBLE = LongType(), StringType(), DoubleType()
+
+
+def _prime(checkpoint: Path, location: Path, **more: Any) -> None:
+    """Prime from a checkpoint of topic t at 3; Spark is not needed before the refusal."""
+    unread = cast(Any, None)
+    rows = StateRows(unread, unread, (), origin=StateOrigin(str(checkpoint), "", "", False))
+    starts = {("t", 0): 3}
+    prime(unread, [rows], positions=starts, checkpoint_location=str(location), **more)
+
+
+def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
+    """Regression: prime did not judge whether the job had stopped."""
+    chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
+    write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
+    with pytest.raises(Refused, match="chk-8 is complete beside it"):
+        _prime(chk, tmp_path / "query")
+    assert not (tmp_path / "query").exists()
+
+
+def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: prime wrote a location for a job that ran."""
+    chk = write_source(tmp_path / ("a" * 32) / "chk-7", {0: splits("t", [3])})
+    waits = list[float]()
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        write_source(chk.with_name("chk-8"), {0: splits("t", [4])})
+
+    monkeypatch.setattr("migrate.inputs.flink.job_state.time.sleep", sleep)
+    with pytest.raises(Refused, match="the job has run on since: it has completed chk-8"):
+        _prime(chk, tmp_path / "query")
+    assert len(waits) == 1
+    assert not (tmp_path / "query").exists()
+
+
+def test_prime_refuses_running_job(tmp_path: Path) -> None:
+    """Regression: prime asked no JobManager."""
+    with recorded_flink() as (flink, url):
+        job = tmp_path / flink.reading
+        chk = write_source(job / "chk-7", {0: splits("t", [3])})
+        with pytest.raises(Refused, match=f"Flink still has job {flink.reading}"):
+            _prime(chk, tmp_path / "query", flink_rest=url)
+    assert not (tmp_path / "query").exists()
 
 
 def _struct(type_: DataType) -> StructType:

@@ -15,10 +15,7 @@ import pytest
 from decoder import read_checkpoint
 from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
-from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
-from migrate.model.errors import UsageError
-from migrate.model.positions import Origin, target_of
-from migrate.moves.job_state import (
+from migrate.inputs.flink.job_state import (
     JobState,
     Watch,
     check_before_write,
@@ -28,6 +25,9 @@ from migrate.moves.job_state import (
     judge_jobs,
     report_for_group,
 )
+from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
+from migrate.model.errors import UsageError
+from migrate.model.positions import Origin, target_of
 from migrate.moves.plan import compared_group
 from migrate.planning import Plan, make_plan
 from migrate.planning.plan_file import plan_file, read_plan, save_plan
@@ -35,9 +35,21 @@ from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN
+from tests.support.recorded_flink import recorded_flink
 
 _JOB = "0a97a9c6086be373357fa722571e7df8"
 _URL = "http://jobmanager:8081"
+
+
+@pytest.fixture(autouse=True)
+def same_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JobManager of ``_URL`` does not exist, so give its clock."""
+    ask = flink_rest.JobManager.clock_ahead_ms
+
+    def clock_ahead_ms(flink: flink_rest.JobManager, jobs: list[FlinkJob]) -> float:
+        return 0.0 if flink._url == _URL else ask(flink, jobs)
+
+    monkeypatch.setattr(flink_rest.JobManager, "clock_ahead_ms", clock_ahead_ms)
 
 
 def _planned(directory: Path) -> Plan:
@@ -329,6 +341,19 @@ def test_history_server_is_no_jobmanager(monkeypatch: pytest.MonkeyPatch) -> Non
         judge(_STOP, _URL)
     answers["/config"] = answers["/config"].replace("true", "false")
     assert judge(_STOP, _URL).state is JobState.UNKNOWN
+
+
+@pytest.mark.parametrize("ahead_s", [-600, 0, 600])
+@pytest.mark.parametrize("is_later", [True, False])
+def test_start_of_other_job_is_compared_by_clock_of_jobmanager(
+    ahead_s: int, is_later: bool
+) -> None:
+    """Regression: for a JobManager whose clock was behind, a later job was older than the stop."""
+    with recorded_flink() as (flink, url):
+        flink.listed, flink.ahead_ms = {flink.reading}, 1000 * ahead_s
+        flink.began_at(seconds_ago=100 if is_later else 400)
+        judgment = judge(replace(_STOP, written_at=round(1000 * (time.time() - 250))), url)
+    assert judgment.state is (JobState.RUNNING if is_later else JobState.UNKNOWN), judgment
 
 
 # -- the wait before a location or a plan is written -----------------------------------------------

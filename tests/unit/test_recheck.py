@@ -10,11 +10,12 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.inputs.flink.extract import extract
+from migrate.inputs.flink.job_state import completed_since
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
-from migrate.planning.recheck import completed_since, find_cluster_changes, signs_of_progress
+from migrate.planning.recheck import find_cluster_changes, signs_of_progress
 from tests.support.checkpoints import splits, write_source
 
 Logs = dict[str, dict[int, LogRange]]

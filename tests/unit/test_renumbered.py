@@ -18,9 +18,9 @@ from migrate.fleet.candidates import read_candidate
 from migrate.fleet.discovery import discover
 from migrate.fleet.rows import obstacles
 from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.job_state import checkpoint_signs
 from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_checkpoints
 from migrate.model.finding import Severity
-from migrate.moves.job_state import checkpoint_signs
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files

@@ -17,7 +17,7 @@ from migrate.model.errors import InputError, Refused
 from migrate.storage.json_models import EditedFile, checksum, write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
-from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, RollbackFile
 from tests.support.command import migrate
 
 Offsets = dict[tuple[str, int], Committed]
@@ -197,6 +197,10 @@ def test_metadata_counts_as_part_of_an_offset() -> None:
     assert rollback_file.change_progress(file, _view(_at(a0=5))) is ChangeProgress.UNCHANGED
 
 
+def _newest_change(folders: list[Path], cluster_id: str, now: GroupView) -> LoggedChange | None:
+    return rollback_file.newest_of(rollback_file.history(folders, cluster_id, now.name), now)
+
+
 def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     # By when they were made, not by their names.
@@ -208,7 +212,7 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
         cut.write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
-    run = rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
+    run = _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
     assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
 
@@ -220,7 +224,7 @@ def test_an_edited_file_is_not_passed_over(tmp_path: Path) -> None:
     text = (tmp_path / "newer.json").read_text()
     (tmp_path / "newer.json").write_text(text.replace('"next_offset": 6', '"next_offset": 7'))
     with pytest.raises(EditedFile, match="the rollback file was edited"):
-        rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
+        _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
 
 
 def test_a_file_without_its_checksum_is_not_applied(tmp_path: Path) -> None:
@@ -244,7 +248,7 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
         write_file(file, tmp_path / name / "r.json")
     folders = [tmp_path / "newer", tmp_path / "older"]
     for order in (folders, folders[::-1], [*folders, *folders]):
-        run = rollback_file.newest_change(order, "cluster", _view(_at(a0=6)))
+        run = _newest_change(order, "cluster", _view(_at(a0=6)))
         assert run is not None
         assert run.path == tmp_path / "newer/r.json"
 
@@ -252,10 +256,10 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
 def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
-    assert rollback_file.newest_change([tmp_path], "cluster", _view(now)) is not None
-    assert rollback_file.newest_change([tmp_path], "cluster", _view(now, "other")) is None
-    assert rollback_file.newest_change([tmp_path], "elsewhere", _view(now)) is None
-    assert rollback_file.newest_change([tmp_path / "missing"], "cluster", _view(now)) is None
+    assert _newest_change([tmp_path], "cluster", _view(now)) is not None
+    assert _newest_change([tmp_path], "cluster", _view(now, "other")) is None
+    assert _newest_change([tmp_path], "elsewhere", _view(now)) is None
+    assert _newest_change([tmp_path / "missing"], "cluster", _view(now)) is None
 
 
 class _Groups:

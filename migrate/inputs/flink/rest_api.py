@@ -15,7 +15,9 @@ SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -236,6 +238,18 @@ class JobManager:
             problem,
         )
 
+    def clock_ahead_ms(self, jobs: Sequence[FlinkJob]) -> float:
+        """Return by how many milliseconds the JobManager's clock is ahead of this machine's clock.
+
+        The value is too high by at most the duration of a request. It is 0 if Flink has dropped all
+        of ``jobs``, because Flink reports its clock only with the details of a job.
+        """
+        for job in jobs:
+            asked_ms = 1000 * time.time()
+            with suppress(UnknownToFlink):
+                return get(self._url, _Clock, f"/jobs/{job.job_id}").now - asked_ms
+        return 0.0
+
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
         """Ask Flink to stop a job with a savepoint in a folder, without waiting for the end."""
         body = {
@@ -328,6 +342,10 @@ class _Vertex(BaseModel):
 
 class _Details(BaseModel):
     vertices: Annotated[list[_Vertex], FailFast()]
+
+
+class _Clock(BaseModel):
+    now: int
 
 
 class _Completed(BaseModel):

@@ -36,8 +36,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from migrate.inputs.flink.extract import read
+from migrate.inputs.flink.job_state import check_before_write, check_job
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
@@ -101,6 +104,8 @@ def prime(
     watermark_ms: int | None = None,
     expected: DataFrame | None = None,
     names: Sequence[str] = (),
+    flink_rest: str | None = None,
+    allow_ran_on: bool = False,
 ) -> Primed:
     """Make a checkpoint location that contains Flink's state and positions.
 
@@ -127,14 +132,22 @@ def prime(
         names: the names of Kafka's streams, in the order of ``rows``, if the streams have names
             (``readStream.name(…)`` of Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
+        flink_rest: the address of Flink's JobManager, which shows whether the job of the rows'
+            savepoint runs or was restarted.
+        allow_ran_on: whether to prime although the job has output beyond the savepoint, which will
+            be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows are
+            of a retained checkpoint (see ``check_before_write``). Rows of your own name no
+            savepoint, so their job is not judged.
 
     Raises:
-        Refused: Spark's state differs from Flink's; the state would be empty, and ``expected`` is
-            missing; the query cannot be primed; the positions are not from the rows' savepoint;
-            your own rows come from a state with a TTL (see ``unexpired``); or the directory is not
-            empty, or is in one of Flink's folders.
+        Refused: the job of the savepoint runs, or has output beyond the savepoint, and
+            ``allow_ran_on`` is false; Spark's state differs from Flink's; the state would be empty,
+            and ``expected`` is missing; the query cannot be primed; the positions are not from the
+            rows' savepoint; your own rows come from a state with a TTL (see ``unexpired``); or the
+            directory is not empty, or is in one of Flink's folders.
         UsageError: the arguments do not fit together, or the location is not on a disk.
         DecodeError: the rows' savepoint cannot be read.
+        FlinkRestError: Flink did not answer, or denied the request.
         InputError: Spark has written logs of an unknown version.
         OSError: the directory cannot be written.
     """
@@ -145,6 +158,7 @@ def prime(
         raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
     target = _target(checkpoint_location)
     check_rows(rows, starts)
+    _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
         warning_text(
             WarningCode.UNFINISHED_RUN,
@@ -186,6 +200,35 @@ def prime(
     primed = Primed(target.for_spark, tuple(ordered), proof, pinned, all_warnings)
     print(primed)
     return primed
+
+
+def _check_jobs(rows: Sequence[StateRows], flink_rest: str | None, *, allow_ran_on: bool) -> None:
+    """Judge the jobs of the rows' savepoints, as before each write of a checkpoint location.
+
+    Raises:
+        Refused, FlinkRestError, UsageError: as for ``check_job`` and ``check_before_write``.
+        DecodeError: a savepoint cannot be read.
+    """
+    savepoints = {
+        (state.origin.savepoint, state.origin.allow_external_files)
+        for state in rows
+        if state.origin is not None
+    }
+    for savepoint, allow_external_files in sorted(savepoints):
+        extraction = read(savepoint, allow_external_files=allow_external_files)
+        newer = [finding for finding in extraction.findings if finding.code is Code.RAN_ON]
+        if newer and not allow_ran_on:
+            raise Refused([f"{savepoint}: {finding.message}" for finding in newer])
+        origin = extraction.origin
+        judgment = check_job(origin, flink_rest, allow_ran_on=allow_ran_on, source_group=None)
+        check_before_write(
+            origin,
+            judgment,
+            allow_ran_on=allow_ran_on,
+            source_group=None,
+            refuses_old=False,
+            flink_rest=flink_rest,
+        )
 
 
 def _positions(positions: Positions, streams: int) -> list[NextOffsets]:

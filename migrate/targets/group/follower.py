@@ -33,6 +33,7 @@ from migrate.targets.group.commit import (
     partition_outcome,
     write,
 )
+from migrate.targets.group.discarded_metadata import warn_of_discarded_metadata
 
 _MAX_NAMED = 5
 
@@ -133,18 +134,7 @@ class GroupFollower:
         # Another client may commit while the log and the end offsets are read.
         if changes := change_refusals(before, self._groups.view(self.group)):
             raise BrokerError(changes[0])
-        discarded = sorted(
-            partition
-            for partition in target.keys() & before.committed.keys()
-            if before.committed[partition].metadata
-        )
-        if discarded:
-            topic, number = discarded[0]
-            warn(
-                WarningCode.METADATA_DISCARDED,
-                f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
-                f"{self.group} (the first is {topic}-{number}), which its client may need",
-            )
+        warn_of_discarded_metadata(before, target)
         attempt = write(self._groups, self.group, target, before.committed)
         outcomes = [
             partition_outcome(partition, offset, before.committed.get(partition), attempt)

@@ -269,13 +269,6 @@ def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartiti
     )
 
 
-def newest_change(
-    folders: Iterable[Path], cluster_id: str | None, now: GroupView
-) -> LoggedChange | None:
-    """Return the newest change to this group in the rollback files of the folders, or None."""
-    return newest_of(history(folders, cluster_id, now.name), now)
-
-
 def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> LoggedChange | None:
     """Return the first change of a ``history`` with its progress, or None."""
     if not changes:
@@ -330,6 +323,24 @@ def writers(
                 found[partition] = change
                 decided.add(partition)
     return found
+
+
+def cut_over_folders(parent: Path) -> list[Path]:
+    """Return the folders of the cut-overs in a folder, except those that went back.
+
+    Their rollback files are part of a group's history. A record that cannot be read counts as one
+    that has not gone back.
+    """
+    folders = (file.parent for file in sorted(parent.glob("*/record.json")))
+    return [folder for folder in folders if not _went_back(folder)]
+
+
+def _went_back(folder: Path) -> bool:
+    try:
+        document = json.loads((folder / "record.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("state") == "went back"
 
 
 def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFile]]:

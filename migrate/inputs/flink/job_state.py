@@ -5,21 +5,21 @@ The judgment has five outcomes (``JobState``). Its evidence:
 ====================  ==============================================================================
 Evidence              Judgment
 ====================  ==============================================================================
-Flink lists the job,  RUNNING: its output from now on is beyond the checkpoint. The same applies to
-and it has not ended  a job that may be this one. If Flink does not list this job, any job that has
-                      not ended may be this one.
+Flink lists the job,  RUNNING: what it writes from now on is beyond the checkpoint. The same holds
+and it has not ended  for a job that may be this one: any that has not ended, if Flink does not list
+                      this job.
 Flink lists a job     RESTARTED: it continues from the checkpoint or savepoint, or has the stopped
-that continued it     job's id or name and started later. It counts even if it has ended.
-the savepoint itself  STOPPED: the job ended with this savepoint. Flink alone can show whether it
-                      was restarted after the savepoint. If Flink lists the job as FINISHED with
-                      this savepoint, and no job that continued it, the job was not restarted.
+that continued it     job's id or name and began later. It counts even if it has ended.
+the savepoint itself  STOPPED: the job ended with this savepoint. Only Flink knows whether it was
+                      restarted since: if it lists the job as FINISHED with this savepoint, and no
+                      job that continued it, the job was not restarted.
 Flink lists the job,  ENDED: canceled, failed, or finished otherwise, and this checkpoint is its
 and it has ended      newest. If a newer one was completed, the job's output is beyond this one.
 anything else         UNKNOWN, such as a JobManager that does not list the job of a savepoint. For a
                       retained checkpoint, a wait of two checkpoint intervals shows a running job
-                      (``wait_for_checkpoint``). If no newer checkpoint appears, this proves
-                      nothing. A job that was restarted from the checkpoint writes to a different
-                      directory.
+                      (``wait_for_checkpoint``); no newer checkpoint is no proof, because a job that
+                      recovers takes no checkpoint, and a job that was restarted from the checkpoint
+                      writes to another directory.
 ====================  ==============================================================================
 
 A consumer group shows nothing, because KafkaSource does not join its group.
@@ -31,7 +31,6 @@ import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -47,7 +46,6 @@ from migrate.model.log import log, timed
 from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
-from migrate.planning.recheck import completed_since
 from migrate.storage.files import Files, MissingExtra, is_same_place
 from migrate.storage.uris import is_uri
 
@@ -59,21 +57,21 @@ if TYPE_CHECKING:
 
 # The wait for a newer checkpoint, in checkpoint intervals: checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+# Seconds. A shorter wait proves nothing: a checkpoint of a busy job takes a while.
 _SHORTEST = 3.0
-# Seconds. A longer wait is skipped.
+# Seconds. There is no wait if it would be longer.
 _TOO_LONG = 60.0
-# Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
+# Seconds. The wait for a single fresh checkpoint of a job, whose interval is unknown.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it is longer by this, because the clock
-# of the storage may differ from the clock of this machine. S3 refuses requests of a clock that
-# differs by more than 15 minutes.
+# Seconds. The age of a checkpoint counts as a wait only if it is longer by this: the clock of the
+# storage may differ from the clock of this machine. S3 refuses requests of a clock that differs by
+# more than 15 minutes.
 _CLOCKS, _CLOCKS_OF_A_STORE = 60.0, 900.0
 _DAY = 86_400
 
 
 class JobState(Enum):
-    """The state of a checkpoint's job, running or not; see the module."""
+    """Whether the job of a checkpoint still runs; see the module."""
 
     RUNNING = auto()
     RESTARTED = auto()
@@ -88,10 +86,10 @@ class Judgment:
 
     Attributes:
         text: the evidence in one line.
-        is_beyond: True if the job has written output beyond the checkpoint, or may do so.
-        runs: True if the job, or the job that continued it, has not ended.
-        asked_flink: True if a JobManager was queried.
-        other_running: a job that runs in addition to the ended job, in one line; else empty.
+        is_beyond: whether the job has written output beyond the checkpoint, or may do so.
+        runs: whether the job, or the job that continued it, has not ended.
+        asked_flink: whether a JobManager was asked.
+        other_running: a job that runs beside the ended job, in one line; else empty.
     """
 
     state: JobState
@@ -118,10 +116,14 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
     """
     if flink_rest is None:
         return judge_jobs(origin, None)
-    from migrate.inputs.flink.rest_api import read_restored_jobs
+    from migrate.inputs.flink.rest_api import JobManager, read_restored_jobs
 
     with timed(f"asking Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
+        if origin.written_at is not None:
+            # The times of the jobs are of the JobManager's clock.
+            ahead_ms = JobManager(flink_rest).clock_ahead_ms([job for job, _ in jobs])
+            origin = replace(origin, written_at=origin.written_at + round(ahead_ms))
         judgment = judge_jobs(origin, jobs)
         if judgment.state in (JobState.STOPPED, JobState.ENDED):
             judgment = _with_newest_checkpoint(judgment, origin, jobs, flink_rest)
@@ -171,7 +173,7 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if running:
         job = min(running, key=lambda job: job not in own)
         other = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
-        # Otherwise the job has certainly ended, or the running jobs are older than the stop.
+        # Otherwise the job is known to have ended, or the running jobs are older than the stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
             return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
     if own and origin.stopped:
@@ -180,7 +182,7 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
         if problem := _doubt_of_stop(jobs, own):
             state, text = JobState.UNKNOWN, f"{_unknown(origin)}: {problem}"
         return Judgment(state, text, asked_flink=True, other_running=other)
-    if own and (problem := _hidden_start(jobs, own)):
+    if own and (problem := hidden_start(jobs, own, _end_of(own))):
         text = f"{_unknown(origin)}: {problem}"
         return Judgment(JobState.UNKNOWN, text, asked_flink=True, other_running=other)
     if own:
@@ -239,16 +241,25 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
-    """Return why Flink's jobs leave open whether the stopped job was restarted, or None."""
+    """Return why Flink's jobs do not show that the stopped job was not restarted, or None."""
     for job in own:
         if job.state != "FINISHED":
             return f"Flink has job {job.job_id} as {job.state}, not as FINISHED"
-    return _hidden_start(jobs, own)
+    return hidden_start(jobs, own, _end_of(own))
 
 
-def _hidden_start(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
-    """Return a message if a later job has recovered, so that its start is hidden; or None."""
-    ended_ms = max((job.ended_ms or 0 for job in own), default=0)
+def _end_of(own: Sequence[FlinkJob]) -> int:
+    return max((job.ended_ms or 0 for job in own), default=0)
+
+
+def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms: int) -> str | None:
+    """Return that a job of a later start has recovered, so that its start is not known; or None.
+
+    Args:
+        jobs: the jobs that the JobManager lists.
+        own: the stopped job, if it is among them.
+        ended_ms: when the stopped job ended, in milliseconds of the epoch.
+    """
     for job, path in jobs:
         if job in own or job.began_ms < ended_ms or path is None or checkpoint_number(path) is None:
             continue
@@ -288,7 +299,7 @@ def _job_that_continued(
 
 
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job started after the savepoint was written, even if clocks differ."""
+    """Return whether a job began after the savepoint was written, whatever the clocks."""
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
     )
@@ -299,7 +310,7 @@ def _clocks_of(origin: Origin) -> float:
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Return whether two paths lead to the same savepoint, without scheme and host (or bucket).
+    """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
 
     If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
     Links of local paths are resolved.
@@ -314,7 +325,7 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
 
 
 def is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
-    """Return whether a path leads to one of the savepoints, compared by ``is_same_savepoint``."""
+    """Return whether a path names one of the savepoints, as ``is_same_savepoint`` compares."""
     return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
 
 
@@ -329,20 +340,18 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    A job counts if it was restored from the savepoint. ``stopped_job`` and ``job_name`` identify
-    further jobs that count. A job that has ended can count, too, because its output is newer than
-    the savepoint.
+    A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
+    others count. So can a job that has ended: its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
         ended_ms: when the stopped job ended, in epoch milliseconds, if known.
-        written_in: the directory in which Flink wrote the savepoint, if known. A restore from this
-            directory counts, too.
-        stopped_job: the stopped job's id or name. A job with it counts if it runs, or started after
+        written_in: where Flink wrote the savepoint, if known; a restore from there counts, too.
+        stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
             ``ended_ms``.
-        job_name: the stopped job's name. Other jobs with it count if they started after
-            ``ended_ms``, or without ``ended_ms``.
+        job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
+            or if this time is not known.
     """
 
     def is_newer(job: FlinkJob) -> bool:
@@ -373,9 +382,9 @@ def job_refusals(
 ) -> list[str]:
     """Return a refusal if the job runs, or has output beyond the checkpoint; else log the judgment.
 
-    ``allow_ran_on`` turns the refusal into a warning, except for a job that runs and would
-    overwrite the offsets of a group (``is_group``). A group is refused while any job runs.
-    ``saved`` is True for the positions of a saved plan, because a saved plan has its own options.
+    ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
+    offsets of a group (``is_group``). A group is refused while any job runs. ``saved``: whether the
+    positions are those of a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
         return [f"{judgment.other_running}; {_STOP_IT}"]
@@ -427,7 +436,7 @@ def check_job(
 def report_stop(
     judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
 ) -> None:
-    """Log that the job was stopped with the savepoint, and the checks for a restart."""
+    """Log that the job was stopped with the savepoint, and what was checked about a restart."""
     if text := old_savepoint_text(origin, judgment, source_group):
         options = {"--flink-rest": not judgment.asked_flink, "--source-group": not saved}
         shows = " or ".join(option for option, helps in options.items() if helps)
@@ -501,9 +510,9 @@ def check_before_write(
     Args:
         origin: the origin of the positions.
         judgment: the judgment of ``judge``.
-        allow_ran_on: True to skip both.
+        allow_ran_on: whether to skip both.
         source_group: the consumer group whose commits are at the positions, if any.
-        refuses_old: True to refuse an old savepoint; else ``report_stop`` has warned of it.
+        refuses_old: whether an old savepoint is refused; else ``report_stop`` has warned of it.
         saved: as for ``job_refusals``.
         flink_rest: as for ``judge``; Flink is asked again after a wait.
         signs: as for ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
@@ -532,14 +541,16 @@ def check_before_write(
             raise Refused([f"{RAN_ON_SINCE}{line}; {RAN_ON_WAY_OUT}" for line in lines])
         return ()
 
-    now = datetime.now(timezone.utc)
-    is_quiet = wait_for_checkpoint(watch, now, signs or refuse_newer)
+    is_quiet = wait_for_checkpoint(watch, signs or refuse_newer)
     if watch.wait is not None and flink_rest is not None:
         # The job may have been started during the wait.
         again = job_refusals(judge(origin, flink_rest), allow_ran_on=False, saved=saved)
         if again:
             raise Refused(again)
-    other = "a job that was restarted from this checkpoint writes to another directory"
+    other = (
+        "a job that recovers from a failure takes no checkpoint, and a job that was restarted from "
+        "this checkpoint writes to another directory"
+    )
     warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}: {other if is_quiet else watch.text}")
 
 
@@ -552,8 +563,8 @@ RAN_ON_WAY_OUT = "stop it with a savepoint, and move from that"
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
     """Yield signs in the job's checkpoint directory, each in one line, that the job has continued.
 
-    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` are no
-    sign, because they were listed before.
+    Log a note if the directory cannot be read. ``origin.newer`` has the newer checkpoints that were
+    known before; these are no sign.
     """
     if origin.kind != "checkpoint":
         return
@@ -587,12 +598,22 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
         )
 
 
+def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
+    """Return the newer checkpoints that were completed after the plan was made."""
+    if not origin.newer:
+        return newer
+    known = origin.newer[-1]
+    if known in newer:
+        return newer[newer.index(known) + 1 :]
+    return [number for number in newer if number > known]
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """How long to wait for a newer checkpoint of a retained checkpoint's job.
 
     Attributes:
-        interval: the job's checkpoint interval in seconds, or None if unknown.
+        interval: the job's checkpoint interval in seconds; None if it is unknown.
         age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
         wait: seconds to wait; None if a wait would show nothing.
         clocks: by how many seconds the storage's clock may differ from this machine's.
@@ -605,7 +626,7 @@ class Watch:
 
     @property
     def is_quiet(self) -> bool:
-        """True if the checkpoint is so old that a running job would have completed a newer one."""
+        """Whether the checkpoint is so old that a running job would have completed a newer one."""
         if self.interval is None or self.age is None:
             return False
         return self.age > max(_INTERVALS * self.interval, _SHORTEST) + self.clocks
@@ -640,7 +661,7 @@ def find_watch(origin: Origin) -> Watch:
         watch = Watch(interval, age, wait if wait <= _TOO_LONG else None, _clocks_of(origin))
         if origin.copied_from is None:
             return watch
-        # The files may have the copy's times, so a missing newer checkpoint shows nothing.
+        # The times may be those of the copy, so that no newer checkpoint shows nothing.
         return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
     is_fresh = age is not None and age <= _TOO_LONG
     in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
@@ -654,20 +675,19 @@ def _age_of(origin: Origin) -> float | None:
 
 
 def wait_for_checkpoint(
-    watch: Watch, since: datetime, signs: Callable[[], Sequence[str]], watched: str = ""
+    watch: Watch, signs: Callable[[], Sequence[str]], watched: str = ""
 ) -> bool:
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
-    This check also finds a job that belongs to a JobManager other than the queried one.
+    A job that has another JobManager than the one that was asked shows itself here, too.
 
     Args:
         watch: the result of ``find_watch``.
-        since: the time from which the wait counts.
         signs: returns signs that the job has continued; raises ``Refused`` unless that is allowed.
-        watched: the further objects that ``signs`` watches, for the log.
+        watched: what else ``signs`` watches, for the log.
 
     Returns:
-        True if the absence of a newer checkpoint suggests that the job has stopped. False if there
+        Whether the absence of a newer checkpoint suggests that the job has stopped. False if there
         was no wait.
 
     Raises:
@@ -682,18 +702,14 @@ def wait_for_checkpoint(
         return True
     if watch.wait is None:
         return False
-    # The plan may come from a machine whose clock is ahead of this one's.
-    passed = max(0.0, (datetime.now(timezone.utc) - since).total_seconds())
-    wait = watch.wait - passed
-    if wait > 0:
-        log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
-        with timed("waiting for a checkpoint"):
-            time.sleep(wait)
+    # The time since the plan does not count: a saved plan has the time of another machine's clock.
+    log.info(f"waiting {watch.wait:.0f} s for a checkpoint that a running job would take")
+    with timed("waiting for a checkpoint"):
+        time.sleep(watch.wait)
     if signs() or watch.interval is None:
         return False
-    seconds = (datetime.now(timezone.utc) - since).total_seconds()
     log.info(
-        f"{watched}no checkpoint was completed in {seconds:.0f} s; they came about every "
+        f"{watched}no checkpoint was completed in {watch.wait:.0f} s; they came about every "
         f"{watch.interval:.1f} s: the job seems stopped, where this is its own checkpoint directory"
     )
     return True
