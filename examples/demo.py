@@ -1,4 +1,4 @@
-"""The whole story on one machine: a real Kafka, Flink and Spark, and `migrate` between them.
+"""Show the whole story on one machine, with a real Kafka, Flink, and Spark, and `migrate`.
 
     make demo
 
@@ -6,12 +6,12 @@ Orders are written to Kafka all the time. A Flink SQL job copies them into files
 `examples/cut-over there` moves the job to a Spark query, `examples/cut-over back` moves it back.
 
 A second Flink job counts the orders of each customer. It stops with a savepoint, and a Spark query
-goes on with its counts. Then the job goes back to Flink: from the positions at which Spark stopped,
-with the state of its savepoint. That state lacks what Spark has counted. `migrate to-flink` says
-how much that is, and refuses without an option.
+continues with its counts. The job then moves back to Flink. It starts at the positions at which
+Spark stopped, with the state of its savepoint. This state lacks the orders that Spark has counted.
+`migrate to-flink` reports their number, and refuses the move without an option.
 
-At the end two tables account for every order, by partition and by customer: Flink, Spark and Flink
-again must have taken each order once.
+At the end, two tables account for every order, by partition and by customer. Each order must have
+been processed once, by Flink, by Spark, or by Flink after the move back.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from examples.local import JARS, LocalStack, Order, StackError, Totals
 from examples.progress import console, fetch_jars, step, wait_for
 from migrate.cli.exit_codes import Exit
 
-# Measured: all of its jars.
+# The measured size of all of its jars.
 MEGABYTES = 260
-# The last characters of a warning, which are the same in each command that prints it.
+# The last characters of a warning. They are the same in each command that prints it.
 _WARNING_ENDS = 80
-# How long Flink and Spark each read before they are stopped.
+# The time for which Flink and Spark each read before they are stopped.
 _SECONDS = 3
 _PATIENCE_SECONDS = 300
 # Flink takes a checkpoint every second.
 _SETTLED_SECONDS = 4
-# The number of orders that are added to each partition when Flink has the job back.
+# The number of orders that are added to each partition after the job's move back to Flink.
 _MORE = 50
 _NOT_IN_THE_STATE = re.compile(r"up to (\d+) records are not in the state")
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The number of orders of one partition, by who has taken them."""
+    """The number of orders of one partition, by the system that has processed them."""
 
     partition: int
     in_kafka: int
@@ -65,7 +65,7 @@ Count = tuple[int, int]  # orders, cents
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One customer's orders, (orders, cents), when Spark has counted on from Flink's counts."""
+    """One customer's orders, (orders, cents), after Spark has continued from Flink's counts."""
 
     customer: str
     in_kafka: tuple[int, int]
@@ -81,7 +81,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One customer's orders, (orders, cents), by who has counted them."""
+    """One customer's orders, (orders, cents), by the system that has counted them."""
 
     customer: str
     in_kafka: Count
@@ -101,7 +101,7 @@ class WayBack:
 
     Attributes:
         shared: the orders of each customer.
-        not_in_its_state: how many orders Flink's state lacks, by `migrate to-flink`.
+        not_in_its_state: the number of orders that Flink's state lacks, from `migrate to-flink`.
     """
 
     shared: list[Shared]
@@ -119,7 +119,7 @@ class WayBack:
 
 
 def main() -> int:
-    """Run the demo; return 0 if no order was lost or repeated."""
+    """Run the demo; return 0 if no order was lost or duplicated."""
     console.print(
         "This runs a real Kafka, Flink, S3 and Spark on this machine, for three to five minutes. "
         "Afterwards all of it is stopped and removed.",
@@ -204,7 +204,7 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
 
 
 def _way_back(stack: LocalStack, savepoint: str, at_stop: Totals, at_handover: Totals) -> WayBack:
-    """Have Flink's job go on from where Spark has stopped, with the state of its savepoint.
+    """Resume Flink's job from the positions at which Spark stopped, with its savepoint's state.
 
     Args:
         at_stop: Flink's counts at the savepoint.
@@ -265,7 +265,7 @@ def _by_customer(orders: Sequence[Order]) -> Totals:
 
 
 def _cut_over(stack: LocalStack, way: str) -> None:
-    """Run the script. A warning that several of its commands print is shown once."""
+    """Run the script, and show a warning only once even if several of its commands print it."""
     warnings: set[str] = set()
     with step("Running the script") as going:
 
@@ -290,9 +290,9 @@ def account(
     by_spark: Sequence[Order],
     by_flink_again: Sequence[Order],
 ) -> list[Account]:
-    """Compare the orders that were taken with those in Kafka, by partition.
+    """Compare the processed orders with the orders in Kafka, by partition.
 
-    Orders are compared with all of their fields. An order that is not in Kafka counts as repeated.
+    Orders are compared with all of their fields. An order that is not in Kafka counts as duplicate.
     """
     there = Counter(truth)
     taken = Counter([*by_flink, *by_spark, *by_flink_again])
@@ -330,7 +330,7 @@ def _await(what: str, done: Callable[[], object], log: Callable[[], str]) -> Non
 
 
 def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
-    """Return the orders when several of Flink's checkpoints have added none."""
+    """Return the orders once several of Flink's checkpoints have added none."""
     before: list[Order] = []
     while len(now := orders()) > len(before):
         before = now
@@ -358,7 +358,7 @@ def _table(accounts: Sequence[Account]) -> Table:
 
 
 def _customers_table(shared: Sequence[Shared]) -> Table:
-    """Return the table of orders by customer. The verdict is also that of their cents."""
+    """Return the table of orders by customer, with a verdict that also covers their cents."""
     table = Table(box=SIMPLE_HEAD, padding=0, show_footer=True)
     columns: dict[str, Callable[[Shared], Count]] = {
         "Kafka": lambda row: row.in_kafka,

@@ -1,4 +1,4 @@
-"""The stack of docker-compose.yml as processes of this machine, for `make demo` and the tests.
+"""Run the stack of docker-compose.yml as processes of this machine, for `make demo` and the tests.
 
 The releases, the SQL and the cut-over script are the same. Only the addresses differ.
 """
@@ -50,11 +50,11 @@ class StackError(RuntimeError):
 
 
 class LocalStack(Service):
-    """Kafka, and a Flink session cluster that keeps its checkpoints in S3; a context manager.
+    """Kafka, and a Flink session cluster that stores its checkpoints in S3, as a context manager.
 
     Args:
         directory: the directory of all files.
-        flink_settings: Flink's settings, in addition to those of its cluster.
+        flink_settings: Flink's settings, in addition to the cluster's settings.
     """
 
     flink: FlinkSession
@@ -101,14 +101,14 @@ class LocalStack(Service):
         self.flink.submit("\n".join(map(self.sql, files)))
 
     def sql(self, file: str) -> str:
-        """Return the text of a SQL file of examples/, with the addresses of this stack."""
+        """Return the contents of a SQL file of examples/, with the addresses of this stack."""
         text = (EXAMPLES / file).read_text()
         text = text.replace("kafka:9092", self.broker.bootstrap_servers)
         text = text.replace("s3://flink/savepoints", self._savepoints)
         return text.replace("file:///lake", self.lake.as_uri())
 
     def start_orders(self) -> None:
-        """Start to write about two hundred orders a second."""
+        """Start a writer of about two hundred orders a second."""
         self._enough.clear()
         self._producing = threading.Thread(target=self._produce, daemon=True)
         self._producing.start()
@@ -178,11 +178,11 @@ class LocalStack(Service):
             raise StackError(f"cut-over {way}: exit code {process.returncode}")
 
     def by_flink(self) -> list[Order]:
-        """Return the orders in the files that Flink has finished, which do not begin with a dot."""
+        """Return the orders in the files that Flink has finished (without a dot in front)."""
         return _orders(sorted((self.lake / "orders/flink").glob("part-*")))
 
     def by_spark(self) -> list[Order]:
-        """Return the orders in the files that Spark has committed: its sink's log names them."""
+        """Return the orders in the files that Spark has committed, according to its sink's log."""
         sink = self.lake / "orders/spark"
         names: set[str] = set()
         for log in (sink / "_spark_metadata").glob("[0-9]*"):
@@ -191,7 +191,7 @@ class LocalStack(Service):
         return _orders([sink / name for name in sorted(names)])
 
     def totals(self) -> Totals:
-        """Return the totals of each customer: the newest record of that key in the topic."""
+        """Return the totals of each customer from the newest record of that key in the topic."""
         rows = [json.loads(value) for *_, value in self.broker.records(TOTALS)]
         return {row["customer"]: (row["orders"], row["cents"]) for row in rows}
 
@@ -255,7 +255,7 @@ class LocalStack(Service):
                 "bootstrap.servers": self.broker.bootstrap_servers,
                 "broker.address.family": "v4",
                 "enable.idempotence": True,
-                "linger.ms": 100,  # every reader is woken ten times a second, not two hundred times
+                "linger.ms": 100,  # every reader wakes up ten times a second, not two hundred times
                 "log_level": 0,
             }
         )
@@ -284,11 +284,11 @@ class LocalStack(Service):
             self._producing.join()
 
     def _commands(self) -> Mapping[str, str]:
-        """Return the environment of the script, whose commands then run without containers."""
+        """Return the environment of the script, so that its commands run without containers."""
         pid, log = self._home / "spark.pid", self._home / "spark.log"
         sql_client, sql_log = shlex.join(self.flink.sql_client()), self._home / "sql-client.log"
         programs = {
-            # The client prints much that only matters if it fails.
+            # The client's output matters only if it fails.
             "sql-client": f'{sql_client} "$@" >{sql_log} 2>&1 || {{ cat {sql_log}; exit 1; }}\n'
             f'grep "^Job ID" {sql_log}',
             "start-spark": f"setsid orders-on-spark >{log} 2>&1 </dev/null &\necho $! >{pid}",
@@ -355,7 +355,7 @@ def _now_ms() -> int:
 
 
 def _orders(files: Sequence[Path]) -> list[Order]:
-    """Return the rows of CSV files, which Flink and Spark write alike here."""
+    """Return the rows of CSV files; here, Flink and Spark write the same format."""
     orders: list[Order] = []
     for file in files:
         with file.open(newline="") as lines:

@@ -1,4 +1,4 @@
-"""Show what is going on: no more than some seconds pass without output."""
+"""Show the progress of long steps, so that only seconds pass without output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.support.jars import fetch, read_lock
 
-# How long a step may print nothing if there is no terminal.
+# The longest time without output from a step if there is no terminal.
 _SECONDS = 10
 _DOWNLOADS = 8
 
@@ -20,7 +20,7 @@ console = Console(highlight=False)
 
 
 class Step:
-    """A running step; its ``detail`` is shown beside its name."""
+    """A running step; its ``detail`` is shown next to its name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class Step:
         console.print(line, style=style, markup=False, soft_wrap=True)
 
     def print_time(self, ended: threading.Event) -> None:
-        """Print the time whenever nothing was printed for a while."""
+        """Print the time after each pause without output."""
         while not ended.wait(1):
             if time.monotonic() - self._printed >= _SECONDS:
                 self.say(f"    ... {self.seconds} s {self.detail}".rstrip())
@@ -49,7 +49,7 @@ class Step:
 
 @contextmanager
 def step(name: str) -> Iterator[Step]:
-    """Show that a step runs: a clock on a terminal, or else a line now and then."""
+    """Show that a step runs, with a clock on a terminal, or else with a line now and then."""
     going = Step(name)
     if console.is_terminal:
         with console.status(going):
@@ -90,7 +90,7 @@ def fetch_jars(sets: Sequence[str], megabytes: int) -> None:
 def wait_for(
     what: str, done: Callable[[], object], patience: float, log: Callable[[], str]
 ) -> None:
-    """Wait until ``done`` returns something true, and show how long.
+    """Wait until ``done`` returns something true, and show the elapsed time.
 
     Raises:
         TimeoutError: it took longer than ``patience`` seconds; the message has the ``log``.

@@ -1,11 +1,12 @@
-"""The query that the job of orders/flink.sql becomes: orders from Kafka into files, exactly once.
+"""Read orders from Kafka into files, exactly once, as the job of orders/flink.sql does.
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \
         examples/orders/spark_query.py --bootstrap-servers kafka:9092 \
         --checkpoint /lake/queries/orders --path /lake/orders/spark
 
-It starts where its checkpoint location says, which `migrate to-spark --checkpoint-dir` has written;
-`startingOffsets` is left at its default, which holds for a new checkpoint location alone.
+The query starts at the offsets in its checkpoint location, written by `migrate to-spark
+--checkpoint-dir`. `startingOffsets` has its default, because Spark uses it only for a new
+checkpoint location.
 """
 
 from __future__ import annotations

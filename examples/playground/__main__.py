@@ -34,20 +34,20 @@ from tests.support.kafka import Broker, KeptProcess, free_ports
 
 ROOT = Path(__file__).parents[2]
 PORT = 9092
-# Another port is used if something else answers there.
+# If a different program answers on this port, another port is used.
 _FLINK_PORT = 8081
 FLINK_JARS = "flink-2.2"
 JARS = (FLINK_JARS, KAFKA_JARS)
 MEGABYTES = 131
 _HERE = Path(__file__).parent
 _SOURCES = tuple(_HERE / f"{name}.java" for name in ("PlaygroundJob", "ClicksJob"))
-# The folder of the job that runs, and of the query that it becomes.
+# The folder of the running job, and of the Spark query after its move.
 _CLICKS = "clicks"
 _CLICKS_PARTITIONS = 3
 # The files of the ids of its processes, in the order in which they are ended.
 _PID_FILES = ("clicks/query.pid", "flink/pid", "kafka/pid")
 _END_SECONDS = 20
-# The number of records of each partition at each moment. orders-2 gets its first records at last.
+# The number of records of each partition at each moment. orders-2 gets no records before the end.
 _FIRST = {"orders": (6, 8, 0), "payments": (20, 10)}
 _SECOND = {"orders": (12, 16, 0), "payments": (37, 21)}
 _AT_STOP = {"orders": (20, 24, 0), "payments": (45, 29)}
@@ -61,10 +61,10 @@ class PlaygroundError(RuntimeError):
 
 
 def start(home: Path, port: int) -> None:
-    """Start the playground, and print what to try.
+    """Start the playground, and print commands to try.
 
     Raises:
-        PlaygroundError: there is a playground already, or the port is in use.
+        PlaygroundError: a playground already exists, or the port is in use.
     """
     if home.exists():
         if _running(home):
@@ -119,7 +119,7 @@ def stop(home: Path) -> None:
     """End the processes of the playground, and remove its folder.
 
     Raises:
-        PlaygroundError: there is no playground.
+        PlaygroundError: no playground exists.
     """
     if not home.exists():
         raise PlaygroundError("there is no playground")
@@ -138,7 +138,8 @@ def stop(home: Path) -> None:
 def _running(home: Path) -> list[int]:
     """Return the ids of the processes that this playground has started, and that still run.
 
-    An id may belong to another process by now, so the command line must name ``home``.
+    An old id may belong to a different process. The process's command line must therefore contain
+    ``home``.
     """
     pids: list[int] = []
     for pid_file in _PID_FILES:
@@ -214,7 +215,7 @@ def _write_flink_command(home: Path, brokers: str, port: int) -> None:
     lines = [f"{name}: {value}\n" for name, value in settings.items()]
     (conf / "config.yaml").write_text("".join(lines))
     java, *rest = java_command("org.apache.flink.client.cli.CliFrontend", jars)
-    # Otherwise it warns that YARN and plugins are missing.
+    # Without this setting, Flink warns that YARN and plugins are missing.
     quiet = "-Dorg.slf4j.simpleLogger.log.org.apache.flink=error"
     command = [java, quiet, f"-Dplayground.kafka={brokers}", f"-Dplayground.home={home}", *rest]
     script = home / "bin" / "flink"
@@ -227,7 +228,7 @@ def _write_flink_command(home: Path, brokers: str, port: int) -> None:
 
 
 class _Flink:
-    """The program PlaygroundJob, which keeps running when this process ends."""
+    """The program PlaygroundJob; it keeps running after the end of this process."""
 
     def __init__(self, home: Path, brokers: str, port: int) -> None:
         command = java_command(

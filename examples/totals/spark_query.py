@@ -1,12 +1,12 @@
-"""The query that the job of totals/flink.sql becomes: it goes on counting where Flink stopped.
+"""Continue the counts of the job of totals/flink.sql from the point where Flink stopped.
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \
         examples/totals/spark_query.py --bootstrap-servers kafka:9092 \
         --checkpoint /lake/queries/totals --savepoint s3://flink/savepoints/savepoint-...
 
-The first time it takes the savepoint's counts and positions into its checkpoint location. From then
-on the location says where it is, and the savepoint is not needed. `migrate cut-over` has it take
-them over with `--prime` (cut-over.yaml).
+On its first run, the query copies the savepoint's counts and positions into its checkpoint
+location. The location then contains the query's positions, and the savepoint is not needed. With
+`--prime`, the query stops after this first step, as `migrate cut-over` requires (cut-over.yaml).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDER = "customer STRING, cents BIGINT"
 
 
 def totals(orders: DataFrame) -> DataFrame:
-    """The query: a row per customer, as the job's GROUP BY has it."""
+    """Return the query, with a row per customer as in the job's GROUP BY."""
     return orders.groupBy("customer").agg(count("*").alias("orders"), sum("cents").alias("cents"))
 
 

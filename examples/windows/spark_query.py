@@ -1,10 +1,11 @@
-"""The query that the job of windows/flink.sql becomes.
+"""Compute the revenue of windows, as the job of windows/flink.sql does.
 
-Moving its positions alone would lose what Flink holds of the windows that had not ended. So it
-starts at an earlier savepoint, reads those windows from their beginning, and writes them again:
-in `revenue` the newest record of a key is what counts, so that what Flink has written of them is
-replaced by the same. `--from` is where the first of these windows begins. Of the windows before
-it, this query would read the end alone: they are left to Flink, which has written them whole.
+A move of only its positions would lose Flink's contents of the windows that had not ended. The
+query therefore starts at an earlier savepoint. It reads these windows from their start, and writes
+their rows a second time. In `revenue`, only the newest record of a key counts, so the new rows
+replace Flink's rows of these windows with the same values. `--from` is the start of the first of
+these windows. This query would read only the end of the windows before it. Flink has written these
+earlier windows completely, so the query omits them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WINDOW = "4 seconds"
 
 
 def revenue(spark: SparkSession, bootstrap_servers: str, since_ms: int) -> DataFrame:
-    """A row per customer and window, from the window on that begins at `since_ms`."""
+    """Return a row per customer and window, from the window on that starts at `since_ms`."""
     orders = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap_servers)
@@ -58,7 +59,7 @@ def revenue(spark: SparkSession, bootstrap_servers: str, since_ms: int) -> DataF
 def upsert(
     rows: DataFrame, bootstrap_servers: str, topic: str, checkpoint: str
 ) -> DataStreamWriter:
-    """What writes the rows into a topic under the keys that Flink's upsert-kafka gives them."""
+    """Return a writer of the rows into a topic, under the keys of Flink's upsert-kafka."""
     return (
         rows.select(
             to_json(struct("window_start", "customer")).alias("key"),

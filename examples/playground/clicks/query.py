@@ -1,7 +1,7 @@
-"""The query that the job clicks becomes: it copies the topic clicks into files, one per batch.
+"""Copy the topic clicks into files, one per batch, as the Flink job clicks does.
 
-Its checkpoint location says where it begins. With --finish it ends the batch that it has begun,
-reads what is there, and stops.
+The checkpoint location contains the start offsets. With --finish, the query ends its unfinished
+batch, reads the available records, and stops.
 """
 
 import sys
