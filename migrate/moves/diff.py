@@ -45,28 +45,25 @@ def diff(
         DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    parsed = parse_side(left), parse_side(right)
+    left_side, right_side = parse_side(left), parse_side(right)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
-    if topic_map and not to_kafka.is_given:
-        raise UsageError("--topic-map goes with --to-kafka-config or --to-bootstrap-servers")
-    if not to_kafka.is_given:
-        with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
-            sides = load_sides(*parsed, job.broker, choice(arguments))
-    else:
+    old = new = job.broker
+    translate = None
+    if to_kafka.is_given:
         if not job.is_given:
             raise UsageError(
                 "--to-kafka-config and --to-bootstrap-servers name the cluster of RIGHT: add "
                 "--bootstrap-servers HOST:PORT for that of LEFT"
             )
-        if parsed[0].kind is SideKind.BROKER:
-            raise UsageError(f"{parsed[0].label}: its positions are of no record to look for")
+        if left_side.kind is SideKind.BROKER:
+            raise UsageError(f"{left_side.label}: its positions are of no record to look for")
         old, new = job.config(), to_kafka.config()
+        translate = partial(translate_side, old=old, new=new, names=topic_map or {})
+    elif topic_map:
+        raise UsageError("--topic-map goes with --to-kafka-config or --to-bootstrap-servers")
+    with timed(f"reading {left_side.label} and {right_side.label}"):
         sides = load_sides(
-            *parsed,
-            new,
-            choice(arguments),
-            left_broker=old,
-            translate=partial(translate_side, old=old, new=new, names=topic_map or {}),
+            left_side, right_side, new, choice(arguments), left_broker=old, translate=translate
         )
     for warning in sides.warnings:
         log.warning(warning)

@@ -477,21 +477,22 @@ def _count_equal(records: Sequence[Record], copies: Sequence[Record]) -> int:
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
-    """Return why no record has a copy: ``NOT_FOUND`` with a reason, or ``LAGGING``."""
-    run = new.records
-    if not run and new.is_from_start and new.is_to_end:
-        return Match(MatchOutcome.LAGGING, records=max(1, len(old.before)))
-    if any(record.is_append_time for record in run):
+    """Return ``NOT_FOUND``, with the reason why no record of ``old`` has a copy in ``new``."""
+    if any(record.is_append_time for record in new.records):
         return not_found_match(
             "the new topic has the time of the copy as timestamp "
             "(message.timestamp.type=LogAppendTime)"
         )
-    copies = {copy.digest: copy for copy in run}
+    copies = {copy.digest: copy for copy in new.records}
     for record in (*old.after[:1], *old.before[-1:]):
-        if copy := copies.get(record.digest):
-            lacking = sorted({name for name, _ in record.headers} - {n for n, _ in copy.headers})
-            which = f": it lacks {', '.join(lacking)}" if lacking else ""
+        if copy := copies.get(record.digest):  # it differs from the record only in its headers
             return not_found_match(
-                f"its copy with the same key, value and time has other headers{which}"
+                "its copy with the same key, value and time has other headers"
+                + _lacking_headers(record, copy)
             )
     return not_found_match(NO_COPY)
+
+
+def _lacking_headers(record: Record, copy: Record) -> str:
+    names = {name for name, _ in record.headers} - {name for name, _ in copy.headers}
+    return f": it lacks {', '.join(sorted(names))}" if names else ""

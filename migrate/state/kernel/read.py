@@ -9,7 +9,7 @@ every further key group, the plain reader reads all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +127,9 @@ class FastReader:
             try:
                 batch, returned = self._batch()
             except NeedsPlainReader:
-                yield from self._read_rest_plainly()
+                last = self._segments[-1]  # the kernel has not read this key group to its end
+                complete = [segment for segment in self._segments_with_rows() if segment != last]
+                yield from self._read_plainly([*complete, last])
                 return True
             if batch is not None:
                 yield batch
@@ -135,8 +137,8 @@ class FastReader:
                 # If a state of the heap backend has no program, the kernel may have refused its
                 # entries. Any further key group may have some too, so the plain reader reads it.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
-                self._segments = [_Segment(key_group, returned, [])]
-                yield from self._read_rest_plainly()
+                self._clear()
+                yield from self._plain(key_group, returned)
                 return True
             self._clear()
             self._begin_segment(key_group, returned)
@@ -211,26 +213,24 @@ class FastReader:
         try:
             batch, _ = self._batch()
         except NeedsPlainReader:
-            yield from self._read_rest_plainly(complete=True)
+            yield from self._read_plainly(self._segments_with_rows())
             return
         self._clear()
         if batch is not None:
             yield batch
 
-    def _read_rest_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
-        """Read the segments' key groups with the plain reader, without entries returned already.
-
-        Args:
-            complete: whether the kernel has read the last key group to its end. If so, and if that
-                key group has no rows in the buffers, it is skipped.
-        """
-        first_rows = [segment.first_rows for segment in self._segments]
-        ends = [*first_rows[1:], self._buffers.rows.tolist() if complete else None]
-        segments = [
+    def _segments_with_rows(self) -> list[_Segment]:
+        """Return the segments that have rows in the buffers."""
+        starts = [segment.first_rows for segment in self._segments]
+        ends = [*starts[1:], self._buffers.rows.tolist()]
+        return [
             segment
             for segment, end in zip(self._segments, ends, strict=True)
             if segment.first_rows != end
         ]
+
+    def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
+        """Clear the buffers. Read the segments' key groups without the entries returned already."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)

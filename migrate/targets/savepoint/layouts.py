@@ -137,61 +137,75 @@ class NewState(NamedTuple):
     states: tuple[NamedState, ...]
 
 
+class _Part(NamedTuple):
+    """Bytes of a stream: an element of the state with this number, or (None) other bytes."""
+
+    state: int | None
+    data: bytes
+
+
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> NewState:
     """Return the stream and the states of a handle, with ``elements`` replacing one state's.
 
-    ``data`` is the complete stream that the decoder has read.
+    ``data`` is the complete stream that the decoder has read. The new elements start at the
+    state's first old element; if the state had no elements, at the end of the stream.
     """
+    changed = next(number for number, state in enumerate(handle.states) if state.name == name)
+    compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
     placed = sorted(
         (start, number, index)
         for number, state in enumerate(handle.states)
         for index, start in enumerate(state.byte_offsets)
     )
     starts = [start for start, _, _ in placed]
-    ends = [*starts[1:], len(data)]
-    old = {
+    slices = {
         (number, index): data[start:end]
-        for (start, number, index), end in zip(placed, ends, strict=False)
+        for (start, number, index), end in zip(placed, [*starts[1:], len(data)], strict=False)
     }
-    changed = next(n for n, state in enumerate(handle.states) if state.name == name)
-    compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
+    old = [slices[changed, index] for index in range(len(handle.states[changed].byte_offsets))]
     headers = b""  # the headers between the changed state and the next one
     if compressed:
-        for index in range(len(handle.states[changed].byte_offsets)):
-            old[changed, index], after = _without_headers(old[changed, index])
-            headers += after
-    parts = [
-        old[changed, element.old_index]
-        if isinstance(element, Kept)
-        else compress_chunks(element)
-        if compressed
-        else element
+        split = [_without_headers(chunks) for chunks in old]
+        old = [chunks for chunks, _ in split]
+        headers = b"".join(after for _, after in split)
+    new = [
+        _Part(
+            changed,
+            old[element.old_index]
+            if isinstance(element, Kept)
+            else compress_chunks(element)
+            if compressed
+            else element,
+        )
         for element in elements
     ]
-    out = bytearray(data[: starts[0]] if starts else data)
-    offsets: list[list[int]] = [[] for _ in handle.states]
+    new.append(_Part(None, headers))
 
-    def put(number: int, part: bytes) -> None:
-        offsets[number].append(len(out))
-        out.extend(part)
-
-    for _, number, index in placed:
+    parts = [_Part(None, data[: starts[0]] if starts else data)]
+    for (number, index), element in slices.items():
         if number != changed:
-            put(number, old[number, index])
+            parts.append(_Part(number, element))
         elif index == 0:
-            for part in parts:
-                put(changed, part)
-            out.extend(headers)
-    if not handle.states[changed].byte_offsets:
-        for part in parts:
-            put(changed, part)
-    states = tuple(
-        state._replace(byte_offsets=tuple(new))
-        for state, new in zip(handle.states, offsets, strict=True)
+            parts += new
+    if not old:
+        parts += new
+    return _joined(parts, handle.states)
+
+
+def _joined(parts: Sequence[_Part], states: Sequence[NamedState]) -> NewState:
+    """Return the stream of these parts, and the states with the offsets of their elements."""
+    offsets: list[list[int]] = [[] for _ in states]
+    at = 0
+    for number, data in parts:
+        if number is not None:
+            offsets[number].append(at)
+        at += len(data)
+    moved = (
+        state._replace(byte_offsets=tuple(new)) for state, new in zip(states, offsets, strict=True)
     )
-    return NewState(bytes(out), states)
+    return NewState(b"".join(data for _, data in parts), tuple(moved))
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
