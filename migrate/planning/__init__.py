@@ -1,9 +1,9 @@
-"""Make a Plan from positions and a cluster snapshot. Only ``plan_file`` does I/O.
+"""Make a Plan from positions and a cluster snapshot; ``plan_file`` alone does I/O.
 
 For each topic-partition a plan has a verdict and, unless the partition is refused or skipped, the
-next offset that the target starts from. If an offset would lose or repeat records and no policy
-allows this, the plan has a refusal. If there is a way out, such as a flag that allows the move, the
-refusal names it.
+next offset that the target starts from. If an offset would lose or duplicate records and no policy
+allows this, the plan has a refusal. The refusal states the remedy, if there is one, such as a flag
+that allows the move.
 
 ``planner`` makes a ``Plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
 (topics that several sources read), ``transactions`` (pending transactions of sinks), ``partition``

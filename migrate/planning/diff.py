@@ -1,6 +1,6 @@
 """Compare two position sets, the left and the right side. Pure, no I/O.
 
-The right side is ahead in a partition if its next offset is higher than that of the left side.
+The right side is ahead in a partition if its next offset is higher than the left side's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DiffRow(PartitionRow):
     Attributes:
         left, right: the start on each side.
         left_offset, right_offset: the start's next offset (the log start for ``earliest``), or None
-            if it is not known.
+            if unknown.
         log: the partition's log range; None without a broker, or if the broker lacks the partition.
     """
 
@@ -55,16 +55,16 @@ class DiffRow(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """Right minus left, in offsets; None if either offset is not known."""
+        """Right minus left, in offsets; None if either offset is unknown."""
         if self.left_offset is None or self.right_offset is None:
             return None
         return self.right_offset - self.left_offset
 
     @property
     def records_between(self) -> int | None:
-        """Upper bound of the number of records between the sides: some offsets have no record.
+        """Upper bound of the number of records between the sides, because some offsets lack one.
 
-        If the log range is known, only offsets in it count. None if either offset is not known.
+        With a log range, only offsets in it count. None if either offset is unknown.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -122,20 +122,20 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """Whether any row has a relation other than ``same``, or there is no row to compare."""
+        """True if any row has a relation other than ``same``, or there is no row to compare."""
         return not self.rows or any(row.relation is not Relation.SAME for row in self.rows)
 
     @property
     def is_clipped(self) -> bool:
-        """Whether the log of a partition lacks some of the offsets between the sides."""
+        """True if the log of a partition lacks some of the offsets between the sides."""
         return any(row.records_between not in (None, abs(row.difference or 0)) for row in self.rows)
 
 
 def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str, ...] = ()) -> Diff:
     """Compare two sides.
 
-    ``earliest`` on both sides is the same. ``latest``, ``committed`` and ``unresolved`` cannot be
-    compared, even if both sides have the same marker, because their offsets are unknown.
+    ``earliest`` on both sides is the same. The markers ``latest``, ``committed`` and ``unresolved``
+    have no offset. They cannot be compared, even if both sides have the same marker.
 
     ``logs`` is empty without a broker.
     """

@@ -1,16 +1,16 @@
 """Find a position of one log in its copy, and test that the log is a copy. Pure, no I/O.
 
-``find_copy`` is a generator: it yields what it needs to read, and is sent the records. So a caller
-can read the same step of many partitions at once.
+``find_copy`` is a generator. It yields the range to read, and is sent the records. A caller can
+therefore read the same step of many partitions together.
 
 1. *Around the position.* The records around the position are found in the new log
    (``match_records``). If they do not match, longer runs are compared.
-2. *From the log start to there.* The mirror is followed record by record (``Follower``). If there
-   are more than ``counted`` records, samples are compared: blocks at many offsets, the anchors,
-   must be in the new log, and in order. If two anchors are equally far apart in both logs, and
-   neither log has gaps, the records between them are not read. They count as ``unread``.
-3. *From there to the log end.* The same, except that the new log may end with records of producers
-   that have moved.
+2. *From the log start to the position.* The mirror is followed record by record (``Follower``). If
+   there are more than ``counted`` records, samples are compared: blocks at many offsets, the
+   anchors, must be in the new log, and in order. If two anchors are equally far apart in both logs,
+   and neither log has gaps, the records between them are not read. They count as ``unread``.
+3. *From the position to the log end.* The same, except that the new log may end with records of
+   producers that have moved.
 
 With ``is_whole``, there are no samples.
 """
@@ -36,7 +36,7 @@ from migrate.planning.match_records import (
     violation_match,
 )
 
-# A record that the old log lacks is looked for in at most this number of other partitions.
+# The most other partitions in which to search for a record that the old log lacks.
 _MOST_OTHERS = 8
 
 # How many times as many records are compared in a compacted topic.
@@ -52,14 +52,14 @@ class Depth:
 
     Attributes:
         around: the number of records on each side of the position.
-        searched: the number of records of the new log among which the position is looked for.
+        searched: the number of records of the new log in which to search for the position.
         around_at_most, searched_at_most: the same for a longer search.
         anchors: the number of anchors before the position.
         anchors_after: the number of anchors after it.
         block: the number of records of an anchor.
         counted: the largest number of records that are all compared, on each side of the position.
-        chunk: how many records are read at once.
-        is_whole: whether all records are compared.
+        chunk: how many records are read together.
+        is_whole: True to compare all records.
     """
 
     around: int = 100
@@ -88,7 +88,7 @@ def find_copy(
     Args:
         position: the next offset in the old log.
         depth: how much to read.
-        is_compacted: whether Kafka compacts either log.
+        is_compacted: True if Kafka compacts either log.
         others: the other partitions of the topic.
         syncs: returns the offset syncs of each mirror. They show where to look, and can show which
             of equal records is copied.
@@ -128,7 +128,7 @@ def _around(
     """Compare the records around the position; return both runs, and the match."""
     find_place = match_compacted if is_compacted else match_records
     around = depth.around
-    if is_compacted:  # what explains a missing record may be further away
+    if is_compacted:  # the records that explain a missing record may be further away
         around = depth.around_at_most if depth.is_whole else _FURTHER * around
     own = yield Read(Side.OLD, position, around, around)
     time = _nearest_time(own)
@@ -180,7 +180,7 @@ def _count_aborted(
 ) -> Generator[Read, Surroundings, int]:
     """Return how many records of aborted transactions the new log has from a place on.
 
-    Only the records that were read are examined. Each transaction leaves an offset without a
+    The count covers the records that were read. Each transaction leaves an offset without a
     record, and an aborted one leaves more.
     """
     after = [copy.offset for copy in copies.records if copy.offset >= place]
@@ -217,7 +217,7 @@ def _match_at_log_ends(
 ) -> Generator[Read, Surroundings, Match | None]:
     """Compare the position with the ends of the new log.
 
-    Return EXPIRED if the new log begins after the position, LAGGING if the new log ends before the
+    Return EXPIRED if the new log starts after the position, LAGGING if the new log ends before the
     position, or None.
     """
     if copies.is_from_start and copies.records:
@@ -265,7 +265,7 @@ class _Anchor:
     """A block's offset in both logs.
 
     Attributes:
-        is_doubtful: whether a block after this one was not found where it should be.
+        is_doubtful: True if a block after this one was not found where it should be.
     """
 
     old: int
@@ -292,7 +292,7 @@ class _Stretch:
 
 
 def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
-    """Return whether two anchors are equally far apart in both logs, and no block lacks between."""
+    """Return whether two anchors have equal distance in both logs and no missing block between."""
     first, last = span
     return last.old - first.old == last.new - first.new and not first.is_doubtful
 
@@ -342,7 +342,7 @@ class _Check:
             self._is_sampled = not self._depth.is_whole and distance > self._depth.counted
             if self._is_sampled:
                 anchors = yield from self._anchors(start, known)
-            # Spans that must be read come first: they show whether the logs have gaps.
+            # Spans that must be read come first, because they show whether the logs have gaps.
             for first, last in sorted(pairwise(anchors), key=_may_be_trusted):
                 if (violation := (yield from self._span(first, last))) is not None:
                     return violation
@@ -395,19 +395,19 @@ class _Check:
         return not before.before
 
     def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
-        """Return the first anchor: the first record that both logs have.
+        """Return the anchor of the first record that both logs have.
 
         Return None if the new log must be read from its start, and a match for a violation.
         """
         depth, block = self._depth, self._depth.block
         first = yield Read(Side.NEW, self._copies.log_start, 0, block)
         if not first.after or first.after[0].offset >= known.new:
-            return known  # the new log begins there
+            return known  # the new log starts at this anchor
         old = yield from self._old_block(first.after, known)
         if old is not None:
             return _Anchor(old, first.after[0].offset)
         is_first_complete = self._is_search_complete
-        # The new log begins with older records than the old log has, or with records of others.
+        # The new log starts with older records than the old log has, or with foreign records.
         begin = yield Read(Side.OLD, self._own.log_start, 0, block)
         if not begin.after:
             return None
@@ -422,7 +422,7 @@ class _Check:
             count = yield Read(Side.NEW, new, block, 1)
             return violation_match(0, max(1, len(count.before)))
         if depth.is_whole or known.new - self._copies.log_start <= depth.counted:
-            return None  # copies of later records may lie before: see ``history``
+            return None  # copies of later records may come before the anchor (see ``history``)
         run = yield Read(Side.NEW, max(0, begin.after[0].timestamp), 0, 1, is_time=True)
         self._skip(new - _first_offset(run))
         return _Anchor(begin.after[0].offset, new)
@@ -461,9 +461,9 @@ class _Check:
     def _new_block(
         self, block: Sequence[Record], next_: _Anchor, number: int = 0
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the new offset of a record of a block that lies before an anchor, or None.
+        """Return the new offset of a record of a block before an anchor, or None.
 
-        ``number`` is the record's place in the block. ``_is_search_complete`` then says whether
+        ``number`` is the record's place in the block. ``_is_search_complete`` then shows whether
         every place before the anchor was searched.
         """
         expected = next_.new - (next_.old - block[0].offset)
@@ -500,7 +500,7 @@ class _Check:
     def _old_block(
         self, block: Sequence[Record], next_: _Anchor
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the old offset of a block of the new log that lies before an anchor, or None."""
+        """Return the old offset of a block of the new log before an anchor, or None."""
         block = [copy for copy in block if copy.offset < next_.new]
         expected = next_.old - (next_.new - block[0].offset)
         if expected >= self._own.log_start:
@@ -538,7 +538,7 @@ class _Check:
         return violation_match(follower.missing + lacking, follower.foreign + follower.trailing)
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records, which for ``PROVED`` is complete."""
+        """Add to the number of compared records. For ``PROVED``, this number is complete."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)
@@ -546,7 +546,7 @@ class _Check:
     # -- after -------------------------------------------------------------------------------------
 
     def rest(self, match: Match) -> Reading:
-        """Compare the logs up to their ends; ``match`` is that of ``history``."""
+        """Compare the logs up to their ends; ``match`` is the result of ``history``."""
         self._match = match
         own, copies = self._own, self._copies
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
@@ -714,7 +714,7 @@ class _Check:
         return None
 
     def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
-        """Return whether blocks up to the end of the new log are where the offsets say."""
+        """Return whether blocks up to the end of the new log are at the expected offsets."""
         depth = self._depth
         end = yield Read(Side.NEW, self._copies.log_end, depth.block, 1)
         if not end.before or end.before[0].offset <= known.new:
@@ -744,7 +744,7 @@ class _Check:
 
 
 def _agrees(records: Sequence[Record], copies: Sequence[Record]) -> bool:
-    """Return whether successive records are copied one by one, as far as both are there."""
+    """Return whether successive records are copied one by one, up to the end of either sequence."""
     number = min(len(records), len(copies))
     return number > 0 and all(
         record.is_copied_as(copy)

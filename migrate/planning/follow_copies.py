@@ -1,7 +1,7 @@
 """Follow a mirror through a stretch of both logs, record by record. Pure, no I/O.
 
-In contrast to ``match_records``, the stretch can be of any length: only the last records are in
-memory.
+In contrast to ``match_records``, the stretch can be of any length, because only the last records
+are in memory.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ class Follower:
     """The progress of a mirror in the old log, from the copies in the new log.
 
     Old records are numbered from the first one that was added. ``add_old`` has to be ahead of
-    ``add_copies``: see ``is_ahead``.
+    ``add_copies`` (see ``is_ahead``).
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
         foreign: the number of copies without an origin that a known copy follows. With ``is_open``,
-            those before a copy of the first record do not count: they may be of older records.
+            copies before a copy of the first record do not count, because they may be of older
+            records.
         trailing: the number of copies without an origin since the last known copy.
         unknown: the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
-        compared: the number of old records whose copies were found, without those in ``seen``.
+        compared: the number of old records with a copy, excluding records in ``seen``.
         uncertain: how many records before its highest possible origin the last copy may be of.
     """
 
@@ -45,20 +46,20 @@ class Follower:
         seen: range = range(0),
         kept: int = 20_000,
     ) -> None:
-        """Begin with these old records, of which the mirror has copied the first ``passed``.
+        """Start with these old records. The mirror has copied the first ``passed`` of them.
 
-        With ``begin``, the first copy is that of the record at this old offset. With ``is_open``,
-        the new log may begin with older records, or with the copy of any record. ``seen`` has the
+        With ``begin``, the first copy is of the record at this old offset. With ``is_open``, the
+        new log may start with older records, or with the copy of any record. ``seen`` has the
         old offsets that were compared before. ``kept`` is how many old records stay in memory, for
         a mirror that goes back over them.
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
-        self._has_older = is_open  # so a mirror that goes back may copy older records first
+        self._has_older = is_open  # a mirror that goes back may then copy older records first
         self._seen, self._kept = seen, kept
-        # Whether the numbers of repeated records do not matter, so any record may come first.
+        # True if the numbers of repeated records do not matter, so any record may come first.
         self._may_precede = begin is not None
         self._first = 0  # the number of the first record in memory
-        # The number and the offset of a record in each addition, to read from there again.
+        # The number and the offset of a record in each addition, to reread from this record.
         self._marks: list[tuple[int, int]] = []
         self.leading = 0
         self.is_from_first = False
@@ -74,7 +75,7 @@ class Follower:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the first copy is known, with ``is_open``."""
+        """True if the first copy was found, with ``is_open``."""
         return not self._is_open
 
     def is_ahead(self, number: int) -> bool:
@@ -142,9 +143,10 @@ class Follower:
     def go_to(self, origin: int) -> int | None:
         """Note that the next copy, without an origin in memory, is of the record at ``origin``.
 
-        Return the offset from which on the old log must be added again, because the mirror has gone
-        back. Otherwise, return None: the mirror has skipped records, which count as ``missing``, or
-        has gone back behind the records that it had copied at first, which counts as ``repeated``.
+        If the mirror has gone back, return the offset from which to add the old log a second time.
+        If the mirror has skipped records, return None, and count them as ``missing``. If the mirror
+        has gone back behind the records that it had copied at first, return None, and count this as
+        ``repeated``.
         """
         if not self._marks or (origin < self._marks[0][1] and not self._may_precede):
             self.repeated += 1

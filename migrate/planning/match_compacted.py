@@ -2,7 +2,8 @@
 
 Compaction may have removed any record around the position from either log. The place is found by
 the nearest records that both logs have. The place counts only if compaction explains each nearby
-record that only one log has: the record is a tombstone, or another nearby record has the same key.
+record that only one log has. Compaction explains a record that is a tombstone, or whose key another
+nearby record has.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def match_compacted(old: Surroundings, new: Surroundings) -> Match:
 
 
 class _Comparison:
-    """The records that both logs have, and those that one of them lacks.
+    """The records that both logs have, and the records that one of them lacks.
 
     Attributes:
         before, after: for the old records before and after the position, the indexes of their
@@ -97,11 +98,11 @@ class _Comparison:
         lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.MATCHED if self.after else MatchOutcome.AT_END, 0
         if high > low:
-            # The old log has lost the records between ``low`` and ``high``. So it is not known
-            # whether they were consumed, and a start at ``low`` might repeat them.
+            # The old log has lost the records between ``low`` and ``high``. They may have been
+            # consumed or not, and a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # They are compacted, or not copied yet: a start here reads them once they are.
+            # They are compacted or not copied yet. A start here reads them once they are.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(
@@ -127,10 +128,10 @@ class _Comparison:
         was copied as well, and a missing tombstone by any later record that was copied. Records
         before the first copied one do not count if they were consumed. If the new log ends before a
         copy of a later record, the records after the last copied one count only if they were
-        consumed: the mirror might not have copied the others yet.
+        consumed. The mirror might not have copied the unconsumed records yet.
 
         Returns:
-            The number of records, and that of the tombstones after the last copied record. Either
+            The number of records, and the number of tombstones after the last copied record. Either
             compaction has removed these tombstones, or the mirror has not copied them.
         """
         copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
@@ -162,7 +163,7 @@ class _Comparison:
     def _has_unexplained(self, both: Sequence[int]) -> bool:
         """Return whether compaction fails to explain a record that only the new log has.
 
-        Only records between the first and the last record that both logs have are examined.
+        Records are examined only between the first and the last record that both logs have.
         """
         common = set(both)
         return any(

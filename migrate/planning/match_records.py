@@ -1,19 +1,19 @@
 """Find a position in a copy of its log, by the records around it. Pure, no I/O.
 
 A mirror copies a partition's records in their order, each with its key, value, timestamp and
-headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed goes back, and copies
-some records again. So the new log is a sequence of passes. A pass copies successive records of the
-old log, and begins at or below the end of the pass before. Retention may have removed the start of
-either log. A record and its copy can have different offsets.
+headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed goes back, and
+duplicates some records. The new log is therefore a sequence of passes. A pass copies successive
+records of the old log, and starts at or below the end of the pass before. Retention may have
+removed the start of either log. A record and its copy can have different offsets.
 
-If all records differ, each copy has one origin, and the passes are known. A record that equals
-others (key, value, timestamp and headers) has several possible origins. ``_Alignment`` computes the
-lowest and the highest origin of each copy over all sequences of passes that explain the new log. A
-match must hold for all of them. A mirror's offset syncs can exclude some: see
-``_Alignment._trusted_syncs``.
+If all records differ, each copy has one origin, and the passes are certain. A record has several
+possible origins if equal records exist (key, value, timestamp and headers). ``_Alignment`` computes
+the lowest and the highest origin of each copy over all sequences of passes that explain the new
+log. A match must be valid for all of them. A mirror's offset syncs can exclude some sequences (see
+``_Alignment._trusted_syncs``).
 
 The new log violates the assumption of a mirror if no sequence of passes explains it. The outcome
-then names the violation: records without a copy (``FILTERED``), copies without an origin
+then identifies the violation: records without a copy (``FILTERED``), copies without an origin
 (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 """
 
@@ -50,12 +50,12 @@ class MatchOutcome(str, Enum):
 
     @property
     def is_match(self) -> bool:
-        """Whether a start at the place loses and duplicates nothing, as far as was compared."""
+        """True if a start at the place loses and duplicates nothing, as far as was compared."""
         return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
 
     @property
     def is_lossless(self) -> bool:
-        """Whether a start at the place loses nothing, and may duplicate records."""
+        """True if a start at the place loses nothing, and may duplicate records."""
         return self in (MatchOutcome.WENT_BACK, MatchOutcome.AMBIGUOUS)
 
 
@@ -74,28 +74,28 @@ class Match:
     Attributes:
         next_offset: the position in the new log; for ``AMBIGUOUS`` and ``WENT_BACK`` the first of
             several places; None for outcomes without a place.
-        lowest: the lowest offset at which a start reads the same records as one at ``next_offset``;
-            it is one above the offset of the record before the place. None if that record is not
-            known.
+        lowest: the lowest offset at which a start reads the same records as one at ``next_offset``.
+            It is one above the offset of the record before the place; None if this offset is
+            unknown.
         before, after: how many records agree directly before and after the place (in compacted
             logs: how many around it are in both logs).
         records: for ``AMBIGUOUS`` and ``WENT_BACK``, how many records a start at ``next_offset``
             duplicates; for ``LAGGING`` and ``EXPIRED``, how many records are missing; for the
             violations, how many records violate the assumption.
-        bound: what kind of number ``records`` is.
+        bound: the kind of the number ``records``.
         reason: for ``NOT_FOUND``, why there is no place.
         compared: how many records of the old log were compared with their copies; for ``PROVED``,
             only records before the position count.
         seen: the offsets of the compared records in the old log.
-        is_searched_to_end: whether the new log was compared up to its end; if not, it might have
+        is_searched_to_end: True if the new log was compared up to its end; if not, it might have
             further copies of the records.
         unread: how many offsets of the new log were not read, before and after the place.
         aborted: how many records of aborted transactions the new log has after the place.
-        is_by_syncs: whether a mirror's offset syncs show which of equal records it has copied.
-        is_doubtful: whether the old log has equal records, some of them perhaps of aborted
-            transactions: the place may be another one without these.
+        is_by_syncs: True if a mirror's offset syncs show which of equal records it has copied.
+        is_doubtful: True if the old log has equal records, some of them perhaps of aborted
+            transactions. The place may be different without records of aborted transactions.
         trailing: the number of records without an origin after the last copy.
-        is_all_copied: whether the last record of the old log is copied.
+        is_all_copied: True if the last record of the old log is copied.
         first_pair, last_pair: the offsets (old, new) of the first and the last record of the
             compared runs whose copy is certain.
     """
@@ -122,7 +122,7 @@ class Match:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether not all records were compared."""
+        """True if some records were not compared."""
         return bool(self.unread) or not self.is_searched_to_end
 
     def agrees_with(self, next_offset: int) -> bool:
@@ -144,8 +144,8 @@ def match_records(
 
     Args:
         old: the records around the position in the old log.
-        new: the records of the new log among which the place is looked for.
-        is_compacted: whether the old log may have lost any record.
+        new: the records of the new log to search for the place.
+        is_compacted: True if the old log may have lost any record.
         syncs: the offset syncs (old, new) of each mirror of the partition.
     """
     if not (old.before or old.after):
@@ -192,7 +192,7 @@ class RecordIndex:
             self.records.append(record)
 
     def equal_times(self) -> set[int]:
-        """Return the times of records that equal another one."""
+        """Return the times of records that have an equal record."""
         return {
             self.records[indexes[0]].timestamp
             for indexes in self._indexes.values()
@@ -211,7 +211,7 @@ class _Alignment:
     """The possible origins of the new log's records.
 
     Attributes:
-        is_found: whether any record of the old log has a copy.
+        is_found: True if any record of the old log has a copy.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class _Alignment:
         self._missing = self._foreign = 0
         self._highest = self._find_highest()
         if not old.is_to_end and self._count - 1 in self._highest:
-            # From there on, copies may be of later records, which ``old`` lacks.
+            # The following copies may be of later records that ``old`` lacks.
             length = self._highest.index(self._count - 1) + 1
             self._last = self._first + length - 1
             self._highest, self._origins = self._highest[:length], self._origins[:length]
@@ -256,8 +256,8 @@ class _Alignment:
         """Return the origins of copies by a mirror's offset syncs, if these can be trusted.
 
         The syncs of an earlier copy of the topic, or of another target, may agree with equal
-        records by chance. So the mirror's newest syncs, in ascending order, must all agree with the
-        records, and at least one with a record that differs from all others.
+        records by chance. The mirror's newest syncs, in ascending order, must therefore all agree
+        with the records, and at least one with a record that has no equal record.
         """
         own = {record.offset: index for index, record in enumerate(self._own)}
         copies = {copy.offset: at for at, copy in enumerate(self._run)}
@@ -279,7 +279,7 @@ class _Alignment:
         """Return the highest possible origin of each copy; count the violations.
 
         The mirror was at the start of ``old`` if it has copied older records before. Otherwise it
-        may have begun anywhere.
+        may have started anywhere.
         """
         state = 0 if self._first else self._count
         highest = []
@@ -298,7 +298,7 @@ class _Alignment:
     def _find_lowest(self) -> list[int]:
         """Return the lowest possible origin of each copy, for a new log without violations."""
         lowest = list(self._highest)
-        least = 0  # the mirror must be here at least, to copy what follows
+        least = 0  # the mirror must be here at least, to copy the following records
         for at in range(len(lowest) - 1, -1, -1):
             possible = self._origins[at]
             fitting = [origin for origin in possible if least - 1 <= origin <= self._highest[at]]
@@ -310,7 +310,7 @@ class _Alignment:
         return lowest
 
     def _may_be_older(self, possible: Sequence[int]) -> bool:
-        """Return whether an older record than those in ``old`` may equal a copy.
+        """Return whether a record older than ``old`` may equal a copy.
 
         This is only assumed if some records of its time are equal, or if the copy equals the first
         of the records that were read.
@@ -321,7 +321,7 @@ class _Alignment:
         return is_first or self._own[possible[0]].timestamp in self._equal_times
 
     def _may_be_newer(self, copy: Record) -> bool:
-        """Return whether a newer record than those in ``old`` may equal a copy."""
+        """Return whether a record newer than ``old`` may equal a copy."""
         return not self._old.is_to_end and copy.timestamp in self._equal_times
 
     def violation(self) -> Match | None:
@@ -356,7 +356,7 @@ class _Alignment:
             return self._ambiguous(place, low, high)
         if all(after == before + 1 for before, after in pairwise(high)):
             return self._make(MatchOutcome.MATCHED, place)
-        # Each origin is known, so each duplicate is.
+        # Each origin is certain, so each duplicate is certain.
         top = max(high) + 1
         distinct = len({origin for origin in high if origin >= position})
         # Without gaps, the old log has no aborted records, so the mirror will copy all of these.
@@ -375,7 +375,7 @@ class _Alignment:
 
     @property
     def _is_all_known(self) -> bool:
-        """Whether the new log was searched to its end, and all its records are known."""
+        """True if the new log was searched to its end, and has no unknown records."""
         is_all_old = self._old.is_to_end and not self._has_older
         return self._new.is_to_end and (is_all_old or self._last + 1 == len(self._run))
 

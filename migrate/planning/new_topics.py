@@ -1,7 +1,7 @@
 """Topics that match the job's topic pattern, but are not in the checkpoint.
 
-With ``--topic-pattern``, they move as new partitions. Without it, the user is warned of young
-topics with similar names, which the job may have been about to find.
+With ``--topic-pattern``, they move as new partitions. Without it, the user is warned of new topics
+with similar names, because the job may have been about to discover them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 
-# A topic is young if its first record is less than this many milliseconds older than the
-# checkpoint, or if one of the two times is not known. A job looks for topics every five minutes, or
-# at its configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the
-# checkpoint should have all older topics that match the job's pattern.
+# A topic is new if its first record is less than this many milliseconds older than the checkpoint,
+# or if one of the two times is unknown. A job discovers topics every five minutes, or at its
+# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint
+# should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 _MAX_NAMED = 5
 
@@ -27,7 +27,7 @@ _MAX_NAMED = 5
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
     """Return whether any source might find topics by a pattern.
 
-    A DynamicKafkaSource cannot: its pattern matches streams, not topics.
+    A DynamicKafkaSource cannot, because its pattern matches streams, not topics.
     """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 
@@ -35,13 +35,13 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern of topics to look for that are not in the checkpoint, or None."""
+    """Return the pattern of the topics to discover that are not in the checkpoint, or None."""
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
-        return None  # the user has named the topics or partitions that move
+        return None  # the user has chosen the topics or partitions that move
     if plan_input.origin.kind != "checkpoint":
-        return None  # a Spark query looks for new topics itself; other inputs have no pattern
+        return None  # a Spark query discovers new topics itself; other inputs have no pattern
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topics_of(plan_input.sources)),

@@ -82,7 +82,8 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Yield a refusal of positions of several clusters, because a target reads only one.
 
-    Also refuse if only some sources name their cluster: the others may read another.
+    Also refuse if only some sources identify their cluster, because the remaining ones may read
+    another.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -104,7 +105,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Yield a refusal of each new name that another moving topic has, unless it is renamed too."""
+    """Yield a refusal of each new name taken by a moving topic, unless this topic is renamed."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield Refusal(

@@ -15,9 +15,10 @@ from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
 # If a topic was recreated and has grown past a position, all records below the position are newer
-# than the checkpoint. So a partition is suspect if at least this part of the offsets from the log
-# start to the position is at or above ``first_since``, the first record newer than the checkpoint.
-# A smaller part is normal, because timestamps of producers need not rise with the offsets.
+# than the checkpoint. A partition is therefore suspect if at least this part of the offsets from
+# the log start to the position is at or above ``first_since``, the first record newer than the
+# checkpoint. A smaller part is normal, because timestamps of producers need not rise with the
+# offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -44,7 +45,7 @@ def plan_position(
 def _resolve(
     position: Position, log: LogRange, snapshot: ClusterSnapshot
 ) -> tuple[Verdict, int] | str:
-    """Return the verdict and the next offset, or why the next offset is not known."""
+    """Return the verdict and the next offset, or why the next offset is unknown."""
     match position.start:
         case int(next_offset):
             return _verdict(position), next_offset
@@ -88,7 +89,7 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
 def _plan_unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position without a known next offset, whose start the user must choose."""
+    """Plan a position with an unknown next offset. The user must choose its start."""
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
@@ -97,8 +98,8 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # It is not known how far the job was, so the worst cases count. Lost: all between the log start
-    # and the chosen offset. Repeated: the rest of the log.
+    # The job's progress is unknown, so the worst cases count. All records between the log start and
+    # the chosen offset count as lost, and the rest of the log counts as repeated.
     gap = max(0, log.start - chosen)
     clipped = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + clipped - log.start, repeated=log.end - clipped)
@@ -167,11 +168,11 @@ def new_partition(
 ) -> PlannedPartition:
     """Plan a partition that is in no chosen source.
 
-    ``at_log_start``: whether Flink would start it there. ``from_position_list``: whether the
-    positions are not from a checkpoint.
+    ``at_log_start`` is True if Flink would start it at the log start. ``from_position_list`` is
+    True if the positions are not from a checkpoint.
     """
-    # A KafkaSource looks for partitions when it starts and then every five minutes
-    # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so one that it has not found should have few
+    # A KafkaSource discovers partitions when it starts and then every five minutes
+    # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so an undiscovered partition should have few
     # records older than the checkpoint. It may have many if the source has a fixed list.
     older = log.first_since - log.start if log.first_since is not None else 0
     new = PlannedPartition(

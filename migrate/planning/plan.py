@@ -1,4 +1,4 @@
-"""A plan: a verdict for each topic-partition, refusals, and warnings."""
+"""A plan, with a verdict for each topic-partition, refusals, and warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Verdict(str, Enum):
 
     @property
     def is_at_position(self) -> bool:
-        """Whether a partition with this verdict starts at its position in the checkpoint."""
+        """True if a partition with this verdict starts at its position in the checkpoint."""
         return self in (Verdict.OK, Verdict.FINISHED, Verdict.SUSPECT)
 
 
@@ -43,7 +43,7 @@ class Translation:
         before, after: how many records agree directly before and after the position.
         compared: how many records of the old log were compared with their copies.
         unread: how many offsets of the new log were not read, before and after the place.
-        is_searched_to_end: whether the new log was searched to its end; if not, it might have
+        is_searched_to_end: True if the new log was searched to its end; if not, it might have
             further copies of the records.
     """
 
@@ -60,7 +60,7 @@ class Translation:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether not all records were compared."""
+        """True if some records were not compared."""
         return bool(self.unread) or not self.is_searched_to_end
 
 
@@ -78,17 +78,17 @@ class PlannedPartition(PartitionRow):
         subtask: the subtask whose reader has the partition, or None.
         log_start, log_end: the log range; None without a broker, or if the broker lacks the log.
         current: the target's current next offset, if it has one.
-        flink_committed: the current offset of Flink's own group, if the user named the group.
+        flink_committed: the current offset of the source group, if the user specified the group.
         lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
-            (lost) or reads again (repeated); None if not known. For a refused partition, they refer
+            (lost) or duplicates (repeated); None if unknown. For a refused partition, they refer
             to the start that was refused; for ``EXPIRED``, to a start at the log start. Records
             that the job has emitted since it last committed offsets are not counted.
         job_reached: the job's next offset at this checkpoint, the highest of all sources; None if
-            that of any source is not known. Not saved.
-        unknown_to_some: whether a source reads the topic without this partition. That source may
+            the next offset of any source is unknown. Not saved.
+        unknown_to_some: True if a source reads the topic without this partition. That source may
             have read none of the partition's records. Not saved.
-        older_offsets: for a partition that is in no source, the number of offsets that are known to
-            be older than the checkpoint. Not saved.
+        older_offsets: for a partition that is in no source, the number of offsets that are
+            certainly older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved.
     """
 
@@ -117,7 +117,7 @@ class PlannedPartition(PartitionRow):
     def in_job_cluster(self, topic: str) -> PlannedPartition:
         """Return the partition in the job's cluster, where its topic has the name ``topic``.
 
-        Without a translation, the log range stays that of the target's cluster.
+        Without a translation, the log range of the target's cluster is kept.
         """
         translation = self.translation
         if translation is None:
@@ -134,7 +134,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """Next offset minus ``current``: if positive, the target skips records; None if unknown."""
+        """Next offset minus ``current``. If positive, the target skips records; None if unknown."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
@@ -143,8 +143,8 @@ class PlannedPartition(PartitionRow):
     def ran_on_by(self) -> int:
         """Number of offsets from ``job_reached`` up to ``flink_committed``.
 
-        0 if either is not known, or without a ``next_offset``. A job commits with each completed
-        checkpoint, so a commit beyond this one proves that the job ran on.
+        0 if either is unknown, or without a ``next_offset``. A job commits with each completed
+        checkpoint, so a commit beyond this one proves that the job kept running.
         """
         if self.job_reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
@@ -167,7 +167,7 @@ class PlannedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason against a plan, and the way out."""
+    """A reason against a plan, and the remedy."""
 
     what: str
     way_out: str = ""
@@ -178,18 +178,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next offsets that a target starts from. Only a plan without refusals is carried out.
+    """The next offsets that a target starts from. A plan with refusals is not carried out.
 
     Attributes:
         cluster_id: the id of the job's cluster; None without a broker.
-        topic_ids: the ids of its topics, by their names there; empty without a broker.
+        topic_ids: the ids of the job's topics, by their names in the job's cluster; empty without a
+            broker.
         to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if it is the
             job's.
-        source_group: Flink's own consumer group, if the user named it.
-        only_some_partitions: whether the user chose partitions.
-        topic_pattern: the pattern by which the job finds its topics, if the user gave it.
-        source_cluster: the id that the DynamicKafkaSource gives to the Kafka cluster of the
-            positions; None if the state names no cluster.
+        source_group: Flink's consumer group, if the user specified it.
+        only_some_partitions: True if the user chose partitions.
+        topic_pattern: the pattern by which the job finds its topics, if the user passed it.
+        source_cluster: the DynamicKafkaSource's id for the Kafka cluster of the positions; None if
+            the state identifies no cluster.
         topic_map: the topics' names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
         notes: remarks such as problems that were ruled out. Not saved.
@@ -230,7 +231,7 @@ class Plan:
 
     @property
     def is_translated(self) -> bool:
-        """Whether the target reads another cluster than the job."""
+        """True if the target reads another cluster than the job."""
         return self.to_cluster_id is not None
 
     @property

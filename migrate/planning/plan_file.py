@@ -1,4 +1,4 @@
-"""Save a plan as a file and read it again, so that people can review it before it is applied.
+"""Save a plan as a file and reload it, so that people can review it before it is applied.
 
 ``--plan-out FILE`` writes a plan, ``--plan FILE`` applies it. A plan of another version of the
 schema is refused. The file contains no secrets.
@@ -64,11 +64,11 @@ class PlannedCheckpoint(Model):
 
     ``pointer`` is the absolute path or URI of a checkpoint, or the name of another input. ``id`` is
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
-    number of the newest complete checkpoint of the job. ``stopped``: whether the job ended with the
-    checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
-    query's id. ``cluster`` is the id that a DynamicKafkaSource gives its Kafka cluster.
-    ``written_at`` and ``copied_from`` are as in Origin. In plans of earlier releases, which lack
-    ``written_at``, the time of the plan stands for it.
+    number of the newest complete checkpoint of the job. ``stopped`` is true if the job ended with
+    the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
+    query's id. ``cluster`` is a DynamicKafkaSource's id for its Kafka cluster. ``written_at`` and
+    ``copied_from`` are as in Origin. Plans of earlier releases lack ``written_at``. For such plans
+    the time of the plan is used instead.
     """
 
     pointer: str

@@ -113,7 +113,7 @@ def make_plan(
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
         if newer_checkpoint and not any(partition.ran_on_by for partition in partitions):
-            # The job ran on, but it is not known how far.
+            # The job kept running, but the number of offsets is unknown.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += partition_refusals(partitions)
         refusals += missing_partition_refusals(chosen, partitions, policies)
@@ -207,8 +207,8 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
     """Merge the plans of several sources for one partition.
 
     The merged plan has the lowest next offset, and the highest ``lost`` and ``repeated`` that a
-    start there has for any source. If a source does not have the partition, all records from the
-    log start to the next offset count as lost.
+    start at this offset has for any source. If a source does not have the partition, all records
+    from the log start to the next offset count as lost.
     """
     next_offsets = []
     for planned in plans:
@@ -224,8 +224,8 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # A source whose ``job_reached`` is not known may be the furthest, so a commit beyond the
-        # others does not prove that the job ran on.
+        # A source with an unknown ``job_reached`` may be the furthest, so a commit beyond the other
+        # sources does not prove that the job kept running.
         job_reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -258,7 +258,7 @@ def _new_partitions(
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
     """Add the offsets that the target's group and Flink's group have committed.
 
-    If the job ran on, also raise ``repeated``.
+    If the job kept running, also raise ``repeated``.
     """
     target = snapshot.target_group
     planned = replace(

@@ -34,7 +34,8 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     """Yield the changes in the cluster since the plan was made, each in one line.
 
     New records, and deleted records below the planned offsets, do not change the plan's effect.
-    ``suspect`` is not computed again: a topic that was recreated since has another topic id.
+    ``suspect`` is not recomputed, because a topic that was recreated after the plan has another
+    topic id.
 
     Raises:
         Refused: the plan is for another cluster.

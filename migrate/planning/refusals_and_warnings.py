@@ -1,4 +1,4 @@
-"""The texts of a plan: its refusals, its warnings, and lines about its partitions."""
+"""The refusals and warnings of a plan, and the lines about its partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_NAMED = 20
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 _OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
 _LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
-# The way out of a problem; ``_way_out`` handles the other verdicts.
+# The remedy for a problem; ``_way_out`` handles the other verdicts.
 _WAYS_OUT = {
     Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
     "earliest",
@@ -49,7 +49,7 @@ def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refus
 
 
 def _way_out(planned: PlannedPartition) -> str:
-    """Return the way out of a partition's problem."""
+    """Return the remedy for a partition's problem."""
     if (way_out := _WAYS_OUT.get(planned.verdict)) is not None:
         return way_out
     if planned.operator_id is None:
@@ -136,7 +136,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
 
 
 def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Yield a refusal if Flink's own group proves that the job ran on."""
+    """Yield a refusal if Flink's own group proves that the job kept running."""
     if beyond := _describe_ran_on(partitions):
         yield Refusal(
             f"{beyond}, and what Flink emitted since would be emitted again",
@@ -183,7 +183,7 @@ def new_group_warning(group: GroupView) -> WarningText:
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which X has read", or "" if the reader X of the positions is unknown."""
+    """Return ", which X has read", or "" for an unknown reader X of the positions."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"
@@ -197,7 +197,7 @@ def missing_partition_refusals(
 ) -> Iterator[Refusal]:
     """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
 
-    Yield nothing if no partition at all was planned, which ``make_plan`` refuses itself.
+    Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """
     if policies.partitions is None or not partitions:
         return
@@ -248,7 +248,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn if only some partitions of a topic move: Spark must not read the others.
+    """Warn if only some partitions of a topic move, because Spark must not read the rest.
 
     ``chosen`` has all positions, under the topics' names in the checkpoint.
     """

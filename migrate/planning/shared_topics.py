@@ -12,7 +12,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
-# For each partition of a topic in one source: the state and the start of its position.
+# The state and the start of the position, for each partition of a topic in one source.
 _StartByPartition = dict[int, tuple[PositionState, int | Marker | None]]
 
 
@@ -31,7 +31,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """Whether the sources might read two clusters, as the state of one of them names none."""
+        """True if the sources might read two clusters, as the state of one of them names none."""
         return any(None in source.clusters for source in self.sources)
 
     @property
@@ -109,7 +109,7 @@ def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> 
 def one_cluster_warnings(
     topics: Iterable[SharedTopic], policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn of topics for which only ``--one-cluster`` says that the sources read one cluster."""
+    """Warn of topics whose sources read one cluster according to ``--one-cluster`` alone."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(

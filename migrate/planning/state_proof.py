@@ -1,8 +1,8 @@
 """The result of a comparison of Spark's state with Flink's.
 
 Keys are compared, and Flink's entries are counted. The numbers differ if several entries have
-become one key: an expression made them equal, or Spark takes them as equal (-0.0 and 0.0). Such a
-state is not right, unless the user has allowed it.
+become one key. This happens if an expression made them equal, or if Spark takes them as equal (-0.0
+and 0.0). Such a state is incorrect, unless the user has allowed it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from migrate.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """The number of keys that agree, and of those that do not.
+    """The number of keys that agree, and the number of keys that differ.
 
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 
     Attributes:
-        right: correct keys, which are in both states with the same values.
+        right: correct keys, with the same values in both states.
         wrong: keys in both states, with different values in at least one row.
         missing: keys only in Flink's state.
-        unexpected: keys only in Spark's state; None if they were not looked for, as in the
+        unexpected: keys only in Spark's state; None if they were not searched for, as in the
             comparison of a sample.
         examples: messages about some keys that are not right.
         entries: the number of Flink's entries that were compared; None if Flink's side is not a
             state, or was merged by the user.
-        held: the number of entries in Flink's state; None if it is not known.
+        held: the number of entries in Flink's state, or None if unknown.
         merged: the number of entries that became a key that another entry has, too.
-        may_merge: whether the user has allowed that.
+        may_merge: True if the user has allowed merged entries.
         rounded: how many of the correct keys have floating-point sums that differ by no more than
             a rounding error.
-        warnings: what the user must know about the state, such as the number of expired entries.
+        warnings: warnings for the user about the state, such as the number of expired entries.
     """
 
     right: int

@@ -32,10 +32,10 @@ def resolve_transactions(
 
     Return the remaining findings, refusals, and notes about transactions that are committed.
 
-    ``restored``: whether the move restores the Flink job, which then commits its pending
+    ``restored`` is True if the move restores the Flink job. A restored job commits its pending
     transactions. If the brokers have aborted one, the job logs an error and continues without it.
 
-    Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
+    Source: KafkaCommitter.commit, TransactionAborter (it aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.
     """
     remaining: list[Finding] = []

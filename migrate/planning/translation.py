@@ -1,10 +1,10 @@
 """A plan for a target that reads another cluster than the job. Pure, no I/O.
 
-The plan is made for the job's cluster first. Then each next offset is replaced by that of the other
-cluster. The records around both offsets, and samples from all over the logs, must show that they
-correspond (``find_copy``). If records are in the other log more than once, ``--on-ambiguous first``
-allows the first place. An offset is never computed from another offset, for example by adding a
-constant.
+The plan is made for the job's cluster first. Each next offset is then replaced by the offset in the
+other cluster. The records around both offsets, and samples from all over the logs, must show that
+they correspond (``find_copy``). If records are in the other log more than once, ``--on-ambiguous
+first`` allows the first place. An offset is never computed from another offset, for example by
+adding a constant.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
     count = counted(sum(match.records for match in matches), noun)
     if not bounds:
         return count
-    if len(bounds) > 1:  # neither a lower nor an upper bound
+    if len(bounds) > 1:  # the bound is not a lower or an upper bound
         return f"about {count}"
     (bound,) = bounds
     return f"{bound.value} {count}"

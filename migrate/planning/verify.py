@@ -1,37 +1,38 @@
 """Verify after a move that the target started where the checkpoint ended. Pure, no I/O.
 
-A Spark query starts at its seed (``spark_log.starting_positions``), which does not change while the
-query runs. A partition that the seed lacks starts at offset 0: if its log starts higher, the query
-fails. If the seed has no partition of a topic, the query is assumed not to read the topic. After
-the query has run, its log of batches shows whether the query continued from the seed and read all
-partitions of the seed (``verify_log``).
+A Spark query starts at its seed (``spark_log.starting_positions``). The seed does not change while
+the query runs. A partition that the seed lacks starts at offset 0. If its log starts higher, the
+query fails. If the seed has no partition of a topic, the query is assumed not to read the topic.
+After the query has run, its log of batches shows whether the query continued from the seed and read
+all partitions of the seed (``verify_log``).
 
 While the query runs, the answers to two questions can be lost. The outcome ``ok`` then means only
 that the seed was right.
 
-- Did the first batch read the records at the seed? This is not known once the log start is above
-  the seed: a query with ``failOnDataLoss=false`` skips deleted records without a warning.
-- Did the query start at the seed? This is not known once the query's log has lost its first
-  batches: only they show whether the query began with the continuous trigger, which ignores the
-  seed.
+- Did the first batch read the records at the seed? This is uncertain once the log start is above
+  the seed, because a query with ``failOnDataLoss=false`` skips deleted records without a warning.
+- Did the query start at the seed? This is uncertain once the query's log has lost its first
+  batches. These batches show whether the query started with the continuous trigger, because this
+  trigger ignores the seed.
 
-A consumer group starts at its committed offsets, which its consumers overwrite. So a group should
-be verified before its consumers start.
+A consumer group starts at its committed offsets. Its consumers overwrite these offsets, so verify a
+group before its consumers start.
 
 - committed at the position: ok.
-- committed below the position: the records between the two are repeated.
-- committed above the position by this tool (its rollback file shows it): the records between
+- committed below the position: the records between the two are duplicated.
+- committed above the position by ``migrate`` (its rollback file shows it): the records between
   the two are lost.
-- committed above the position by others: "moved on", and not verified. Consumers that started at
-  our offset, consumers that skipped records, and a Flink job that still runs look the same.
+- committed above the position by another client: "moved on", and not verified. Consumers that
+  started at our offset, consumers that skipped records, and a Flink job that still runs are
+  indistinguishable.
 - nothing committed: missing.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
 start up to the current log start is then right, because the log has no records below it. The same
-holds for a partition that is not in the checkpoint, if Flink would start it at the log start.
+applies to a partition that is not in the checkpoint, if Flink would start it at the log start.
 
-If a broker was asked, the offset that the target reads next must also lie between the log start and
-the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``.
+If a broker was queried, the offset that the target reads next must also be between the log start
+and the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class VerifiedPartition(PartitionRow):
 
     Attributes:
         started: the offset at which the target started or, if it has not run yet, will start; None
-            if there is none, or if it is not known.
+            if there is none, or if it is unknown.
         records: the number of offsets that are lost, repeated, expired or passed ("moved on"); some
             of these offsets can have no record. 0 for other outcomes.
     """
@@ -95,7 +96,7 @@ class VerifiedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """A comparison of a plan with its origin, which is read again.
+    """A comparison of a plan with its origin. The origin is reread for the comparison.
 
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
@@ -117,9 +118,9 @@ class Verification:
     """The verification of a move, with its partitions sorted by topic and number.
 
     Attributes:
-        target: the target as the user named it.
-        has_run: whether a query has run in the target. Always False for a group.
-        continuous: as for ``QueryStart``; if True, no start is known.
+        target: the user's name for the target.
+        has_run: True if a query has run in the target. Always False for a group.
+        continuous: as for ``QueryStart``; if True, every start is unknown.
         maybe_flink_commits: the number of moved-on partitions whose commit may be Flink's, because
             it has neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher
             @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; their other
@@ -127,9 +128,9 @@ class Verification:
         state: the comparison of the query's state with Flink's keyed state, if any.
         plan: the comparison of a plan with its origin, if a plan is verified.
         passed_by_log_start: if a query has run, the partitions that started at the right offset,
-            and whose log start is now higher: the query may not have read their first records.
+            and whose log start is now higher. The query may not have read their first records.
         other_topics: the topics of a query that reads none of the expected topics.
-        first_batches_gone: whether a query's log lacks its first batches; it then does not show
+        first_batches_gone: True if a query's log lacks its first batches; it then does not show
             whether the query started at its seed.
     """
 
@@ -146,7 +147,7 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition is ``ok``, with no difference found in the state or the plan.
+        """True if every partition is ``ok``, with no difference found in the state or the plan.
 
         False without partitions, if the query's log has lost its first batches, and if retention
         may have deleted records before the query read them (``passed_by_log_start``).
@@ -156,7 +157,7 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether every partition is ``ok`` or ``moved on``; state and plan as for ``verified``.
+        """True if every partition is ``ok`` or ``moved on``; state and plan as for ``verified``.
 
         False without partitions. Evidence that was lost does not count.
         """
@@ -189,12 +190,12 @@ def verify_query(
     """Check where a Spark query started, or will start, and its committed batches.
 
     Args:
-        expected: the positions at which the checkpoint ended, or those of a plan.
-        query: where the query started, and its committed batches.
+        expected: the positions at which the checkpoint ended, or the positions of a plan.
+        query: the start of the query, and its committed batches.
         logs: the log ranges of the broker's partitions; None without a broker.
-        new_at_earliest: whether a partition that ``expected`` lacks must start at the log start, if
+        new_at_earliest: True if a partition that ``expected`` lacks must start at the log start, if
             ``expected`` has other partitions of the topic.
-        recreated: the topics that were deleted and created again since the plan was made.
+        recreated: the topics that were recreated since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
     reads = query.start_positions.topics
@@ -236,9 +237,9 @@ def verify_log(
 ) -> Verification:
     """Check the committed batches in a Spark query's log.
 
-    The first batch begins at the seeds of its sources, and every other batch at the end of the
+    The first batch starts at the seeds of its sources, and every other batch at the end of the
     batch before. If a batch has no offset for a seeded partition, the query does not read this
-    partition (``MISSING``). If a batch ends below its beginning, the records between are read again
+    partition (``MISSING``). If a batch ends below its start, the records between are duplicated
     (``REPEATED``). If a partition is neither seeded nor in the newest batch, the query reads it
     from its next batch on, or, with ``assign``, never (``UNKNOWN``).
 
@@ -296,10 +297,10 @@ def verify_group(
 ) -> Verification:
     """Check at which offsets a consumer group starts.
 
-    ``written_by_us`` are the partitions that still hold what the newest rollback file has written.
-    Metadata of another client may say that records beyond the offset are processed, so where its
-    consumers start is not known. An offset with a later leader epoch than the partition's is of a
-    topic that was recreated: Java consumers do not start from it. For the other arguments, see
+    ``written_by_us`` are the partitions that still have the result of the newest rollback file.
+    Metadata of another client may mean that records beyond the offset are processed. The start of
+    its consumers is then unknown. An offset with a later leader epoch than the partition's is of a
+    topic that was recreated. Java consumers do not start from it. For the other arguments, see
     ``verify_query``.
     """
     committed = group.committed.items()
@@ -335,10 +336,10 @@ class _Target:
 
     Attributes:
         starts: the offsets at which the target started, or will start.
-        resumes_at: the offsets that the target reads next, as far as they are known.
+        resumes_at: the known offsets that the target reads next.
         logs, recreated: as for ``verify_query``.
-        starts_unknown: whether the start of every partition is unknown.
-        committed_by_others: the partitions whose last commit is not this tool's.
+        starts_unknown: True if the start of every partition is unknown.
+        committed_by_others: the partitions whose last commit is not by ``migrate``.
         epochs: the leader epochs that are committed with the offsets of a group.
     """
 
@@ -371,8 +372,8 @@ class _Target:
     ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        The first that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``, ``GONE``, ``LOST`` (unless
-        others have committed), ``EXPIRED``, ``BEYOND_END``, and then the others.
+        The first outcome that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``, ``GONE``, ``LOST``
+        (unless another client has committed), ``EXPIRED``, ``BEYOND_END``, and then the rest.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
