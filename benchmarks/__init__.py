@@ -1,4 +1,4 @@
-"""Benchmarks of checkpoint reading, compared with Flink's own readers; `make bench` runs them.
+"""Benchmark checkpoint reading against Flink's own readers; `make bench` runs the benchmarks.
 
 ``checkpoints`` creates the checkpoints with Flink's serializers, and ``readers`` has the commands
 that read them. ``measuring`` runs these commands in turn, ``growth`` with checkpoints of increasing

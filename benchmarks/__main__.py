@@ -30,7 +30,7 @@ from benchmarks.results import load, save
 from benchmarks.scans import measure_scans
 from benchmarks.states import measure_on_spark, measure_states
 
-# By case: the dataset, its readers, and the number of rounds. Cases with quick readers have more.
+# The dataset, its readers, and the number of rounds, by case. Cases with quick readers have more.
 _CASES = {
     "a": (A, (OURS, BARE, PROCESSOR), 7),
     "b": (B, (OURS, BARE), 5),
@@ -51,7 +51,7 @@ def main() -> None:
             measurement = {"date": datetime.now(timezone.utc).date().isoformat(), "commit": commit}
             results["measured"][name] = measurement
             save({**results, **figures})
-    saved = load()  # loaded again, because saving rounds the figures
+    saved = load()  # reloaded, because saving rounds the figures
     page.write(saved)
     plot_growth(saved)
 
@@ -75,7 +75,7 @@ def _measure_cases() -> dict[str, Any]:
     }
 
 
-# The function that measures each part, in the order in which they run.
+# The functions that measure the parts, in the order of their runs.
 _PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "cases": _measure_cases,
     "scans": lambda: {"scans": measure_scans()},

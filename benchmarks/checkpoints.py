@@ -1,4 +1,4 @@
-"""Datasets of generated checkpoints, written by Flink's own serializers and kept in the cache."""
+"""Generate datasets of checkpoints with Flink's own serializers, and store them in the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GENERATOR = (
     *(_JAVA / name for name in ("Generator.java", "KafkaSourceStates.java", "KeyedStates.java")),
     _SOURCE_STATES,
 )
-# Flink creates objects for the whole metadata before it writes them: for two million handles.
+# Enough for two million handles, because Flink creates all objects before it writes them.
 _HEAP = "5g"
 _TIMEOUT_SECONDS = 600
 
@@ -33,9 +33,9 @@ class Dataset:
 
     Attributes:
         name: the name of its folder in the cache.
-        spec: the kind of job and its numbers, as Generator.java takes them.
+        spec: the kind of job and its numbers, in the form that Generator.java takes.
         uids: the uids of the Kafka sources.
-        jobs: the number of jobs; if there are several, the checkpoints of all are read.
+        jobs: the number of jobs; if there are several, the checkpoints of all jobs are read.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Dataset:
 
     @property
     def target(self) -> Path:
-        """The path that a reader gets: the checkpoint, or the folder of all jobs."""
+        """Return the path that a reader gets: the checkpoint, or the folder of all jobs."""
         return self.folder if self.jobs > 1 else self.files()[0].parent
 
     def files(self) -> list[Path]:
@@ -62,7 +62,7 @@ class Dataset:
 
 
 def source(name: str, partitions: int, parallelism: int) -> Dataset:
-    """Return a job with one KafkaSource of many partitions, whose state is inline."""
+    """Return a job with one KafkaSource of many partitions and inline state."""
     return Dataset(name, ("sources", partitions, parallelism), ("orders-source",))
 
 
@@ -84,7 +84,7 @@ D = everyday("d", 10_000)
 
 
 def create_missing(datasets: Iterable[Dataset]) -> None:
-    """Create the datasets that are missing, or that another version of the generator wrote."""
+    """Create the datasets that are missing, or from a different version of the generator."""
     generator = sha256(b"".join(file.read_bytes() for file in _GENERATOR)).hexdigest()
     for dataset in datasets:
         kind, *numbers = dataset.spec
@@ -98,6 +98,6 @@ def create_missing(datasets: Iterable[Dataset]) -> None:
 
 @cache
 def java_classpath() -> Sequence[Path]:
-    """Compile the generator and the Java readers; return their path and those of Flink's jars."""
+    """Compile the generator and the Java readers; return the paths of both and of Flink's jars."""
     jars = classpath(_JARS)
     return [compile_java([*_JAVA.glob("*.java"), _SOURCE_STATES], jars), *jars]

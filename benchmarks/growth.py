@@ -1,4 +1,4 @@
-"""Time and memory as functions of a checkpoint's size."""
+"""Measure time and memory as functions of a checkpoint's size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONS: Mapping[int, Dataset] = {
     100_000: A,
     300_000: source("partitions-300000", 300_000, 3_000),
 }
-# By the number of files of keyed state.
+# The datasets by the number of files of keyed state.
 HANDLES: Mapping[int, Dataset] = {
     10_240: handles("handles-1x256", 1, 256),
     102_400: handles("handles-10x256", 10, 256),
@@ -28,7 +28,7 @@ HANDLES: Mapping[int, Dataset] = {
 
 
 def measure_growth(datasets: Mapping[int, Dataset]) -> Growth:
-    """Measure our reader and the bare reader with each dataset."""
+    """Measure migrate's reader and the bare reader with each dataset."""
     points: list[Point] = []
     for count, dataset in datasets.items():
         case = measure(dataset, (OURS, BARE), _ROUNDS)
@@ -40,7 +40,7 @@ def measure_growth(datasets: Mapping[int, Dataset]) -> Growth:
     names = (OURS.name, BARE.name)
     return {
         "points": points,
-        # The minimum, since other processes only make a run slower.
+        # The minimum, because other processes only make a run slower.
         "seconds": {
             name: fit_line(counts, [by_reader[name]["seconds"]["min"] for by_reader in figures])
             for name in names

@@ -1,9 +1,10 @@
-"""A command that runs another one, and prints its resource usage as a line of JSON.
+"""Run a command, and print its resource usage as a line of JSON.
 
     python -I -S launch.py STDOUT COMMAND [ARGUMENT ...]
 
-The command's standard output goes to the file STDOUT. This is a small process of its own, because
-Linux includes the memory of the parent process in the peak memory of a new process.
+The command's standard output goes to the file STDOUT. This program runs in a separate small
+process, because Linux includes the memory of the parent process in the peak memory of a new
+process.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The machine, and its use by other processes during a measurement."""
+"""Describe the machine, and its use by other processes during a measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.jdk import find_jdk
 
 
 class OtherProcesses:
-    """A counter of the CPU time of other processes, from its construction on."""
+    """A counter of the CPU time of other processes, starting at its construction."""
 
     def __init__(self) -> None:
         self._uptime, self._busy, self._own = _uptime(), _busy_seconds(), _own_cpu_seconds()
@@ -22,7 +22,7 @@ class OtherProcesses:
     def cores(self) -> float:
         """Return the average number of cores that other processes have kept busy.
 
-        Other processes are all except this one and the children for which it has waited.
+        Other processes are all except this process and the children that it has waited for.
         """
         cpu_seconds = (_busy_seconds() - self._busy) - (_own_cpu_seconds() - self._own)
         return max(0.0, cpu_seconds / (_uptime() - self._uptime))
@@ -46,8 +46,8 @@ def describe_machine(others: OtherProcesses) -> Machine:
 def peak_of_process(number: int | str = "self") -> int:
     """Return the largest resident set of a process since it executed its program, in bytes.
 
-    ``ru_maxrss`` would include the memory of the parent process: Linux keeps that maximum when the
-    new process executes its own program.
+    ``ru_maxrss`` would include the memory of the parent process, because Linux keeps that maximum
+    when the new process executes its own program.
 
     Args:
         number: the process id; by default this process.

@@ -1,4 +1,4 @@
-"""Measurement of several readers of one dataset, in turn."""
+"""Measure several readers of one dataset, in turn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def measure(dataset: Dataset, readers: Sequence[Reader], rounds: int) -> Case:
     """Measure readers of a dataset, and their ratios in each round.
 
     Each reader runs once in a round. Every other round has the opposite order, so that a change of
-    the machine's speed affects all readers. A first round is not counted: it warms the page cache,
-    and compares what the readers found.
+    the machine's speed affects all readers. A first round is not counted, because it warms the page
+    cache. It also compares the results of the readers.
 
     Args:
         dataset: the checkpoints to read.
-        readers: our reader first, then those to compare it with.
+        readers: the reader of ``migrate`` first, then the readers to compare it with.
         rounds: the number of rounds that count.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The content of docs/performance.md, made from docs/performance.json alone."""
+"""Render the content of docs/performance.md, only from docs/performance.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.words import paragraph, table
 
 PAGE = DOCS / "performance.md"
 
-# The code on which the figures depend.
+# The code that the figures depend on.
 MEASURED_PATHS = (
     *("decoder", "migrate/cli", "migrate/fleet", "migrate/inputs"),
     *("migrate/report", "migrate/spark", "migrate/state"),
@@ -32,7 +32,7 @@ _READERS = {
     "processor": "State Processor API",
     "bytes": "reading the bytes only",
 }
-# By the name of a growth: the singular and the plural of what is counted.
+# The singular and the plural of the counted items, by the name of a growth.
 _GROWTHS = {
     "partitions": ("partition", "Partitions"),
     "handles": ("file of keyed state", "Files of keyed state"),
@@ -322,7 +322,7 @@ def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:
 
 
 def _seconds_per_thousand(smaller: Scan, larger: Scan) -> float:
-    """Return the seconds for each thousand of the checkpoints that only the larger scan has."""
+    """Return the seconds for each thousand of the checkpoints that are only in the larger scan."""
     seconds = larger["seconds"]["median"] - smaller["seconds"]["median"]
     return seconds / (larger["checkpoints"] - smaller["checkpoints"]) * 1_000
 

@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md: time and memory against partitions and files."""
+"""Plot time and memory against partitions and files for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MB = 1e6
 
 
 def plot_growth(results: Results) -> None:
-    """Write ``GROWTH``: time in the first row and memory in the second, a column for each kind."""
-    # Without a date and with constant ids, the same figures give the same bytes.
+    """Write ``GROWTH`` with a column for each kind, and rows for time and memory."""
+    # Without a date and with constant ids, the same figures produce the same bytes.
     mpl.rcParams["svg.hashsalt"] = "performance"
     figure = Figure(figsize=(10, 7), layout="constrained")
     rows = figure.subplots(2, len(_X_LABELS), squeeze=False)

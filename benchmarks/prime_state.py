@@ -1,9 +1,9 @@
-"""A command that moves a keyed state from Flink to Spark.
+"""Move a keyed state from Flink to Spark, as a command.
 
 python -m benchmarks.prime_state SAVEPOINT METHOD KEYS
 
-METHOD is "prime", which moves all keys, or "initial", which moves this number of keys. The command
-prints the duration, the peak memory of Spark's JVM, and the numbers of keys and records as JSON.
+METHOD is "prime" to move all keys, or "initial" to move this number of keys. The command prints the
+duration, the peak memory of Spark's JVM, and the numbers of keys and records as JSON.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _prime(state: DataFrame, folder: Path) -> int:
 def _initial(session: SparkSession, state: DataFrame, folder: Path) -> int:
     """Move a state as the initial state of a query; return the number of keys in Spark's state.
 
-    The query does not read Kafka: its stream is a file with one row, which has another key.
+    The query does not read Kafka. Its stream is a file with one row, and this row has a new key.
     """
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 

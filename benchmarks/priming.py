@@ -1,6 +1,6 @@
-"""Measurement of keyed state moved to Spark, and its section of docs/performance.md.
+"""Measure keyed state moved to Spark, and write its section of docs/performance.md.
 
-`prime` moves a million keys, which have counted ten million records, and compares Spark's state
+`prime` moves a million keys with counts of ten million records in total, and compares Spark's state
 with Flink's. For comparison, Spark's initial state takes fewer keys.
 """
 
@@ -23,7 +23,7 @@ _INITIAL_KEYS = 50_000
 # The target for two cores without other processes.
 _TARGET_SECONDS = 60
 
-# Each key has counted 1 or 19 records: 10 on average.
+# Each key has counted 1 or 19 records, 10 on average.
 COUNTED = Shape(
     "counted",
     "`ValueState<Long>`, canonical",
@@ -32,7 +32,7 @@ COUNTED = Shape(
 
 
 def measure_priming() -> Priming:
-    """Measure ``prime`` and the initial state, each in a process of its own.
+    """Measure ``prime`` and the initial state, each in a separate process.
 
     Raises:
         BenchmarkError: a process failed, or did not move all keys.

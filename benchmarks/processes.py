@@ -1,4 +1,4 @@
-"""Commands as processes, with their time and memory."""
+"""Run commands as processes, and measure their time and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT_SECONDS = 1_800
 
 
 class BenchmarkError(RuntimeError):
-    """A command that failed, or whose result differs from the expected one."""
+    """A command that failed, or that had a result other than the expected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def run(command: Sequence[str], stdout: Path) -> Run:
         BenchmarkError: the command failed.
     """
     # As for an installed package, Python must save the modules that it compiles, even if the user's
-    # environment forbids it. Otherwise it would compile them at each start.
+    # environment forbids it. Otherwise, it would compile them at each start.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache_dir() / "bench" / "pyc")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(stdout), *command]
@@ -65,7 +65,7 @@ def output_of(command: Sequence[str], environment: Mapping[str, str] | None = No
 
     Args:
         command: the command; its first word is a path.
-        environment: variables that are set in addition to those of this process.
+        environment: variables that are set in addition to the variables of this process.
 
     Raises:
         BenchmarkError: the command failed.
@@ -77,7 +77,7 @@ def output_of(command: Sequence[str], environment: Mapping[str, str] | None = No
 
 
 def pin_to(cores: int) -> list[str]:
-    """Return the beginning of a command that may use only this number of cores."""
+    """Return the start of a command that may use only this number of cores."""
     numbers = sorted(os.sched_getaffinity(0))[:cores]
     return [str(shutil.which("taskset")), "-c", ",".join(map(str, numbers))]
 

@@ -1,4 +1,4 @@
-"""Profiles of our readers, by module."""
+"""Profile the readers of migrate, by module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.readers import Reader
 from benchmarks.results import Share
 
 _ROOT = Path(__file__).parent.parent
-# Smaller shares are left out.
+# Smaller shares are omitted.
 _LEAST_SHARE = 0.02
 # The file name that cProfile has for functions that are written in C.
 _C = "~"
@@ -31,7 +31,7 @@ def profile(dataset: Dataset, reader: Reader) -> list[Share]:
     call, so the shares of modules with many small calls are too large.
     """
     command = reader.command(dataset)
-    # The interpreter of the profiler replaces that of the command.
+    # The interpreter of the profiler replaces the command's interpreter.
     arguments = command[1:] if command[0] == sys.executable else command
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         file = Path(folder) / "profile"
@@ -59,8 +59,8 @@ def _shares(stats: pstats.Stats) -> list[Share]:
 def _table(stats: pstats.Stats) -> dict[_Function, tuple[int, int, float, float, _Callers]]:
     """Return the figures of each function.
 
-    They are the number of calls (twice), its own seconds, the seconds including the functions that
-    it calls, and the same four figures by caller.
+    They are the number of calls (twice), the function's seconds, the seconds including the
+    functions that it calls, and the same four figures by caller.
     """
     return stats.stats  # type: ignore[attr-defined, no-any-return]  # it is not public
 

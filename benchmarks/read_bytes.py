@@ -1,4 +1,4 @@
-"""A command that reads the same files as ``read_positions``, without decoding them.
+"""Read the same files as ``read_positions``, without decoding them, as a command.
 
 python -m benchmarks.read_bytes FOLDER
 

@@ -1,8 +1,8 @@
-"""A command that reads a part of a folder's checkpoints, independently of other processes.
+"""Read a part of a folder's checkpoints, independently of other processes, as a command.
 
 python -m benchmarks.read_part FOLDER 0 2   (the first of two parts)
 
-Prints the number of checkpoints, the wall-clock time and the CPU time as JSON.
+Prints the number of checkpoints, the wall-clock time, and the CPU time as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A command that reads the positions of many small checkpoints with the library.
+"""Read the positions of many small checkpoints with the library, as a command.
 
 python -m benchmarks.read_positions FOLDER   (with files <job id>/chk-42/_metadata)
 

@@ -1,4 +1,4 @@
-"""A command that reads a keyed state into Arrow several times.
+"""Read a keyed state into Arrow several times, as a command.
 
 python -m benchmarks.read_state CHECKPOINT STATE READER TIMES
 

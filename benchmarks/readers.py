@@ -1,6 +1,6 @@
-"""The commands that read positions: ours, Flink's own, and one that only reads the bytes.
+"""Define the commands that read positions, by migrate or Flink, and one that only reads bytes.
 
-All except the last print the number of partitions and the sum of the offsets, or all positions.
+All except the last one print the number of partitions and the sum of the offsets, or all positions.
 These must be equal for all readers of a dataset.
 """
 
@@ -32,7 +32,7 @@ class Reader:
     Attributes:
         name: the name in docs/performance.json.
         command: a function that returns the command for a dataset.
-        answer: a function that parses the command's output; None if there is no answer to compare.
+        answer: a function that parses the command's output; None without an answer to compare.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A command that rehearses a query that counts and sums.
+"""Rehearse a query that counts and sums, as a command.
 
 python -m benchmarks.rehearse_state BOOTSTRAP_SERVERS EARLIER_CHECKPOINT LATER_CHECKPOINT
 

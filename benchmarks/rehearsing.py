@@ -1,4 +1,4 @@
-"""Measurement of a rehearsal with ten million records and a million keys, and its section."""
+"""Measure a rehearsal with ten million records and a million keys, and write its section."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TARGET_BYTES = 2_000_000_000
 
 
 def _shape(name: str, checkpoint_id: int, count: int, next_offset: int) -> Shape:
-    """Return a checkpoint in which each key has counted ``count`` records."""
+    """Return a checkpoint whose keys have each counted ``count`` records."""
     source = source_operator(SourceState({0: splits(TOPIC, [next_offset] * _PARTITIONS)}))
     write = encoded_state(
         "canonical", "VALUE", of.LONG, _KEYS, lambda _: count, source, checkpoint_id
@@ -42,7 +42,7 @@ LATER = _shape("rehearsed-later", 8, 1 + _RECORDS // _KEYS, _RECORDS // _PARTITI
 
 
 def measure_rehearsal() -> Rehearsal:
-    """Measure a rehearsal in a process of its own, with a broker on the same machine.
+    """Measure a rehearsal in a separate process, with a broker on the same machine.
 
     Raises:
         BenchmarkError: the rehearsal failed, or did not use all keys and records.

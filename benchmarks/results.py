@@ -1,8 +1,8 @@
-"""The layout of docs/performance.json, which has all figures of docs/performance.md.
+"""Define the layout of docs/performance.json, with all figures of docs/performance.md.
 
-Durations are in seconds, and sizes in bytes. A ratio is the figure of our reader, divided by that
-of another reader in the same round. ``others_cores`` is the number of cores that other processes
-kept busy meanwhile.
+Durations are in seconds, and sizes in bytes. A ratio is the figure of migrate's reader, divided by
+the figure of a different reader in the same round. ``others_cores`` is the number of cores that
+other processes kept busy during the measurement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Figures(TypedDict):
 
 
 class Share(TypedDict):
-    """The share of our time that a module spends."""
+    """The share of migrate's time that a module spends."""
 
     module: str
     share: float
@@ -48,7 +48,7 @@ class Case(TypedDict):
     file_bytes: int
     rounds: int
     readers: dict[str, Figures]
-    # By the other reader: the ratios of wall-clock time, and those of CPU time.
+    # The ratios of wall-clock time and of CPU time, by the name of the other reader.
     ratios: dict[str, Spread]
     cpu_ratios: dict[str, Spread]
 
@@ -72,7 +72,7 @@ class Growth(TypedDict):
     """Figures of checkpoints of increasing size; the lines are by reader."""
 
     points: list[Point]
-    # The least time, and the most memory, of the runs with each size.
+    # The least time and the most memory of the runs with each size.
     seconds: dict[str, Line]
     peak_bytes: dict[str, Line]
 
@@ -80,18 +80,19 @@ class Growth(TypedDict):
 class Scan(TypedDict):
     """The figures of a scan of generated checkpoints with a number of cores."""
 
-    # "this machine": `migrate scan`; "this machine, Parquet": the same with tables as output;
-    # "reading alone": processes that read the checkpoints and do nothing else; "on Spark, Parquet".
+    # "this machine" is `migrate scan`. "this machine, Parquet" is the same with tables as output.
+    # "reading alone" is processes that only read the checkpoints. The last one is "on Spark,
+    # Parquet".
     where: str
     cores: int
     checkpoints: int
-    # The duration of the whole command; on Spark, of the scan without the two starts below.
+    # The duration of the whole command, or on Spark, of the scan without the two starts below.
     seconds: Spread
-    # On Spark: the start of the session, and the first scan, which is of a few checkpoints.
+    # On Spark, the start of the session, and the first scan, with few checkpoints.
     start_seconds: Spread
     first_seconds: Spread
-    # The CPU time of all processes, and the part of it that only one process can do; 0 on Spark,
-    # where it is not measured.
+    # The CPU time of all processes, and the part of it that only one process can do. Both are 0 on
+    # Spark, because they are not measured on it.
     cpu_seconds: Spread
     alone_seconds: float
     others_cores: float
@@ -103,10 +104,10 @@ class StateShape(TypedDict):
     name: str
     entries: int
     file_bytes: int
-    # By reader: the entries per second of CPU once it is warm; the CPU time before that.
+    # The entries per second of CPU of the warm reader, and the CPU time before that, by reader.
     rates: dict[str, Spread]
     starts: dict[str, Spread]
-    # By other reader: the kernel's rate, divided by that of the other reader.
+    # The kernel's rate, divided by the rate of the other reader, by the name of the other reader.
     times_as_fast: dict[str, Spread]
 
 
@@ -124,7 +125,7 @@ class States(TypedDict):
     """The figures of reading keyed state."""
 
     shapes: list[StateShape]
-    # The CPU time of the kernel's first start on a machine, which compiles it.
+    # The CPU time of the kernel's first start on a machine, including its compilation.
     compiled_seconds: Spread
     large: LargeState
     others_cores: float
@@ -156,7 +157,7 @@ class Rehearsal(TypedDict):
     # The number of records between the two checkpoints.
     records: int
     seconds: float
-    # The memory of Spark's JVM, and that of the driver's Python.
+    # The memory of Spark's JVM, and of the driver's Python.
     peak_bytes: int
     python_peak_bytes: int
     others_cores: float
@@ -177,7 +178,7 @@ class Machine(TypedDict):
 
 
 class Measurement(TypedDict):
-    """The date when a part was measured, and the commit that was checked out."""
+    """The date of a part's measurement, and the commit that was checked out."""
 
     date: str
     commit: str
@@ -186,7 +187,7 @@ class Measurement(TypedDict):
 class Results(TypedDict):
     """All figures."""
 
-    # By the name of the part, as `benchmarks.__main__` takes it.
+    # By the name of the part, in the form that `benchmarks.__main__` takes.
     measured: dict[str, Measurement]
     seconds: float
     machine: Machine
@@ -195,7 +196,7 @@ class Results(TypedDict):
     profiles: dict[str, list[Share]]
     scans: list[Scan]
     states: States
-    # By the number of Spark's cores: the wall-clock time of reading the large state.
+    # The wall-clock time of reading the large state, by the number of Spark's cores.
     state_on_spark: dict[str, Spread]
     priming: Priming
     rehearsed: Rehearsal
@@ -208,10 +209,10 @@ def find_scan(results: Results, where: str, cores: int) -> Scan:
 
 
 def cpu_speedup(scan: Scan, on_one_core: Scan) -> float:
-    """Return how many times as fast a scan is as the same scan on one core, by CPU time.
+    """Return the speedup of a scan over the same scan on one core, by CPU time.
 
-    The result is for a machine without other processes: the CPU time, except the part that only one
-    process can do, is divided by the number of cores.
+    The result is for a machine without other processes. The CPU time is divided by the number of
+    cores, except the part that only one process can do.
     """
     cpu = scan["cpu_seconds"]["median"]
     alone = min(scan["alone_seconds"], cpu)  # a small scan has only one process

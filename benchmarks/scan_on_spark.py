@@ -1,10 +1,10 @@
-"""A command that scans folders of checkpoints on Spark, and prints the durations as JSON.
+"""Scan folders of checkpoints on Spark, and print the durations as JSON, as a command.
 
 python -m benchmarks.scan_on_spark OUTPUT CORES SMALL_FOLDER FOLDER…
 
-The start of Spark counts separately, and so does the scan of the small folder, which starts Python
-on the executors. The first of the other folders is scanned twice, and its first scan is not
-counted, because the JVM still compiles its code then.
+The start of Spark counts separately, as does the scan of the small folder, because it starts Python
+on the executors. The first of the remaining folders is scanned twice. Its first scan is not
+counted, because the JVM still compiles its code during this scan.
 """
 
 from __future__ import annotations

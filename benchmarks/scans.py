@@ -1,8 +1,8 @@
-"""Measurement of `migrate scan` with many checkpoints, on one core and on two, in turn.
+"""Measure `migrate scan` with many checkpoints, on one core and on two, in turn.
 
-The checkpoints are those of ``tests.support.many_jobs``. On a shared machine, the wall-clock time
-depends on other processes. Therefore the CPU time is measured as well, and the part of it that only
-one process can do: the start, and the search for checkpoints.
+``tests.support.many_jobs`` generates the checkpoints. On a shared machine, the wall-clock time
+depends on other processes. The CPU time is therefore measured as well. The part of it that only one
+process can do (the start, and the search for checkpoints) is measured separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 from tests.support.many_jobs import generate
 
-# The numbers of cores in the order of the runs: a slowdown of the machine affects both equally.
+# The numbers of cores in the order of the runs, so that a slowdown affects both numbers equally.
 _CORES = (1, 2, 2, 1)
 
 
@@ -37,8 +37,8 @@ class _Case(NamedTuple):
 
 
 _CASES = (_Case(20, 3), _Case(3_000, 2), _Case(10_000, 1, parquet=True))
-# The numbers of checkpoints that are only read, that are scanned on Spark, and that the first scan
-# on Spark has.
+# The numbers of checkpoints for the reading alone, for the scan on Spark, and for the first scan on
+# Spark.
 _ONLY_READ = 3_000
 _ON_SPARK = (3_000, 10_000)
 _FIRST_ON_SPARK = 20
@@ -180,7 +180,7 @@ def _scan_command(case: _Case, cores: int, folder: Path, out: Path) -> list[str]
 
 
 def _alone_seconds(folder: Path, work: Path) -> float:
-    """Return the CPU time of the part that only one process can do: the start and the search."""
+    """Return the CPU time of the start and the search, the part for only one process."""
     starts = [
         run([sys.executable, "-m", "migrate", "scan", str(work / "empty")], work / "stdout")
         for _ in _CORES

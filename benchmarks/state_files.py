@@ -1,7 +1,7 @@
-"""Savepoints with much keyed state, kept in the cache.
+"""Write savepoints with much keyed state, and store them in the cache.
 
-The tests' encoder writes them; the integration tests check that Flink restores its bytes. For
-shapes that the encoder does not know, the savepoints repeat the entries of a golden savepoint.
+The tests' encoder writes them; the integration tests check that Flink restores its bytes. If the
+encoder does not support a shape, the savepoint repeats the entries of a golden savepoint.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Shape:
         name: the name of its folder in the cache.
         title: the name on the page.
         write: a function that writes the savepoint to a directory.
-        processor: the kind of state that the State Processor API reads; None if it needs classes of
-            the job to read it.
+        processor: the kind of state that the State Processor API reads; None if reading it requires
+            classes of the job.
         state: the name of the state.
     """
 
@@ -228,7 +228,7 @@ def _write_rocksdb(directory: Path, head: bytes, pairs: Iterator[_Pair]) -> None
 
 
 def _write_large(directory: Path) -> None:
-    """Write the entries of the first shape repeatedly, until there are 2 GB."""
+    """Write the entries of the first shape repeatedly, until they have 2 GB."""
     create_missing(SHAPES[0])
     (state,) = read_keyed_states(SHAPES[0].directory).states
     (part,) = state.parts

@@ -1,4 +1,4 @@
-"""A command that reads a keyed state on Spark, and prints the duration as JSON.
+"""Read a keyed state on Spark, and print the duration as JSON, as a command.
 
 python -m benchmarks.state_on_spark CHECKPOINT STATE SMALL_CHECKPOINT CORES
 

@@ -1,4 +1,4 @@
-"""Measurement of keyed state, read by the kernel, the plain reader and the State Processor API.
+"""Measure keyed state, read by the kernel, the plain reader, and the State Processor API.
 
 The kernel also reads a savepoint of gigabytes, and Spark reads it with one core and with two.
 """
@@ -22,7 +22,7 @@ from tests.support.jdk import find_jdk
 _ROUNDS = 2
 # The number of reads in a process; the first one is cold and does not count.
 _READS = {"kernel": 12, "plain": 2, "processor": 3}
-# The numbers of cores in the order of the runs: a slowdown of the machine affects both equally.
+# The numbers of cores in the order of the runs, so that a slowdown affects both numbers equally.
 _CORES = (1, 2, 2, 1)
 
 
@@ -51,7 +51,7 @@ def _measure_shape(shape: Shape) -> StateShape:
     for _ in range(_ROUNDS):
         for name in ("kernel", "plain", *(["processor"] if shape.processor else [])):
             start, reads = _run_processor(shape) if name == "processor" else _run_ours(shape, name)
-            # The highest rate, since other processes only make a read slower.
+            # The highest rate, because other processes only make a read slower.
             rates.setdefault(name, []).append(max(read["rate"] for read in reads))
             starts.setdefault(name, []).append(start)
             answers |= {(read["entries"], read["total"]) for read in reads}
@@ -95,7 +95,7 @@ def _read_state(
 
 
 def _run_processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
-    """Return the same figures of the State Processor API, whose start includes the first read."""
+    """Return the same figures of the State Processor API, with the first read in its start."""
     assert shape.processor is not None
     java = find_jdk() / "bin" / "java"
     classpath = os.pathsep.join(map(str, java_classpath()))
@@ -112,7 +112,7 @@ def _run_processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
 
 
 def _measure_compilation() -> Spread:
-    """Measure the kernel's start without a cache, as the first one on a machine."""
+    """Measure the kernel's start without a cache, like the first start on a machine."""
     starts = []
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:

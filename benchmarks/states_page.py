@@ -1,4 +1,4 @@
-"""The section of docs/performance.md about keyed state."""
+"""Write the section of docs/performance.md about keyed state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from benchmarks import words
 from benchmarks.results import Results, Spread, States, StateShape
 from benchmarks.words import paragraph, table
 
-# The targets: millions of entries per second of CPU, in the order of the shapes; this rate divided
-# by that of the State Processor API; the CPU seconds of the first start, which compiles the kernel;
-# the memory for the large savepoint; and the speedup of Spark with two cores.
+# The targets. They are millions of entries per second of CPU, in the order of the shapes, and this
+# rate divided by the rate of the State Processor API. The next ones are the CPU seconds of the
+# first start, including the kernel's compilation, and the memory for the large savepoint. The last
+# one is the speedup of Spark with two cores.
 _MILLIONS = (8, 8, 4, 2, 4, 8, 1)
 _TIMES_AS_FAST = 50
 _COMPILE_SECONDS = 3
@@ -97,7 +98,7 @@ def keyed_state_section(results: Results) -> Iterator[str]:
 
 
 def _table_of_measured(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table without the columns and the rows that have no figure."""
+    """Return a table without the columns and the rows without a figure."""
     columns = [column for column in zip(head, *rows, strict=True) if any(column[1:])]
     head_cells, *row_cells = zip(*columns, strict=True)
     return table(head_cells, [cells for cells in row_cells if any(cells[1:])])

@@ -1,4 +1,4 @@
-"""The targets of the benchmarks, and whether the figures reach them."""
+"""Define the targets of the benchmarks, and compare the figures with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks import words
 from benchmarks.results import Results, find_scan
 
-# The limit of peak memory: a multiple of the file's size, and an amount for Python itself.
+# The limit of peak memory, as a multiple of the file's size and an amount for Python itself.
 _MEMORY_FACTOR = 1.5
 _MEMORY_OF_PYTHON = 60_000_000
 
@@ -19,8 +19,8 @@ class Target:
 
     Attributes:
         case: the case in docs/performance.json.
-        at_most: the highest ratio of our CPU time to that of Flink's bare reader; the median of the
-            rounds counts.
+        at_most: the highest ratio of migrate's CPU time to the CPU time of Flink's bare reader; the
+            median of the rounds counts.
         title: the name of the case on the page.
     """
 
@@ -44,12 +44,12 @@ TARGETS = (
     Target("c", 0.22, "(c) a typical job"),
     Target("d", 1.0, "(d) 10,000 checkpoints in one process"),
 )
-# The highest ratio of a scan's CPU time to that of one process that only reads the checkpoints.
+# The highest ratio of a scan's CPU time to the time of one process that only reads checkpoints.
 _SCAN_AT_MOST = 1.5
 
 
 def verdicts(results: Results) -> Iterator[Verdict]:
-    """Yield the verdicts on all targets: first those of CPU time, then those of memory."""
+    """Yield the verdicts on all targets, first for CPU time, then for memory."""
     for target in TARGETS:
         ratio = results["cases"][target.case]["cpu_ratios"]["bare"]
         title = f"{target.title}: {target.at_most} times the bare reader's CPU time"

@@ -1,4 +1,4 @@
-"""Formatting of figures, and of paragraphs and tables in Markdown."""
+"""Format figures, and paragraphs and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.results import Results, Spread
 
-# For each unit: the least value that is shown in it, its length in seconds, and its name.
+# For each unit, its least shown value, its length in seconds, and its name.
 _SECONDS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "h"), (120, 60, "min"), (0.95, 1, "s"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 
@@ -41,7 +41,7 @@ def ratio(values: Spread) -> str:
 
 
 def measured(results: Results, part: str) -> str:
-    """Return the date of a part, and its commit if it differs from that of the cases.
+    """Return the date of a part, and its commit if it differs from the commit of the cases.
 
     For example ``2026-11-23 at commit `0123abc` ``.
     """
