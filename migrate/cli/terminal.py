@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,8 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.help import command_help
 from migrate.model.errors import UsageError
-from migrate.model.log import REPEATED, STAGE, log
+from migrate.model.log import REPEATED, log, watchers
+from migrate.model.progress import ProgressLines, RunningStage, Ticker
 from migrate.model.wording import printable
 
 # Messages below ``lowest_level`` are not shown.
@@ -31,34 +31,44 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class BusyLine:
-    """A progress line on the terminal, which shows the current step if it takes long."""
+    """Shows a long stage: a line that is redrawn or, without a terminal, a line every ten seconds.
+
+    With -q it shows nothing.
+    """
 
     def __init__(self) -> None:
-        self._steps: list[tuple[str, float]] = []
-        self._lock = threading.RLock()
+        self._redrawn = Ticker(_BETWEEN_SECONDS, self._draw)
+        self._lines = ProgressLines(lambda line: say(line))
+        # Where the stages that have not ended are shown.
+        self._watching: list[Ticker | None] = []
         self._drawn = False
-        self._ended = threading.Event()
         self._disabled = False
 
     def begin(self, what: str) -> None:
-        with self._lock:
-            self._steps.append((what, time.monotonic()))
-            if len(self._steps) == 1 and sys.stderr is not None and sys.stderr.isatty():
-                self._ended = threading.Event()
-                threading.Thread(target=self._watch, args=(self._ended,), daemon=True).start()
+        from decoder.urls import redact_urls
+
+        watcher = None
+        if lowest_level < QUIET and sys.stderr is not None:
+            watcher = self._redrawn if sys.stderr.isatty() else self._lines
+            watcher.begin(redact_urls(what))
+        self._watching.append(watcher)
+
+    def seen(self, text: str) -> None:
+        from decoder.urls import redact_urls
+
+        if self._watching and (watcher := self._watching[-1]) is not None:
+            watcher.seen(redact_urls(text))
 
     def end(self) -> None:
-        with self._lock:
-            if self._steps:
-                self._steps.pop()
-            if not self._steps:
-                self._ended.set()
+        if self._watching and (watcher := self._watching.pop()) is not None:
+            watcher.end()
+        with self._redrawn.lock:
             self._erase()
 
     @contextmanager
     def erased(self) -> Iterator[None]:
         """Erase the line while the caller writes another line to stderr."""
-        with self._lock:
+        with self._redrawn.lock:
             self._erase()
             yield
 
@@ -71,17 +81,11 @@ class BusyLine:
         finally:
             self._disabled = False
 
-    def _watch(self, ended: threading.Event) -> None:
-        while not ended.wait(_BETWEEN_SECONDS):
-            with self._lock:
-                if self._steps and not ended.is_set():
-                    self._draw(*self._steps[-1])
-
-    def _draw(self, what: str, begun: float) -> None:
-        seconds = time.monotonic() - begun
+    def _draw(self, stage: RunningStage) -> None:
+        seconds = time.monotonic() - stage.started
         if self._disabled or seconds < _AFTER_SECONDS:
             return
-        self._write(f"{_START_OF_LINE}{_shortened(what)} … {seconds:.0f} s")
+        self._write(f"{_START_OF_LINE}{_shortened(stage.text())}")
         self._drawn = True
 
     def _erase(self) -> None:
@@ -103,7 +107,7 @@ def _shortened(what: str) -> str:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
         columns = 80
-    room = columns - len(" … 1000 s")
+    room = columns - 1
     return what if len(what) <= room else f"{what[: max(room - 1, 0)]}…"
 
 
@@ -168,7 +172,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler for the logger ``migrate``: shows messages, and a progress line during ``timed``.
+    """A handler for the logger ``migrate`` that shows messages.
 
     Equal warnings, and equal details of ``-v``, are shown once, unless their attribute ``REPEATED``
     is true.
@@ -179,17 +183,8 @@ class _Messages(logging.Handler):
         self.shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        stage = getattr(record, STAGE, None)
-        if stage == "begin":
-            if lowest_level < QUIET:
-                from decoder.urls import redact_urls
-
-                busy.begin(printable(redact_urls(record.getMessage())))
-            return
-        if stage == "end":
-            busy.end()
         text = printable(record.getMessage())
-        if record.levelno == logging.WARNING or (record.levelno < logging.INFO and stage is None):
+        if record.levelno == logging.WARNING or record.levelno < logging.INFO:
             if text in self.shown:
                 return
             if not getattr(record, REPEATED, False):
@@ -225,6 +220,7 @@ class _MessagesOfLibraries(logging.Handler):
 
 _messages = _Messages()
 log.addHandler(_messages)
+watchers.append(busy)
 log.setLevel(logging.DEBUG)
 logging.getLogger().addHandler(_MessagesOfLibraries())
 

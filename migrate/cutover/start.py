@@ -51,7 +51,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
     pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
-    with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}"):
+    with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}") as stage:
         facts = observe(context)
         groups = context.open_groups() if is_group else None
         group = read_group(context, groups) if is_group else None
@@ -70,6 +70,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             if text := start_evidence(facts):
                 return text
             _check_command(context)
+            stage.seen(_progress(context, facts))
     waited, target = f"in {limit} (timeouts.first-batch)", require(facts.target)
     if not isinstance(target, LocationFacts):
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
@@ -91,6 +92,23 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
         f"{missing}; run the same command to wait longer",
         details=context.start_command.last_lines(),
     )
+
+
+def _progress(context: CutOverContext, facts: Facts) -> str:
+    """Return how far the target has come, and the last line of the command's output."""
+    target = require(facts.target)
+    if not isinstance(target, LocationFacts):
+        seen = "no member and no commit yet"
+    elif (batch := target.last_planned_batch) is not None and batch > last_primed_batch(
+        facts, target
+    ):
+        seen = f"batch {batch} has started"
+    elif target.has_logs:
+        seen = "no batch has started yet"
+    else:
+        seen = "no query has started yet"
+    lines = context.start_command.last_lines()
+    return f"{seen}; {lines[-1].strip()}" if lines else seen
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:

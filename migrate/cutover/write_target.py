@@ -139,10 +139,12 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
 
 def _await_priming(context: CutOverContext) -> None:
     limit = context.spec.timeouts.prime
-    with timed(f"priming {context.spec.target.checkpoint_dir}"):
+    with timed(f"priming {context.spec.target.checkpoint_dir}") as stage:
         for _ in poll(parse_duration(limit)):
             if context.prime_command.status() != "running":
                 return
+            if lines := context.prime_command.last_lines():
+                stage.seen(lines[-1].strip())
     raise CutOverStopped(
         f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
         "this again to wait on",

@@ -1,4 +1,4 @@
-"""The logger ``migrate``. The command line shows its records on stderr."""
+"""The logger ``migrate``, which the command line shows on stderr, and the stages of long work."""
 
 from __future__ import annotations
 
@@ -6,28 +6,53 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 log = logging.getLogger("migrate")
 # Without a handler on this logger, Python would print warnings to stderr.
 log.addHandler(logging.NullHandler())
 
-# The attribute of a log record about a stage of work. Its values are "begin" and "end".
-STAGE = "stage"
-# The attribute of a warning's log record: True if the warning is shown each time, False if equal
-# warnings are shown once.
+# The attribute of a log record: True if the record is shown each time. Equal warnings and details
+# are otherwise shown once.
 REPEATED = "repeated"
 
 
-@contextmanager
-def timed(what: str) -> Iterator[None]:
-    """Log the start and the end of a stage such as "reading chk-7", and its duration.
+class StageWatcher(Protocol):
+    """Something that shows the progress of stages; see ``watchers``."""
 
-    The log records have the attribute ``STAGE``, so the command line can show a long stage while it
-    runs.
-    """
-    log.debug(what, extra={STAGE: "begin"})
-    begun = time.monotonic()
+    def begin(self, what: str) -> None: ...
+    def seen(self, text: str) -> None: ...
+    def end(self) -> None: ...
+
+
+# Each stage reports its start, its observations and its end to these.
+watchers: list[StageWatcher] = []
+
+
+class Stage:
+    """A stage of work that is running."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+
+    def seen(self, text: str) -> None:
+        """Report what the stage last observed, such as "batch 3 has started", if it is new."""
+        if text != self._seen:
+            self._seen = text
+            for watcher in watchers:
+                watcher.seen(text)
+
+
+@contextmanager
+def timed(what: str) -> Iterator[Stage]:
+    """Report a stage such as "reading chk-7" to the ``watchers``, and log its duration."""
+    watching = tuple(watchers)
+    for watcher in watching:
+        watcher.begin(what)
+    started = time.monotonic()
     try:
-        yield
+        yield Stage()
     finally:
-        log.debug(f"{what}: {time.monotonic() - begun:.2f} s", extra={STAGE: "end"})
+        for watcher in watching:
+            watcher.end()
+        log.debug(f"{what}: {time.monotonic() - started:.2f} s", extra={REPEATED: True})

@@ -14,7 +14,7 @@ from migrate.fleet.write_tables import Output, TableFormat, check_output
 from migrate.inputs.ask_broker import ask_broker
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.log import log, timed
+from migrate.model.log import Stage, log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import KafkaArguments, kafka
@@ -100,18 +100,32 @@ def scan(
                 spark = stack.enter_context(session(master))
             from migrate.spark.scan_on_spark import scan_on_spark
 
-            with timed("scanning"):
-                summary = scan_on_spark(spark, candidates, tables, ask_about, progress)
+            with timed("scanning") as stage:
+                report = _reported(stage, progress)
+                summary = scan_on_spark(spark, candidates, tables, ask_about, report)
     else:
-        with timed("scanning"):
-            summary = scan_locally(candidates, tables, ask_about, progress)
+        with timed("scanning") as stage:
+            report = _reported(stage, progress)
+            summary = scan_locally(candidates, tables, ask_about, report)
     if tables is not None:
         log.info(f"wrote {tables.directory}")
     jobs = add_ran_on(summary.jobs)
     saved = None
     if plans is not None:
-        saved = save_plans(jobs, plans, group, progress, **arguments)
+        with timed("planning") as stage:
+            saved = save_plans(jobs, plans, group, _reported(stage, progress), **arguments)
     return Inventory(tuple(jobs), summary.checkpoints, summary.unreadable, saved)
+
+
+def _reported(stage: Stage, progress: Progress | None) -> Progress:
+    """Return a function that reports progress to the stage, and to ``progress`` if there is one."""
+
+    def report(done: str, count: int, total: int) -> None:
+        stage.seen(f"{done} {count} of {total}")
+        if progress is not None:
+            progress(done, count, total)
+
+    return report
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:

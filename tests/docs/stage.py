@@ -19,7 +19,7 @@ from unittest import mock
 
 from examples.playground import CLICKS, JOBS
 from tests.docs.blocks import ROOT, Block, Scene
-from tests.support.command import migrate
+from tests.support.command import migrate, without_progress
 
 # What pages call what is elsewhere here. The directory's name is as long as the one that
 # `new_directory` makes, so that tables keep their columns.
@@ -129,7 +129,7 @@ class Stage:
             check=False,
         )
         self._code = done.returncode
-        return done.stdout
+        return without_progress(done.stdout)
 
     @contextlib.contextmanager
     def _here(self) -> Iterator[None]:

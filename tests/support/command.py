@@ -77,7 +77,13 @@ def migrate(*arguments: str | Path) -> Result:
     finally:
         sys.argv = before
     check_warnings(stderr.getvalue())
-    return Result(code, stdout.getvalue(), stderr.getvalue(), "".join(written))
+    messages, output = map(without_progress, (stderr.getvalue(), "".join(written)))
+    return Result(code, stdout.getvalue(), messages, output)
+
+
+def without_progress(text: str) -> str:
+    """Remove progress lines: on a slow machine, any step may last for more than ten seconds."""
+    return re.sub(r"^    \.\.\. .*: \d+ s(?:; .*)?\n", "", text, flags=re.MULTILINE)
 
 
 def check_warnings(stderr: str) -> None:

@@ -4,6 +4,8 @@ That a real broker tells of them is in tests/integration/test_topic_pattern.py."
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,15 @@ from tests.support.checkpoints import SourceState, source_operator, splits, writ
 
 _HOUR = 3_600_000
 _TAKEN = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+
+
+@pytest.fixture
+def default_recursion_limit() -> Iterator[None]:
+    """Hypothesis raises the limit for the rest of the process."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,9 @@ def test_kafkas_own_topics_match_no_pattern() -> None:
         ("a{99999999999}", "not a pattern: the repetition number is too large"),
     ],
 )
-def test_a_pattern_that_java_reads_otherwise(text: str, problem: str) -> None:
+def test_a_pattern_that_java_reads_otherwise(
+    text: str, problem: str, default_recursion_limit: None
+) -> None:
     with pytest.raises(UsageError) as refused:
         topic_pattern(text)
     assert problem in str(refused.value)

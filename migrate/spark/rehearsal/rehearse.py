@@ -36,6 +36,7 @@ from migrate.inputs.flink.choose_source import Choice
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.errors import Refused, ServiceError, UsageError
 from migrate.model.log import timed
+from migrate.model.progress import progress_lines
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
@@ -76,6 +77,7 @@ RowsOf = Callable[[str], Rows]
 ExpectedOf = Callable[[str], "DataFrame"]
 
 
+@progress_lines()
 def rehearse(
     query: Query,
     rows: RowsOf | None,

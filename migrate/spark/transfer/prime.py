@@ -42,6 +42,7 @@ from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, top
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import timed
+from migrate.model.progress import progress_lines
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
@@ -94,6 +95,7 @@ class Primed:
         return "\n".join([f"{self.checkpoint_location}: {self.proof}", *warnings])
 
 
+@progress_lines()
 def prime(
     query: Query,
     rows: Sequence[StateRows | DataFrame],
@@ -109,7 +111,8 @@ def prime(
 ) -> Primed:
     """Make a checkpoint location that contains Flink's state and positions.
 
-    The result, with its warnings, is also printed.
+    The result, with its warnings, is also printed. Every ten seconds, a line on stderr shows the
+    progress.
 
     Args:
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and

@@ -23,6 +23,7 @@ from pyspark.sql.types import BooleanType, NullType, StructField, StructType, Ti
 
 from decoder.cursor import Cursor
 from migrate.model.errors import Refused
+from migrate.model.log import timed
 from migrate.spark.transfer.flat_state import (
     AGGREGATE,
     DEDUPLICATE,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 # Format 1 stores the key's fields a second time, in front of the value's fields (
 # StreamingAggregationStateManagerImplV1 @ Spark 4.0.0).
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
+# The seconds between two checks of a query's progress.
+_POLL_SECONDS = 5
 # Off for the helper query, because its fields may be nullable where the original fields are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
@@ -111,7 +114,11 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
     """Run a query over all available records, and return its last progress."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
-        query.awaitTermination()
+        with timed("running the query") as stage:
+            while not query.awaitTermination(_POLL_SECONDS):
+                if (progress := query.lastProgress) is not None:
+                    rows = progress["numInputRows"]
+                    stage.seen(f"batch {progress['batchId']} has ended, with {rows} input rows")
         return query.lastProgress
     finally:
         query.stop()

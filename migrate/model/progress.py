@@ -1,0 +1,107 @@
+"""Lines that report the progress of long stages where no line can be redrawn.
+
+Examples are a log file, a terminal of cron, and a notebook. A stage is the block of ``timed``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from migrate.model.log import watchers
+from migrate.model.wording import printable
+
+# Seconds between two lines, and before the first one.
+INTERVAL = 10.0
+
+
+@dataclass(slots=True)
+class RunningStage:
+    """A stage that has not ended.
+
+    Attributes:
+        started: the time of its start, by ``time.monotonic``.
+        seen: what it last observed; may be empty.
+    """
+
+    what: str
+    started: float
+    seen: str = ""
+
+    def text(self) -> str:
+        """Return the stage, its duration, and what it last observed, in one line."""
+        seconds = f"{time.monotonic() - self.started:.0f} s"
+        return f"{self.what}: {seconds}{f'; {self.seen}' if self.seen else ''}"
+
+
+class Ticker:
+    """Calls a function at regular intervals while at least one stage runs.
+
+    Args:
+        interval: seconds between two calls.
+        tick: gets the stage that started last. It runs in a thread of the ticker.
+    """
+
+    def __init__(self, interval: float, tick: Callable[[RunningStage], None]) -> None:
+        self._interval, self._tick = interval, tick
+        self._stages: list[RunningStage] = []
+        # Reentrant, because ``tick`` may log.
+        self.lock = threading.RLock()
+        self._ended = threading.Event()
+
+    def begin(self, what: str) -> None:
+        with self.lock:
+            self._stages.append(RunningStage(printable(what), time.monotonic()))
+            if len(self._stages) == 1:
+                self._ended = threading.Event()
+                threading.Thread(target=self._run, args=(self._ended,), daemon=True).start()
+
+    def seen(self, text: str) -> None:
+        with self.lock:
+            if self._stages:
+                self._stages[-1].seen = printable(text)
+
+    def end(self) -> None:
+        with self.lock:
+            if self._stages:
+                self._stages.pop()
+            if not self._stages:
+                self._ended.set()
+
+    def _run(self, ended: threading.Event) -> None:
+        while not ended.wait(self._interval):
+            with self.lock:
+                if self._stages and not ended.is_set():
+                    self._tick(self._stages[-1])
+
+
+class ProgressLines(Ticker):
+    """A watcher that writes a line for every ten seconds of a stage.
+
+    Args:
+        write: writes a line.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__(INTERVAL, lambda stage: write(f"    ... {stage.text()}"))
+
+
+@contextmanager
+def progress_lines() -> Iterator[None]:
+    """Write progress lines to stderr inside the block, unless something shows the progress already.
+
+    Library functions that run for minutes use this. The command line shows the progress itself.
+    """
+    if watchers:
+        yield
+        return
+    lines = ProgressLines(lambda line: print(line, file=sys.stderr, flush=True))
+    watchers.append(lines)
+    try:
+        yield
+    finally:
+        watchers.remove(lines)
