@@ -1,4 +1,4 @@
-"""Questions to the broker that the user named, about log ranges and groups."""
+"""Queries to the user's broker, about log ranges and groups."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
 
 
 def valid_topics(topics: Iterable[str]) -> frozenset[str]:
-    """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
+    """Return the valid topic names; a broker refuses a whole request with one invalid name."""
     return frozenset(filter(is_legal_topic, topics))
 
 
 def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
-    """Ask the broker for a consumer group.
+    """Query the broker for a consumer group.
 
     Raises:
-        UsageError: the user named no broker.
+        UsageError: the user specified no broker.
         ConfigError: the properties cannot be used.
         BrokerError: the broker did not answer, or denied access.
     """
     if broker is None:
         raise broker_needed(f"group:{name}")
     group = ask_broker(broker, Question(frozenset(), name)).source_group
-    assert group is not None  # the question names a group
+    assert group is not None  # the question includes a group
     return group
 
 

@@ -1,6 +1,6 @@
 """The two sides of a diff, loaded together.
 
-The broker is asked for the log range (start and end) of each partition of both sides' topics. A
+The broker is queried for the log range (start and end) of each partition of both sides' topics. A
 ``broker:`` side has the topics of the side that it is compared with.
 """
 
@@ -55,12 +55,12 @@ def load_sides(
 ) -> Sides:
     """Read both sides of a diff.
 
-    ``left_broker`` is needed only if the left side is of another cluster than the right side.
-    ``translate`` takes both sides, and returns the left side's positions in the right side's
-    cluster.
+    ``left_broker`` is needed only if the two sides are of different clusters. ``translate`` takes
+    both sides, and returns the left side's positions in the right side's cluster.
 
     Raises:
-        UsageError: a side needs a broker and the user named none, or both sides are ``broker:``.
+        UsageError: a side needs a broker and the user specified none, or both sides are
+            ``broker:``.
         NoSuchName: a checkpoint has no Kafka source, or lacks the chosen source or cluster.
         InputError, DecodeError: a side cannot be read.
         Refused: a side has two different positions of one partition, or positions of several
@@ -73,7 +73,7 @@ def load_sides(
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)
     warnings: list[WarningText] = []
-    # The sides may be equal: the same group in two clusters.
+    # The sides may be equal, such as the same group in two clusters.
     loaded = [
         _load(side, own_broker, choice, warnings)
         for side, own_broker in ((left, left_broker or broker), (right, broker))

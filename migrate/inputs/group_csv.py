@@ -29,7 +29,7 @@ _LONGEST_LINE = 40_000
 _MOST_NAMED = 10
 # The head of the table that ``--describe`` prints.
 _DESCRIBED = re.compile(rb"\s*GROUP\s+TOPIC\s+PARTITION\s")
-# The beginning of JSON, which may follow a UTF-8 byte order mark.
+# The start of JSON, possibly after a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 
 
@@ -43,7 +43,7 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        InputError: the file is missing or too large, has no offsets, or another format.
+        InputError: the file is missing or too large, has no offsets, or a different format.
         NoSuchName: the file does not contain the group.
         Refused: the file contains several groups, and ``name`` has none.
     """
@@ -108,7 +108,7 @@ def _positions_of_group(
     """Return the positions of the chosen group, or of the only one.
 
     Raises:
-        NoSuchName: there is no such group.
+        NoSuchName: the group does not exist.
         Refused: no group was chosen, and there are several.
     """
     names = sorted(groups)

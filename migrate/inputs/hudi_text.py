@@ -1,9 +1,9 @@
 """Hudi Streamer's checkpoint of a Kafka source: ``topic,0:100,1:200``.
 
-The text names one topic, and the next offset of each partition. Hudi Streamer stores it in the
-commits of its table (``streamer.checkpoint.key.v2``, before Hudi 1.0
-``deltastreamer.checkpoint.key``), and takes it as ``--checkpoint``. It reads a partition that the
-text lacks from offset 0.
+The text contains one topic, and the next offset of each partition. Hudi Streamer stores the text in
+the commits of its table (``streamer.checkpoint.key.v2``, before Hudi 1.0
+``deltastreamer.checkpoint.key``), and accepts it as ``--checkpoint``. If the text lacks a
+partition, Hudi Streamer reads this partition from offset 0.
 
 Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1.
 """
@@ -29,7 +29,7 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
     """Return the positions of a checkpoint of Hudi Streamer.
 
     Raises:
-        InputError: the text has another form.
+        InputError: the text has a different form.
     """
     topic, *pairs = text.strip().split(",")
     starts: dict[TopicPartition, Start] = {}
@@ -58,7 +58,7 @@ def hudi_text(next_offsets: NextOffsets) -> str:
     """Return the text for Hudi Streamer's ``--checkpoint``, sorted by partition.
 
     Raises:
-        Refused: there are several topics, and a source of Hudi Streamer reads one.
+        Refused: the offsets belong to several topics, but a source of Hudi Streamer reads one.
     """
     topics = sorted({topic for topic, _ in next_offsets})
     if len(topics) != 1:

@@ -35,14 +35,14 @@ _CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")
 
 
 class NotOffsets(ValueError):
-    """A text without offsets in the expected form."""
+    """A string without offsets in the expected form."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
     """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        InputError: the file is missing or too large, has no offsets, or another format.
+        InputError: the file is missing or too large, has no offsets, or a different format.
     """
     try:
         text = read_bounded(path).decode("utf-8-sig")
@@ -76,7 +76,7 @@ def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) ->
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON strictly: refuse duplicate keys, NaN and infinity, which Python accepts.
+    """Parse JSON; refuse duplicate keys, NaN and infinity, although Python accepts them.
 
     Raises:
         NotOffsets: the text is not valid JSON, or is refused.
@@ -97,7 +97,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
     """Return the numbers of ``{"topic":{"partition":number}}``; negative numbers may be markers.
 
     Raises:
-        NotOffsets: the value has another form.
+        NotOffsets: the value has a different form.
     """
     if not isinstance(value, dict):
         raise NotOffsets("not an object of topics")
@@ -115,7 +115,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _valid_topic(topic: str) -> str:
-    """Return the topic; refuse half a surrogate pair, which JSON can contain, but UTF-8 cannot."""
+    """Return the topic; refuse half a surrogate pair (JSON can contain it, but UTF-8 cannot)."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:

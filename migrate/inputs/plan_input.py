@@ -46,7 +46,7 @@ class PlanInput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedPositions:
-    """A ``PlanInput`` that is not a checkpoint: one source with listed positions."""
+    """A ``PlanInput`` that is not a checkpoint, but one source with listed positions."""
 
     origin: Origin
     sources: tuple[Source, ...]
@@ -60,8 +60,8 @@ def listed_source(
 ) -> Source:
     """Return positions as a source.
 
-    ``starts_others`` says whether the reader of these positions starts all other partitions at the
-    log start; otherwise their start is unknown.
+    With ``starts_others``, the reader of these positions starts all other partitions at the log
+    start offset. Otherwise, their start cannot be determined.
     """
     return Source(
         operator_id=operator_id,

@@ -1,8 +1,8 @@
-"""The inputs of a diff or a move, called sides: parse their names, and read their positions.
+"""Parse the names of the inputs of a diff or a move, called sides, and read their positions.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
 ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` and ``broker:TIME``.
-`parse_side` reads no positions, so that a wrong name is reported first.
+`parse_side` reads no positions, so that an invalid name is reported first.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Side:
 
     Attributes:
         label: the name with its prefix.
-        what: the name without its prefix: a checkpoint's pointer, a group's name, a Spark query's
-            directory, a file's path, Hudi Streamer's text, ``earliest``, ``latest`` or a time.
+        what: the name without its prefix (a checkpoint's pointer, a group's name, a Spark query's
+            directory, a file's path, Hudi Streamer's text, ``earliest``, ``latest`` or a time).
         time_ms: the time of ``broker:TIME`` in epoch milliseconds; None for other sides.
     """
 
@@ -80,7 +80,7 @@ def parse_side(side: AnyPath) -> Side:
     """Parse the name of a side; the name of a checkpoint has no prefix.
 
     Raises:
-        UsageError: the prefix is unknown, nothing follows it, or something else than ``earliest``,
+        UsageError: the prefix is invalid, or nothing follows it; something other than ``earliest``,
             ``latest`` or a time follows ``broker:``; or as for ``local_path``.
         InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
@@ -134,14 +134,14 @@ def side_input(
 
     Args:
         side: the parsed name.
-        broker: librdkafka's properties; None if the user named no broker.
+        broker: librdkafka's properties; None if the user specified no broker.
         topics: the topics of a ``broker:`` side.
         allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.
 
     Raises:
         Refused: the group has committed nothing, or as for ``query_positions``.
-        UsageError: the side needs a broker and the user named none, or a ``broker:`` side has no
-            topics.
+        UsageError: the side needs a broker and the user specified none, or a ``broker:`` side has
+            no topics.
         DecodeError, InputError: the side cannot be read.
         BrokerError: the broker did not answer, or denied access.
     """

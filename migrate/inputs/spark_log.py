@@ -7,12 +7,13 @@
     offsets/N       the end of batch N: a version, the query's metadata, then a line per source
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
-A restarted query continues at the end of its newest *committed* batch: Spark repeats a batch that
-is not committed. Spark plans a batch only once the batch before is committed. So without an entry
-in ``commits``, because that directory was lost or is of Spark 2.1.0, it repeats the newest batch of
-``offsets``, from the end of the batch before. Without a committed batch, it starts at the seeds,
-which Spark writes before batch 0 from ``startingOffsets`` if they are missing. Only the continuous
-trigger does not use seeds. With asynchronous progress tracking, only some batches are logged.
+A restarted query resumes from the end of its newest *committed* batch, because Spark reruns a batch
+that is not committed. Spark plans a batch only once the batch before is committed. The directory
+``commits`` has no entries if it was lost or is of Spark 2.1.0. The query then reruns the newest
+batch of ``offsets``, from the end of the batch before. Without a committed batch, the query starts
+at the seeds. If the seeds are missing, Spark writes them before batch 0 from ``startingOffsets``.
+The continuous trigger does not use seeds. With asynchronous progress tracking, only some batches
+are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -48,7 +49,7 @@ from migrate.model.positions import PositionSet
 from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
-# Directories that are searched for the one that was meant.
+# Directories that are searched for the intended directory.
 _FLINKS = "a checkpoint of Flink, not of a Spark query; name it without spark:"
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -57,7 +58,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def committed_positions(
     label: str, directory: str | Path, files: ByteSource | None = None
 ) -> PositionSet:
-    """Return the positions from which the query continues when it is restarted.
+    """Return the positions from which a restarted query resumes.
 
     Args:
         label: the name of the positions.
@@ -92,7 +93,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
 def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Offsets]:
     """Return the end of a batch in each Kafka source, by the source's number or name.
 
-    A source is left out if its seed shows that it is of another connector.
+    A source is omitted if its seed shows that it is of a different connector.
 
     Raises:
         InputError: an entry is damaged or of an unknown version.
@@ -103,7 +104,7 @@ def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Of
 
 
 def _other_sources(directory: str, files: ByteSource) -> set[str]:
-    """Return the sources, by number or name, whose seed is not of Spark's Kafka source."""
+    """Return the sources with a seed that is not of Spark's Kafka source, by number or name."""
     seeded = _seeded_sources(directory, files)
     return {source for source in seeded if read_seed(files, seed_path(directory, source)) is None}
 
@@ -115,7 +116,7 @@ def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
 
 
 def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
-    """Return the sources that are taken for Kafka's by the form of their offsets alone.
+    """Return the sources that are recognized as Kafka's by the form of their offsets alone.
 
     Spark's Kafka source writes its start to ``sources/<source>/0``, except under the continuous
     trigger.
@@ -168,7 +169,7 @@ def starting_positions(
 
 
 def why_no_start(directory: str, files: ByteSource) -> str:
-    """Return why a directory has no seed of a Kafka source."""
+    """Return the reason why a directory has no seed of a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return _FLINKS
@@ -223,12 +224,13 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
     Without a commit log, the newest planned batch but one counts as committed, as for Spark
     (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0). Under the continuous
-    trigger, none does: Spark starts the query anew (ContinuousExecution.getStartOffsets @ 4.0.0).
+    trigger, no batch counts, because Spark starts the query as a new query
+    (ContinuousExecution.getStartOffsets @ 4.0.0).
 
     Raises:
-        InputError: the offset log and the commit log disagree, so that Spark would not continue
-            after this batch, or would fail; a repartitioning of the query's state is unfinished;
-            or an entry is damaged or of an unknown version.
+        InputError: the offset log and the commit log disagree, so that Spark would not resume after
+            this batch, or would fail; a repartitioning of the query's state is unfinished; or an
+            entry is damaged or of an unknown version.
     """
     # First the offset log. In the other order, a running query could commit a batch and plan the
     # next one between the two reads, and both would seem uncommitted.
@@ -280,8 +282,8 @@ def _check_second_newest(
     some batches, the same ones in both logs, and reads the batch that was logged before.
 
     Raises:
-        InputError: the batch is missing, and the logs are not those of asynchronous progress or of
-            the continuous trigger.
+        InputError: the batch is missing, and the logs show neither asynchronous progress nor the
+            continuous trigger.
     """
     if not planned or planned[-1] == 0 or planned[-1] - 1 in planned:
         return
@@ -301,14 +303,15 @@ def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) 
 
 
 def has_begun_batch(directory: str, files: ByteSource) -> bool:
-    """Return whether a query has begun a batch in this checkpoint location."""
+    """Return whether a query has started a batch in this checkpoint location."""
     return bool(_offset_log_batches(directory, files))
 
 
 def was_started(directory: str, files: ByteSource) -> bool:
-    """Return whether a query was started: Spark creates ``offsets`` before the first batch.
+    """Return whether a query was started.
 
-    In Real-Time Mode, a query may write records before a batch is in its logs.
+    Spark creates ``offsets`` before the first batch. In Real-Time Mode, a query may write records
+    before a batch is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
@@ -332,15 +335,15 @@ def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
 
 
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
-    """Check that a begun batch has no lower offset than the newest committed batch.
+    """Check that the offsets of a started batch are not below the committed offsets.
 
-    To repartition a query's state, Spark commits a failed batch as skipped, and begins a batch with
-    the offsets from before it. Until that one is committed, the skipped batch seems to have read
-    its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
+    To repartition a query's state, Spark commits a failed batch as skipped, and starts a batch with
+    the offsets from before the failed batch. Until the new batch is committed, the skipped batch
+    seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        InputError: the begun batch has a lower offset; or it lacks a partition, and has the offsets
-            of the batch before the committed batch.
+        InputError: the started batch has a lower offset; or it lacks a partition, and has the
+            offsets of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, committed_ends, begun_ends = (
@@ -349,7 +352,7 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
     for source, offsets in (committed_ends or {}).items():
         for place, offset in offsets.items():
             begun_end = (begun_ends or {}).get(source, {}).get(place)
-            # A missing partition alone is no problem: its topic may have been deleted.
+            # A missing partition alone is no problem, because its topic may have been deleted.
             is_behind = begun_end < offset if begun_end is not None else begun_ends == older
             if is_behind:
                 raise InputError(

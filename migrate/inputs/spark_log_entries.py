@@ -1,13 +1,13 @@
 """Entries of a Spark checkpoint location: files, versions, offsets.
 
-``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source: in
-version 1 its offset, in the order of the query's plan; in version 2, which Spark 4.2 can write,
-``<source>:<offset>``, where ``<source>`` is a number or the name that the query gives it. The
-offset ``-`` is that of a source without one, such as a Kafka source without partitions. Offsets of
-other sources than Kafka are not parsed.
+``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
+version 1, a source's line is its offset, and the lines are in the order of the query's plan. Spark
+4.2 can write version 2. In version 2, a source's line is ``<source>:<offset>``, and ``<source>`` is
+a number or the source's name in the query. The offset ``-`` means a source without an offset, such
+as a Kafka source without partitions. Offsets of other sources than Kafka are not parsed.
 
-Hadoop's ``.crc`` files are ignored. Spark ignores them too: it opens the entries with Hadoop's
-FileContext (FilterFs.open @ Hadoop 3.4.1).
+Hadoop's ``.crc`` files are ignored. Spark ignores them too, because it opens the entries with
+Hadoop's FileContext (FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
@@ -38,7 +38,7 @@ _COMMIT_LOGS = {
 }
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-# OffsetSeqMetadataV2 @ Spark 4.2.0, which reads control batches, and does not write them.
+# OffsetSeqMetadataV2 @ Spark 4.2.0. This release reads control batches, and does not write them.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
 # The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).
@@ -49,7 +49,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class EmptyEntry(InputError):
-    """An entry without a byte: it is being written, or a crash of the store has left it."""
+    """An empty entry; it is being written, or a crash of the store has left it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def seed_path(directory: str, source: str) -> str:
 
 
 def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
-    """Read an entry of the offset log: the offsets of each Kafka source, by its number or name."""
+    """Return the offsets of each Kafka source in a file of the offset log, by number or name."""
     entry = read_entry(files, path)
     if _CONTROL_BATCH in entry.metadata:
         raise InputError(
@@ -102,7 +102,7 @@ def entry_offsets(entry: OffsetEntry, path: str) -> dict[str, Offsets]:
     """Return the offsets of each Kafka source in an entry, by its number or name.
 
     Raises:
-        InputError: an offset is damaged; ``path`` names the entry.
+        InputError: an offset is damaged; ``path`` is the entry's name in errors.
     """
     return {
         source: offsets
@@ -135,7 +135,7 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
 
 
 def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
-    """Read a commit: its version, and its JSON.
+    """Read the version and the JSON of a commit.
 
     Raises:
         InputError: the commit is empty (``EmptyEntry``), or has an unknown version.
@@ -148,8 +148,8 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
 def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
 
-    Another connector may write the same form: with numbers in text, or with names that no Kafka
-    topic has. Other offsets of this form are taken for Kafka's.
+    A different connector may write the same form, but with numbers as strings, or with illegal
+    topic names. All other offsets of this form are treated as Kafka's.
 
     Raises:
         InputError: the line is damaged.
@@ -183,7 +183,7 @@ def read_seed(files: ByteSource, path: str) -> Offsets | None:
 
 
 def _refuse_markers(offsets: Offsets) -> Offsets:
-    """Return the offsets; refuse markers, which Spark resolves before it writes its logs."""
+    """Return the offsets; refuse markers, because Spark resolves them before it writes its logs."""
     for (topic, partition), offset in offsets.items():
         if offset < 0:
             raise NotOffsets(f"{topic!r} partition {partition}: {offset} is not an offset")
@@ -198,13 +198,13 @@ def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
 
 
 def entry_numbers(files: ByteSource, directory: str) -> list[int]:
-    """Return the numbers of a directory's numbered entries, sorted; none if it is missing."""
+    """Return the sorted numbers of a directory's numbered entries; empty if it is missing."""
     names = list_directory(files, directory) or []
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 def list_directory(files: ByteSource, directory: str) -> list[str] | None:
-    """Return the names in a directory, or None if it is missing."""
+    """Return the names in a directory, or None for a missing directory."""
     with input_errors(directory):
         return files.list_directory(directory)
 

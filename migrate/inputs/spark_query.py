@@ -1,4 +1,4 @@
-"""A Spark query as the input of a plan: one source, read up to the newest committed batch.
+"""A Spark query as the input of a plan, as one source, read up to the newest committed batch.
 
 Its name is ``spark:DIR``; in a saved plan ``spark:///…`` (a path) or ``spark:s3://…`` (a URL).
 """
@@ -37,7 +37,7 @@ from migrate.storage.uris import path_of
 
 
 def query_directory(pointer: str, files: Files) -> str:
-    """Return the checkpoint location that ``spark:DIR`` names: an absolute path, or a URL."""
+    """Return the checkpoint location of ``spark:DIR`` (an absolute path, or a URL)."""
     path = path_of(pointer.removeprefix(SPARK_PREFIX), files)
     return files.absolute(path)
 
@@ -57,7 +57,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input of a plan.
 
-    New partitions start at the log start, as in the query.
+    New partitions start at the log start offset, as in the query.
 
     Raises:
         InputError: a URI of an unknown kind, or as for ``committed_positions`` and
@@ -95,7 +95,7 @@ def query_positions(pointer: str) -> ListedPositions:
     )
 
 
-# The maximum number of topics that a finding names.
+# The maximum number of topics in a finding.
 _MAX_TOPICS = 5
 
 
@@ -126,7 +126,7 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 
 
 def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
-    """Yield findings about what a checkpoint location with batches does not show.
+    """Yield findings about facts that a checkpoint location with batches does not show.
 
     Raises:
         InputError: as for ``newest_committed_batch``.
@@ -153,10 +153,10 @@ _NO_QUERY_ID = (
 
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
-# logged batch is beyond the positions. The log lacks the option that enables this tracking. Only
-# stateless queries can enable it. Source:
-# AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
-# OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+# logged batch is beyond the positions. The log lacks the option that enables this tracking. The
+# option is limited to stateless queries. Source: AsyncProgressTrackingMicroBatchExecution
+# (checkNotStatefulStreamingQuery, markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @
+# Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
 # In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
 # beyond the positions. The log does not contain the mode's trigger. Source: MicroBatchExecution
@@ -164,7 +164,7 @@ _NO_QUERY_ID = (
 
 
 def output_warning(directory: str, files: ByteSource) -> str | None:
-    """Return a warning about records that the next reader may write again, or None.
+    """Return a warning about records that the next reader may duplicate, or None.
 
     Raises:
         InputError: the directory cannot be listed.
@@ -188,10 +188,10 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class QueryLocation:
-    """The checkpoint location of a Spark query: its first and its current positions.
+    """The checkpoint location of a Spark query, with its first and its current positions.
 
     Attributes:
-        start_positions: the positions of the seeds, or None if there is no seed.
+        start_positions: the positions of the seeds, or None without a seed.
         committed: the positions after the newest committed batch; None if no batch is committed.
     """
 
@@ -207,13 +207,13 @@ class QueryStart:
     Attributes:
         start_positions: the positions at which the query started; empty if Spark itself computes
             the start.
-        resumes_at: the offsets that a restarted query reads next; None likewise.
-        has_begun_batch: whether a query has begun a batch there.
-        continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
-            trigger ignores a seed, and does not record where the query started.
+        resumes_at: the offsets that a restarted query reads next; None in the same case.
+        has_begun_batch: True if a query has started a batch in the checkpoint location.
+        continuous: True if the oldest logged batch is an epoch of the continuous trigger. This
+            trigger ignores a seed, and does not record the query's start.
         seeds: the seeded offsets, by source.
         batches: (number, end offsets by source) of each committed batch in the offset log, the
-            oldest first. ``seeds`` and ``batches`` are empty if no batch has begun, and for the
+            oldest first. ``seeds`` and ``batches`` are empty if no batch has started, and for the
             continuous trigger.
     """
 
@@ -226,12 +226,12 @@ class QueryStart:
 
 
 def query_start(label: str, directory: str, *, start_from_spark: bool = False) -> QueryStart:
-    """Read where a query started, and what it has committed since.
+    """Read a query's start and its committed batches.
 
     Args:
         label: the name of the positions.
         directory: the checkpoint location.
-        start_from_spark: whether the caller lets Spark itself compute the start, by planning the
+        start_from_spark: True if the caller lets Spark itself compute the start, by planning the
             query.
 
     Raises:

@@ -43,7 +43,7 @@ def assign_sources(
         names: for each Spark source's number, the names of its Flink sources, as in ``--source``.
 
     Raises:
-        UsageError: one of the names is unknown, or a Spark source gets no topic.
+        UsageError: no source has one of the names, or a Spark source gets no topic.
     """
     by_number = {
         number: _flink_sources(number, names[number], plan_input, chosen)

@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
-The user names a source by its operator id, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 has no uids, but the operator id of a source with a uid
-is the MurmurHash3 (128 bits, seed 0) of the uid.
+The user specifies a source by its operator id, its name, its uid, or a topic that it reads
+(``topic:NAME``). Metadata up to version 4 has no uids. However, the operator id of a source with a
+uid is the MurmurHash3 (128 bits, seed 0) of the uid.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -26,7 +26,7 @@ from migrate.model.positions import (
     format_start,
 )
 
-# The prefix of a value of ``--source`` that names a topic.
+# The prefix of a topic in a value of ``--source``.
 TOPIC_PREFIX = "topic:"
 
 
@@ -45,8 +45,8 @@ ANY_SOURCE = Choice()
 def choose(plan_input: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
-    If the user named no source, and none of the checkpoint's Kafka sources can be read, the list is
-    empty. The findings about these sources then block the plan.
+    If the user chose no source, and all of the checkpoint's Kafka sources are unreadable, the list
+    is empty. The findings about these sources then block the plan.
 
     Raises:
         NoSuchName: no source has the chosen name, or reads the chosen cluster; or the checkpoint
@@ -88,8 +88,9 @@ def _sources_named(plan_input: PlanInput, name: str | None) -> list[Source]:
 def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
     """Return the sources restricted to a cluster, or unchanged for None.
 
-    If any source reads the cluster, sources whose state names no cluster, such as a KafkaSource,
-    are returned unchanged. The plan then refuses them, because they might read another cluster.
+    If any source reads the cluster, sources without a cluster in their state, such as a
+    KafkaSource, are returned unchanged. The plan then refuses these sources, because they might
+    read a different cluster.
     """
     if cluster is None:
         return sources
@@ -105,8 +106,8 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
 def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choice) -> None:
     """Raise the error of a choice that leaves no source.
 
-    Raise nothing if the user named no source, and none of the checkpoint's Kafka sources can be
-    read.
+    If the user chose no source, and all of the checkpoint's Kafka sources are unreadable, do
+    nothing.
     """
     unread = any(finding.code.policy.unread for finding in plan_input.findings)
     if not named and choice.source is not None and (plan_input.sources or unread):
@@ -144,7 +145,7 @@ def restrict_to_topics(
 ) -> Iterator[Source]:
     """Yield the sources that read these topics or topics that match ``--topic-pattern``.
 
-    Positions in other topics are left out. ``topics`` are the names after ``--topic-map``.
+    Positions in other topics are omitted. ``topics`` are the names after ``--topic-map``.
     """
     pattern = policies.topic_pattern
     for source in sources:

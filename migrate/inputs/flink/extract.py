@@ -69,7 +69,7 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: as for ``read_checkpoint``; the message may suggest another path.
+        DecodeError: as for ``read_checkpoint``; the message may suggest a different path.
     """
     files = Files()
     with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):

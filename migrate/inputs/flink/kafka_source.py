@@ -31,7 +31,8 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.
 def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[PositionFields]:
     """Return the fields of the positions of one cluster, sorted by topic and partition.
 
-    A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
+    A reader's split takes precedence over the enumerator's entry, because the entry's start may be
+    outdated.
     """
     known: defaultdict[str, dict[int, PositionFields]] = defaultdict(dict)
     for subtask, topic, partition, offset, stop in split_fields(state.reader_splits):
@@ -69,8 +70,8 @@ def _entries_without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    Usually every partition has a reader. Then no EnumeratorEntry is created, which saves time:
-    ``entries`` may be ``decoder``'s Rows, which create entries on demand.
+    Usually every partition has a reader. In this case, no EnumeratorEntry is created, to save time.
+    ``entries`` may be ``decoder``'s Rows, and Rows create entries on demand.
     """
     if enumerator is None:
         return []
@@ -100,7 +101,7 @@ def _fields(
 
 
 def unknown_start(reason: str) -> PositionStart:
-    """Return the ``PositionStart`` of a position whose start is unknown."""
+    """Return the ``PositionStart`` of a position with an unknown start."""
     return PositionState.UNRESOLVED, None, reason
 
 
@@ -114,12 +115,12 @@ def _reader_start(offset: int) -> PositionStart:
 
 
 def _finished_start(split: Split | None) -> PositionStart:
-    """Return the start of an assigned partition without a reader: it was read to its stop.
+    """Return the start of an assigned partition without a reader.
 
-    The next offset is the stopping offset, or the starting offset if that is higher. ``earliest``
-    counts as lower. The next offset is unknown in two cases: the stopping offset is missing or a
-    marker; or the starting offset is ``latest``, ``committed`` or not set, because the partition
-    might have started beyond its stopping offset.
+    Such a partition was read to its stop. The next offset is the stopping offset, or the starting
+    offset if higher. ``earliest`` counts as lower. If the stopping offset is missing or a marker,
+    the next offset cannot be determined. The same applies if the starting offset is ``latest``,
+    ``committed`` or not set, because the partition might have started beyond its stopping offset.
     """
     if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
         offset = split.starting_offset

@@ -1,7 +1,7 @@
 """Newer checkpoints in a job's checkpoint directory, and the job's checkpoint interval.
 
-A consumer group without members does not show that a job has stopped, because KafkaSource joins no
-group. A newer checkpoint shows that the job ran on. If none is written for longer than the
+An empty consumer group does not show that a job has stopped, because KafkaSource joins no group. A
+newer checkpoint shows that the job kept running. If no checkpoint is written for longer than the
 checkpoint interval, the job has probably stopped.
 """
 
@@ -17,8 +17,8 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The number of last checkpoints from which the interval is measured. Before these, the job may have
-# had another interval.
+# The number of last checkpoints from which the interval is measured. Before these checkpoints, the
+# job may have had a different interval.
 _LAST_CHECKPOINTS = 5
 
 
@@ -39,10 +39,10 @@ class NewerCheckpoints:
 def find_newer_checkpoints(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
 ) -> NewerCheckpoints | None:
-    """Return the newer checkpoints beside ``chk-<n>``; None for a savepoint.
+    """Return the newer checkpoints next to ``chk-<n>``; None for a savepoint.
 
     Args:
-        pointer: the checkpoint's directory, which Flink may have deleted meanwhile.
+        pointer: the checkpoint's directory, even if Flink has deleted it in the meantime.
         checkpoint_id: the checkpoint's number.
         source: the storage to read from; local files by default.
 

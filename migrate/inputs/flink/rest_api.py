@@ -1,9 +1,8 @@
-"""The REST API of a Flink JobManager: its jobs, their checkpoints, and stops with a savepoint.
+"""The REST API of a Flink JobManager for jobs, their checkpoints, and stop-with-savepoint.
 
-The caller chooses the trigger id of a stop. A second request with the same id starts no other
-stop, so a program that was killed can find its stop again. A stop is completed when
-the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop has
-failed.
+The caller chooses the trigger id of a stop. A second request with the same id does not start a
+second stop, so a program that was killed can find its stop again. A stop is completed when the job
+is FINISHED. If the savepoint was written but the job failed and restarted, the stop has failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
 {JobsOverviewHeaders, DashboardConfiguration, ConfigurationInfo, JobConfigInfo,
@@ -40,8 +39,9 @@ class FlinkJob:
 
     Attributes:
         state: Flink's name of the state: RUNNING, RESTARTING, …
-        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock.
-        ended_ms: when the job ended, by the same clock; None if it has not ended.
+        began_ms: the time when the job started, in milliseconds of the epoch by the JobManager's
+            clock.
+        ended_ms: the time when the job ended, by the same clock; None if it has not ended.
     """
 
     job_id: str
@@ -63,10 +63,10 @@ class JobDetails:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if there is no completed
             checkpoint, or it has no path.
-        newest_savepoint: the checkpoint id and the path of the newest savepoint; None if there is
-            no savepoint, or a checkpoint was completed after it.
-        failure: why the newest failed checkpoint failed; None if none has failed, a newer one was
-            completed, or the newest failure is that of a savepoint.
+        newest_savepoint: the checkpoint id and the path of the newest savepoint; None without a
+            savepoint, or if a checkpoint was completed after it.
+        failure: the reason why the newest failed checkpoint failed; None if no checkpoint has
+            failed, a newer checkpoint was completed, or the newest failure belongs to a savepoint.
     """
 
     idle_tasks: Sequence[str]
@@ -77,7 +77,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointNumbers:
-    """The numbers of a job's newest checkpoints; None if Flink knows none.
+    """The numbers of a job's newest checkpoints; None if Flink has none.
 
     A restarted JobManager forgets the checkpoints from before the restart.
 
@@ -92,11 +92,11 @@ class CheckpointNumbers:
 
 @dataclass(frozen=True, slots=True)
 class StopAttempt:
-    """A stop with a savepoint; while both attributes are None, the stop is in progress.
+    """A stop-with-savepoint; while both attributes are None, the stop is in progress.
 
     Attributes:
         savepoint: the savepoint's path, if the stop is completed.
-        problem: why the stop failed, if it failed; the job may still be running.
+        problem: the reason why the stop failed, if it failed; the job may still be running.
     """
 
     savepoint: str | None = None
@@ -111,7 +111,7 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     """Return the jobs of ``GET <url>/jobs/overview``.
 
     The JobManager drops ended jobs, by default after an hour (``jobstore.expiration-time``). A
-    restarted JobManager knows no job that ended before the restart.
+    restarted JobManager lacks the jobs that ended before the restart.
 
     Args:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
@@ -133,8 +133,8 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
         url: as for ``known_jobs``.
 
     Raises:
-        UsageError: as for ``known_jobs``, or the address is of a HistoryServer, which lists only
-            ended jobs.
+        UsageError: as for ``known_jobs``, or the address is of a HistoryServer, because it lists
+            only ended jobs.
         FlinkRestError: as for ``known_jobs``.
     """
     flink = JobManager(url)
@@ -177,14 +177,14 @@ class JobManager:
         return job.execution.parameters if job.execution is not None else {}
 
     def is_history_server(self) -> bool:
-        """Return whether Flink says that this is a HistoryServer (Flink 1.20; 1.15 does not)."""
+        """Return whether Flink reports that this is a HistoryServer (Flink 1.20; 1.15 does not)."""
         try:
             return get(self._url, _Dashboard, "/config").features.web_history
         except UnknownToFlink:
             return False
 
     def jobs(self) -> Sequence[FlinkJob]:
-        """Return the jobs that the JobManager knows."""
+        """Return the jobs that the JobManager lists."""
         return known_jobs(self._url)
 
     def job(self, job_id: str) -> FlinkJob | None:
@@ -194,8 +194,8 @@ class JobManager:
     def restored_from(self, job_id: str) -> str | None:
         """Return the path of the checkpoint or savepoint that a job was restored from, or None.
 
-        After a recovery, this is what the job recovered from, not what it was started from. None
-        also for a job that Flink has dropped.
+        After a recovery, the path belongs to the state that the job recovered from, not to the
+        state that it was started from. The result is also None for a job that Flink has dropped.
         """
         try:
             restored = self._latest(job_id).restored
@@ -214,7 +214,7 @@ class JobManager:
         return CheckpointNumbers(max(completed, default=None), restored)
 
     def details(self, job_id: str) -> JobDetails:
-        """Return the tasks and checkpoints of a job that the JobManager knows."""
+        """Return the tasks and checkpoints of a job that the JobManager lists."""
         job = get(self._url, _Details, f"/jobs/{job_id}")
         latest = self._latest(job_id)
         completed_id, path = -1, None
@@ -224,7 +224,7 @@ class JobManager:
         savepoint, failed = latest.savepoint, latest.failed
         if savepoint and savepoint.external_path and savepoint.id >= completed_id:
             newest_savepoint = (savepoint.id, savepoint.external_path)
-        # A failed savepoint says nothing about the job's checkpoints.
+        # A failed savepoint is no evidence about the job's checkpoints.
         if failed and not failed.is_savepoint and failed.id > completed_id:
             problem = printable_text(failed.failure_message or "no reason given")
         return JobDetails(
@@ -261,10 +261,10 @@ class JobManager:
         request(self._url, f"/jobs/{job_id}/stop", body)
 
     def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
-        """Return the state of a stop, or None if the JobManager does not know the stop.
+        """Return the state of a stop, or None if the JobManager has no such stop.
 
         The JobManager drops a stop five minutes after its end (``rest.async.store-duration``). A
-        restarted JobManager knows no earlier stop.
+        restarted JobManager lacks all earlier stops.
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")

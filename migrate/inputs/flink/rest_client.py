@@ -26,7 +26,7 @@ DEADLINE = 30.0
 # overview has about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON
 # may take twenty times as much memory.
 _LARGEST_ANSWER = 16 * 2**20
-# The maximum number of characters of a text from Flink in a message.
+# The maximum number of characters of a string from Flink in a message.
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -37,13 +37,13 @@ class FlinkRestError(ServiceError):
 
 
 class UnknownToFlink(FlinkRestError):
-    """The JobManager answered that it does not know the path (404)."""
+    """The JobManager answered that the path does not exist (404)."""
 
 
 def check_address(url: str, option: str = "--flink-rest") -> None:
     """Raise UsageError unless the url is an http or https address of a host, without a user.
 
-    ``option`` names the url in the message.
+    ``option`` is the url's name in the message.
     """
     try:
         parts = urlsplit(url)
@@ -76,7 +76,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
     Raises:
         UsageError: as for ``check_address``.
-        UnknownToFlink: the JobManager does not know the path.
+        UnknownToFlink: the JobManager does not have the path.
         FlinkRestError: the JobManager did not answer in time, or refused; or the answer is too
             large.
     """
@@ -112,8 +112,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 
 def printable_text(text: str) -> str:
-    """Return a text from Flink without secrets and control characters, cut if it is long."""
-    # The slice may end within a secret; redact_secrets hides the beginning of a secret, too.
+    """Return a string from Flink without secrets and control characters, cut if it is long."""
+    # The slice may end within a secret; redact_secrets also hides the start of a secret.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
@@ -135,7 +135,7 @@ def _not_a_job_manager(url: str) -> FlinkRestError:
 
 
 def _display_address(url: str) -> str:
-    """Return ``--flink-rest`` and the address without its path, which may contain a password."""
+    """Return ``--flink-rest`` and the address without its path (it may contain a password)."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"--flink-rest {parts.scheme}://{parts.hostname}:{port}"

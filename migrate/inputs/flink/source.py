@@ -57,11 +57,12 @@ class Source:
     Attributes:
         discovery_finished: for each cluster, whether the first discovery of partitions had
             finished; None if this is not in the state. The key None is a cluster without a name.
-        position_fields: the fields of the positions, sorted by cluster, topic and partition. A loop
-            over them takes less time than one over ``positions``, of which there may be 100,000.
+        position_fields: the fields of the positions, sorted by cluster, topic and partition. A
+            source may have 100,000 positions, and a loop over the fields takes less time than a
+            loop over ``positions``.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
-        is_from_position_list: whether the source was made from the positions of another input, not
+        is_from_position_list: True if the source was made from the positions of another input, not
             from a checkpoint.
     """
 
@@ -92,11 +93,11 @@ class Source:
 
     @property
     def initial_discovery_finished(self) -> bool | None:
-        """Whether the first discovery of partitions had finished in every cluster.
+        """True if the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start. If not, the job's starting policy decides; the
-        state does not contain this policy.
+        that the state lacks starts at the log start offset. If not, the job's starting policy
+        decides; the state does not contain this policy.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -105,16 +106,17 @@ class Source:
 
     @property
     def starts_absent_partitions_at_log_start(self) -> bool:
-        """Whether a partition that the state lacks starts at the log start in the restored job.
+        """True if absent partitions start at the log start offset in the restored job.
 
-        In a FlinkKafkaConsumer it always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
+        In a FlinkKafkaConsumer, these partitions always do. Source: FlinkKafkaConsumerBase.open @
+        connector 3.4.0-1.20.
         """
         if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:
             return True
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source with the positions of one cluster (None: the one without a name)."""
+        """Return the source with the positions of one cluster; None is a cluster without a name."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -125,7 +127,7 @@ class Source:
 def source_of(operator: Operator, state: KafkaState) -> Source:
     """Return the Kafka source of an operator.
 
-    A HybridSource has no positions while its current source is not a Kafka source.
+    A HybridSource has positions only while its current source is a Kafka source.
     """
     clusters = kafka_clusters(state)
     positions: tuple[PositionFields, ...]
@@ -158,7 +160,8 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, KafkaSource]:
     """Return the state of a source in each cluster; None is a cluster without a name.
 
-    Empty for a FlinkKafkaConsumer, whose state has another form, and for an unknown source.
+    The result is empty for a FlinkKafkaConsumer (its state has a different form) and for an unknown
+    source.
     """
     match state:
         case KafkaSource():
@@ -210,9 +213,10 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMM
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    The offsets are union list state: a restore gives every subtask the offsets of all subtasks. If
-    a subtask is closed before the next checkpoint, it stores all of them in that checkpoint
-    (FlinkKafkaConsumerBase.snapshotState). So the state may list a partition several times.
+    The offsets are union list state. After a restore, every subtask has the offsets of all
+    subtasks. If a subtask is closed before the next checkpoint, it stores all of them in that
+    checkpoint (FlinkKafkaConsumerBase.snapshotState). Therefore, the state may list a partition
+    several times.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
@@ -235,7 +239,7 @@ def _legacy_start(stored: set[int], copies: int) -> PositionStart:
         return PositionState(marker.value), marker, ""
     if offset == NOT_SET:
         return unknown_start("its start was not set yet when the checkpoint was taken")
-    # The stored offset is that of the last processed record; -1 is the one before offset 0.
+    # The stored offset belongs to the last processed record; -1 is the offset before offset 0.
     return PositionState.NEXT, offset + 1, ""
 
 

@@ -1,4 +1,7 @@
-"""Findings about a whole checkpoint, such as that the job ran on, or which release wrote it."""
+"""Findings about a whole checkpoint.
+
+Examples are a job that kept running, and the release that wrote the checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield a finding if sinks of an unknown kind might remember checkpoint ids."""
+    """Yield a finding if sinks of an unknown kind might store checkpoint ids."""
     committers = [
         operator.name or operator.operator_id
         for operator in checkpoint.operators
@@ -90,7 +93,7 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # A later run of the job began its numbers anew, or the times are those of copies.
+        # A later run of the job restarted its numbers, or the times belong to copies.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (or the checkpoints were copied without their modification times), so"
@@ -105,8 +108,8 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
 def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     """Return the finding about checkpoints whose times contradict their numbers.
 
-    The checkpoints are from two runs of the job, or are copies with other times. The user must find
-    out which one is the last.
+    The checkpoints are from two runs of the job, or are copies with different times. The user must
+    find out which checkpoint is the last.
     """
     lower = [other for other in others if other < number]
     when, other, order = (

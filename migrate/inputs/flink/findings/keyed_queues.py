@@ -1,13 +1,12 @@
 """Findings about records that wait in keyed state for the answer to a lookup.
 
-SQL's key-ordered async lookup join and its delta join put the records that they have read, and not
-processed yet, into a keyed list state: TableKeyedAsyncWaitOperator @ Flink 2.2.0 and
-StreamingDeltaJoinOperator @ Flink 2.2.0 and 2.3.0. As in AsyncWaitOperator, a stop waits for the
-answers only with --drain.
+SQL's key-ordered async lookup join and its delta join store their unprocessed records in a keyed
+list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink 2.2.0 and
+2.3.0). As in AsyncWaitOperator, a stop waits for the answers only with --drain.
 
 The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
-names these operators after the join, so other operators are left out. An operator without a name
-may be one of them since metadata version 6 (Flink 2.1).
+puts the join into the names of these operators, so other operators are omitted. From metadata
+version 6 (Flink 2.1) on, an operator without a name may be such an operator.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from migrate.model.wording import counted
 STATE_NAMES = frozenset(
     {"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"}
 )
-# The planner's names of their operators begin with these.
+# The planner's names of their operators start with these prefixes.
 _JOINS = ("LookupJoin", "DeltaJoin")
 _FIRST_METADATA_VERSION = 6
 _WAY_OUT = (
@@ -55,7 +54,7 @@ def findings_of_keyed_queues(
             continue
         waiting = 0
         try:
-            # Not state.entries(): the queue counts as unreadable, because of such elements.
+            # Not state.entries(), because such elements make the queue unreadable.
             batches = chain.from_iterable(part.batches() for part in state.parts)
             for entry in chain.from_iterable(batches):
                 waiting += len(entry.value) if isinstance(entry.value, list) else 1

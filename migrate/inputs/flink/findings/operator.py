@@ -1,4 +1,4 @@
-"""Findings about an operator: state that a move leaves behind, and sources that are not read."""
+"""Findings about an operator's state that is not migrated, and about sources that are not read."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transac
 # List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
 # 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
-# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: a queue of records that wait for the
-# answer to a request, and of the watermarks after them. endInput() waits for the answers; a stop
-# calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For queues in keyed
-# state, see ``keyed_queues``.
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0. The state is a queue of in-flight records
+# (they wait for the answer to a request) and the watermarks after them. endInput() waits for the
+# answers. A stop calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For
+# queues in keyed state, see ``keyed_queues``.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name (the
-# names for @RequiresStableInput end with a number, see BufferingDoFnRunner). The texts say which
-# records the state contains, and how to release them.
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the start of the state's name (the names
+# for @RequiresStableInput end with a number, see BufferingDoFnRunner). The texts describe the
+# records in the state, and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that it emitted at the end of a bundle for the checkpoint",
@@ -54,15 +54,15 @@ _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error, and retries none.
-# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. But a KafkaSink only logs
-# that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED without
-# that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
+# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
+# logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
+# without that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
 _IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
 # List states without records. SinkWriterOperator @ Flink 2.0.0 stores in ``end_of_input_state``
 # whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
-# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
-# the end of input. A stop with a savepoint reaches the end of input only with --drain, so without
+# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy requires it, or
+# at the end of input. A stop-with-savepoint reaches the end of input only with --drain, so without
 # --drain a file can stay open.
 _HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
 _OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}"
@@ -77,13 +77,13 @@ def findings_of_operator(
         operator: any operator of the checkpoint.
         state: the state of the operator as a source; None if it is not a source.
         sink: the state of the operator as a sink; None if it is not a sink.
-        stopped: whether the job ended with this checkpoint.
+        stopped: True if the job ended with this checkpoint.
     """
     counts = _element_counts(operator)
     if BEAM_BUNDLE in counts and operator.keyed_state_bytes:
-        # The positions of a splittable DoFn are in its restrictions, which are keyed state of a
-        # DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator
-        # of portable pipelines).
+        # The positions of a splittable DoFn are in its restrictions. The restrictions are keyed
+        # state of a DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0,
+        # ExecutableStageDoFnOperator of portable pipelines).
         yield Finding(
             Code.ANOTHER_SOURCE_KIND,
             "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
@@ -152,7 +152,7 @@ def state_bytes(operator: Operator) -> int:
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
     """Return (size in bytes, kind) of the keyed state and of the operator state.
 
-    Empty state is left out. Operator state is left out if none of its elements can be a record.
+    Empty state is omitted. Operator state is omitted if none of its elements can be a record.
     """
     has_records = any(
         count and name not in _WITHOUT_RECORDS for name, count in _element_counts(operator).items()

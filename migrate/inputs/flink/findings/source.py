@@ -20,8 +20,8 @@ from migrate.model.wording import counted
 
 # The metadata version of Flink up to 1.10.
 _METADATA_2 = 2
-# Looked up only once: for each of 100,000 positions, the lookup of the enum's member would take
-# longer than everything else.
+# Looked up only once, because 100,000 lookups of the enum's member (one for each position) would
+# take longer than everything else.
 _NEXT = PositionState.NEXT
 
 
