@@ -1,4 +1,6 @@
-"""Sinks that store each writer's last number: a batch number of Spark, or a checkpoint id of Flink.
+"""Sinks that store each writer's last number.
+
+The number is a batch number of Spark, or a checkpoint id of Flink.
 
 Such a sink silently skips a write whose number is not higher than the stored number. Each table
 format identifies writers differently, and has a module in this package.

@@ -1,17 +1,17 @@
 r"""A reader of one map of strings from an Avro file.
 
-An object container file begins with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
-JSON; ``avro.codec``), and a sync marker of 16 bytes. Then come blocks. A block consists of a
-``long`` number of objects, a ``long`` size in bytes, the objects, and the sync marker.
+An object container file starts with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
+JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block consists of a ``long``
+number of objects, a ``long`` size in bytes, the objects, and the sync marker.
 
-A ``long`` is a zigzag varint. Strings and bytes begin with their length. An array or a map is a
-series of runs. Each run begins with a ``long`` number of items; a run of 0 items is the last. A
-negative number -n means n items, and is followed by the size of the run in bytes. A union begins
+A ``long`` is a zigzag varint. Strings and bytes start with their length. An array or a map is a
+series of runs. Each run starts with a ``long`` number of items; a run of 0 items is the last. A
+negative number -n means n items, and is followed by the size of the run in bytes. A union starts
 with the index of its branch.
 
 The schema in the file may be hostile, so this reader limits nesting and counts. fastavro 1.13.1
-does not: a file of 125 bytes with a record type that contains itself ends the process (SIGSEGV),
-and a file of 163 bytes with an array of 2**40 nulls is read for ever.
+does not limit them. A file of 125 bytes with a record type that contains itself ends the process
+(SIGSEGV). A file of 163 bytes with an array of 2**40 nulls is read forever.
 
 Source: the Avro specification 1.12.0, object container files, binary encoding.
 """
@@ -31,7 +31,7 @@ from migrate.sinks.directory import UnreadableSink
 _MAGIC = b"Obj\x01"
 # The size of a sync marker in bytes.
 _MARKER = 16
-# The deepest nesting of values that is read: a record may contain records of its own type.
+# The deepest nesting of values that is read, because a record may contain records of the same type.
 _DEEPEST = 64
 _SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 _METADATA = types.AvroMap(types.AvroScalar(AvroKind.BYTES))
@@ -42,10 +42,10 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, label: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty if there is no record or no such field.
+    """Return the map in a field of the last record; empty without records, or without the field.
 
     Raises:
-        UnreadableSink: the file is damaged or compressed, its schema is not that of a record, or
+        UnreadableSink: the file is damaged or compressed, its schema does not describe a record, or
             the field is not a map.
     """
     try:
@@ -127,7 +127,7 @@ class _Reader:
         return self._cursor.zigzag(field, 64)
 
     def checked_range(self, count: int) -> range:
-        # An item may have no bytes (null), so without this check a wrong count would loop for ever.
+        # An item may have no bytes (null), so without this check a wrong count would loop forever.
         if not 0 <= count <= self._cursor.remaining:
             self._cursor.fail("more items than there are bytes", "number of items")
         return range(count)

@@ -1,4 +1,4 @@
-"""Delta: a sink skips batches up to the last ``txn`` version of its application id in the log.
+"""Delta sinks skip batches up to the last ``txn`` version of their application id in the log.
 
 ``_delta_log`` contains commits and checkpoints. A commit ``<version>.json`` has one action in each
 line. A checkpoint replaces all commits up to its version. It is one file
@@ -6,11 +6,11 @@ line. A checkpoint replaces all commits up to its version. It is one file
 or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action
 ``{"txn": {"appId", "version"}}`` contains:
 
-- for a streaming query: the query's id and the batch. The commit also has ``commitInfo`` with
+- the query's id and the batch, for a streaming query. The commit also has ``commitInfo`` with
   ``operation`` STREAMING UPDATE, and ``queryId`` in ``operationParameters``. A checkpoint has no
   ``commitInfo``, so it does not show which application ids are queries.
-- for ``foreachBatch``: the options ``txnAppId`` and ``txnVersion``.
-- for Delta's sink for Flink: ``<job id>-<subtask>`` and the checkpoint id.
+- the options ``txnAppId`` and ``txnVersion``, for ``foreachBatch``.
+- ``<job id>-<subtask>`` and the checkpoint id, for Delta's sink for Flink.
 
 Source: the Delta protocol, ``txn``, ``checkpoint``; DeltaSink, DeltaCommand.hasBeenExecuted @
 io.delta:delta-spark 4.0.0; io.delta.flink.sink.DeltaCommitter @ delta bb1057f.
@@ -48,7 +48,7 @@ _MOST_ROWS = 50_000_000
 
 @dataclass(slots=True)
 class _Log:
-    """The content read so far: each application's last version, ids of queries, unread parts."""
+    """The content read so far (each application's last version, ids of queries, unread parts)."""
 
     versions: dict[str, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
@@ -78,7 +78,7 @@ def read_log(directory: Directory) -> SinkMemory:
 
 
 def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the version and the files of the newest complete checkpoint; -1 if there is none."""
+    """Return the version and the files of the newest complete checkpoint; -1 without one."""
     files_of: dict[tuple[int, str], list[str]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
@@ -146,7 +146,7 @@ def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
             return
         try:
             _add_actions(commits, directory.read(f"{LOG}/{name}"), name)
-        except (UnreadableSink, OSError):  # not an error: the checkpoint replaces these commits
+        except (UnreadableSink, OSError):  # not an error, as the checkpoint replaces these commits
             continue
 
 

@@ -34,7 +34,7 @@ class Directory:
     files: Files
 
     def names(self, below: str = "") -> list[str]:
-        """Return the names in a directory, sorted; none if the directory is missing.
+        """Return the names in a directory, sorted; empty if the directory is missing.
 
         Raises:
             UnreadableSink: the path is a file.

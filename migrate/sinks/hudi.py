@@ -1,15 +1,15 @@
-"""Hudi: a sink skips batches up to the last one that was committed with the same identifier.
+"""Hudi sinks skip batches up to the last batch committed with the same identifier.
 
 The table's timeline stores the last batch of each identifier. A completed commit contains the map
-``extraMetadata``, whose key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a batch for
-each identifier. The newest commit with the identifier counts. Archived commits do not count. The
-identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All queries
-without this option share one identifier.
+``extraMetadata``. In this map, the key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a
+batch for each identifier. The newest commit with the identifier counts. Archived commits do not
+count. The identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All
+queries without this option share one identifier.
 
 From table version 8, a file of the timeline is
 ``.hoodie/timeline/<requested>_<completed>.<action>``, in Avro; the property
-``hoodie.timeline.path`` can name another folder. In older tables it is ``.hoodie/<time>.<action>``,
-in JSON.
+``hoodie.timeline.path`` can specify a different folder. In older tables, a file is
+``.hoodie/<time>.<action>``, in JSON.
 
 Source: HoodieStreamingSink.canSkipBatch, CommitUtils.getValidCheckpointForCurrentWriter,
 InstantFileNameGeneratorV1, …V2, CommitMetadataSerDeV1, …V2 @ Hudi 1.1.1.

@@ -1,4 +1,4 @@
-"""Iceberg: each snapshot names its writer; a sink searches the snapshots for its own last commit.
+"""Iceberg sinks search the snapshots, each with its writer, for their own last commit.
 
 The metadata of the table is the file ``metadata/<n>-<uuid>.metadata.json`` or
 ``metadata/v<n>.metadata.json`` with the highest number. It lists the snapshots. Each snapshot has a
@@ -8,7 +8,7 @@ parent and a ``summary``:
   ``spark.sql.streaming.epochId``. It skips batches up to the batch in the query's newest snapshot.
 - Flink's sinks write ``flink.job-id``, ``flink.operator-id`` and
   ``flink.max-committed-checkpoint-id``. IcebergSink and DynamicIcebergSink drop checkpoints up to
-  the id in the newest snapshot with the same job and operator, whether or not the job was restored
+  the id in the newest snapshot with the same job and operator, even in a job that was not restored
   (apache/iceberg#18098, #10892). The older FlinkSink does so only in a restored job.
 
 A sink follows the parents from the head of the branch that it writes to.
@@ -103,7 +103,7 @@ def _summaries_from(
 def _last_numbers(
     summaries: Iterable[dict[str, Any]], branch: str, what: str
 ) -> dict[_Writer, int]:
-    """Return the last number of each writer on a branch; ``summaries`` begin with the newest."""
+    """Return the last number of each writer on a branch; ``summaries`` start with the newest."""
     last: dict[_Writer, int] = {}
     on = "" if branch == "main" else f", branch {branch}"
     for summary in summaries:

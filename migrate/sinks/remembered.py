@@ -10,7 +10,9 @@ DEFAULT_IDENTIFIER = "default_single_writer"
 
 
 class WriterKind(str, Enum):
-    """The kind of a writer, which determines its numbers and its name in the sink.
+    """The kind of a writer.
+
+    The kind determines the writer's numbers and its name in the sink.
 
     Attributes:
         FILES: batches of any query that writes to a file sink; there is no name.
@@ -45,7 +47,7 @@ class SinkMemory:
 
     Attributes:
         formats: the names of its formats, such as ``a Delta table``; empty if unknown.
-        empty: whether the directory is empty or missing.
+        empty: True if the directory is empty or missing.
     """
 
     formats: tuple[str, ...]

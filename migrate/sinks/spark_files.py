@@ -1,4 +1,4 @@
-"""Spark's file sink: it skips every batch up to the last one in ``_spark_metadata``.
+"""Spark's file sink skips every batch up to the last batch in ``_spark_metadata``.
 
 This log does not distinguish queries. It has a file ``<batch>`` for each batch; Spark compacts
 older files into ``<batch>.compact``.
