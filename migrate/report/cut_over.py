@@ -1,7 +1,7 @@
-"""The record of a cut-over: the models behind its JSON.
+"""The models behind the JSON of a cut-over's record.
 
-The record has no secrets: it has the brokers' addresses, but no other Kafka properties, and not the
-command that starts the query.
+The record contains no secrets. It contains the brokers' addresses, but no other Kafka properties.
+It does not contain the command that starts the query.
 """
 
 from __future__ import annotations

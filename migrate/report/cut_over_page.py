@@ -39,7 +39,7 @@ def cut_over_page(record: CutOverRecord) -> str:
 
 
 def _state(record: CutOverRecord) -> str:
-    """Return the state of the cut-over, and how the last run ended if that says more."""
+    """Return the state of the cut-over, and the end of the last run if it adds information."""
     if not record.runs:
         return "not begun"
     state, last = _STATES[record.state], record.runs[-1]
@@ -53,7 +53,7 @@ def _state(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, and a note about them.
 
-    If some partitions are unknown, 0 becomes ``?``, and another number is a minimum.
+    With unknown partitions, 0 becomes ``?``, and any other number is a minimum.
     """
     if checked is None:
         return "?", "?", "not verified yet"

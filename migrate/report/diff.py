@@ -1,4 +1,4 @@
-"""``migrate diff``: the models behind its JSON, and its table and CSV."""
+"""The models behind the JSON of ``migrate diff``, and its table and CSV."""
 
 from __future__ import annotations
 

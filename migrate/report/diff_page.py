@@ -12,14 +12,14 @@ from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
 # Width and inner margin of a bar in CSS pixels. diff.css has the same width. The margin has room
-# for half of a mark, which shows a side's offset.
+# for half of a mark for a side's offset.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
-# The minimum width of a part of a bar: a difference of one record in a million must be visible.
+# The minimum width of a part of a bar, so that one record of a million is visible.
 _LEAST_WIDTH = 2.0
 
 
 def diff_page(diff: Diff, made: datetime) -> str:
-    """Return the HTML page of a comparison, which shows when it was ``made``."""
+    """Return the HTML page of a comparison with the time when it was ``made``."""
     totals = diff.totals
     notes = dict.fromkeys(Relation, "") | {
         Relation.AHEAD: f"by {totals.offsets_ahead} offsets",
@@ -49,12 +49,12 @@ def diff_page(diff: Diff, made: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A bar: the log, both sides and the offsets between them, on one scale in CSS pixels.
+    """A bar with the log, both sides and the offsets between them, on one scale in CSS pixels.
 
     Attributes:
         stretches: the CSS class, x coordinate and width of the log's stretch, and of the stretch
             between the two sides.
-        left, right: the x coordinate of the side's offset; None if the offset is not known.
+        left, right: the x coordinate of the side's offset; None for an unknown offset.
     """
 
     stretches: list[tuple[str, str, str]]

@@ -21,7 +21,7 @@ def render_page(name: str, **values: object) -> str:
     """Return a page in ASCII; other characters are written as character references.
 
     Args:
-        name: the template's name: its files are ``<name>.html``, ``<name>.css`` and, if the page
+        name: the template's name. The files are ``<name>.html``, ``<name>.css`` and, if the page
             has a script, ``<name>.js``.
         values: the variables of the template.
     """
@@ -47,11 +47,11 @@ def render_page(name: str, **values: object) -> str:
 
 
 def _template_value(value: object) -> object:
-    """Return a value for a template: an empty text for None, control characters escaped."""
+    """Return a value for a template, with "" for None and with escaped control characters."""
     if value is None:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    if type(value) is not str or value.isprintable():  # Markup, a subclass of str, stays as it is
+    if type(value) is not str or value.isprintable():  # Markup, a subclass of str, is unchanged
         return value
     return printable(value)

@@ -58,7 +58,7 @@ def _proof(planned: PlannedPartition) -> str:
 
 
 def _origin(planned: PlannedPartition) -> str:
-    """Return the first digits of the operator id, and the subtask if it is known."""
+    """Return the first digits of the operator id, and the subtask if known."""
     if planned.operator_id is None:
         return ""
     subtask = "" if planned.subtask is None else f"/{planned.subtask}"
@@ -115,7 +115,7 @@ def committed_text(committed: Committed | None) -> str:
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
-    """Yield the outcome of a change: a total, then a line for each partition with a problem."""
+    """Yield a total of the outcome of a change, then a line for each partition with a problem."""
     from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:

@@ -21,9 +21,9 @@ _ENDED_BY_A_STOP = {
 
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
-    """Yield the lines of a table: a row for each job, and a total.
+    """Yield the lines of a table with a row for each job, and a total.
 
-    Without ``wide``, paths below the current folder are relative to it.
+    Without ``wide``, paths under the current folder are relative to it.
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
@@ -56,7 +56,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the cells MOVES and WHY.
 
     MOVES is ``unreadable``; ``no`` with an obstacle, or if the job's plan was refused or failed;
-    ``check`` if there is something to check first; or else ``yes``.
+    ``check`` if the user must check something first; or else ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""
@@ -69,7 +69,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
 
 
 def _lag_text(known: int | None, unknown: int) -> str:
-    """Return the known lag, if any, with ``+?`` if that of some partitions is not known."""
+    """Return the known lag, if any, with ``+?`` if some partitions have an unknown lag."""
     if known is None:
         return ""
     return f"{known}+?" if unknown else str(known)

@@ -1,4 +1,4 @@
-"""Widths, styles and colours of text on terminals and in files."""
+"""Widths, styles and colors of text on terminals and in files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TextIO
 
-# Codes of Select Graphic Rendition (ECMA-48); codes that begin with 3 are colours.
+# Codes of Select Graphic Rendition (ECMA-48); codes that start with 3 are colors.
 _CODES = {
     "bold": ("1",),
     "dim": ("2",),
@@ -25,8 +25,8 @@ class Screen:
 
     Attributes:
         width: the terminal's columns, or None if text may have any width.
-        styled: whether text has styles, and tables have horizontal lines.
-        colored: whether styles have colours; bold and dim need none (https://no-color.org).
+        styled: True if text has styles, and tables have horizontal lines.
+        colored: True if styles have colors; bold and dim need none (https://no-color.org).
     """
 
     width: int | None

@@ -3,8 +3,8 @@
 If a table is wider than the terminal, these steps make it narrower, until it fits:
 
 1. Headings are written on two lines.
-2. The least important columns are left out. The last line of the output names them.
-3. Long cells (a topic, an operator's states) are written on a line of their own.
+2. The least important columns are omitted. The last line of the output lists the omitted columns.
+3. Long cells (a topic, an operator's states) are written on separate lines.
 
 Words and numbers are never shortened or broken. rich's tables need seconds for ten thousand rows,
 and shorten numbers.
@@ -29,7 +29,7 @@ _BELOW = "    "  # indents a cell that is written below its row
 
 
 class Line(Enum):
-    """The position of a long cell that gets a line of its own: above or below its row."""
+    """The position of a long cell's separate line, above or below the cell's row."""
 
     ABOVE = "above"  # once for consecutive rows with the same cell
     BELOW = "below"
@@ -37,19 +37,21 @@ class Line(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_Row]):
-    """A column; it is left out if all of its cells are empty.
+    """A column; it is omitted if all of its cells are empty.
 
     Attributes:
         heading: the heading; it is broken into two lines only at a space or after a hyphen.
         cell: returns the value of the cell in a row; None for an empty cell. Control characters in
-            a text are escaped.
-        right: whether the cells are aligned to the right; a column with a number always is.
+            a string are escaped.
+        right: True to align the cells to the right; a column with a number is always aligned to the
+            right.
         style: returns the style of the cell in a row on a terminal.
         total: the text in the line of totals; True for the sum of the cells' numbers.
-        wide: whether the column is shown only with ``--wide``.
-        drop_order: if the table is too wide, columns are left out, the highest number first; a
-            column with 0 is never left out.
-        own_line: where a cell gets its own line if the table is too wide; None: it never does.
+        wide: True to show the column only with ``--wide``.
+        drop_order: if the table is too wide, columns are omitted, the highest number first; a
+            column with 0 is never omitted.
+        own_line: the position of a cell's separate line if the table is too wide; None for no
+            separate line.
     """
 
     heading: str
@@ -72,7 +74,7 @@ def table_text(
 def table_lines(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], screen: Screen, *, wide: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of a table, each with its newline; no lines if there are no rows.
+    """Yield the lines of a table, each with its newline; yield nothing without rows.
 
     ``wide`` shows all columns that are not empty, and one line for each row, at any width.
     """
@@ -117,7 +119,7 @@ def _cell_text(value: str | int | None) -> str:
 
 
 def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
-    """Make the columns fit a width if possible; return the headings of the columns left out."""
+    """Make the columns fit a width if possible; return the headings of omitted columns."""
     left_out: list[str] = []
     if _width(filled) > width:
         for filled_column in filled:

@@ -13,7 +13,7 @@ ROWS_AT_ONCE = 1000  # the maximum number of rows in a piece of text
 
 
 def difference_text(difference: int | None) -> str:
-    """Return a number with its sign, or an empty text for None."""
+    """Return a number with its sign, or an empty string for None."""
     if difference is None:
         return ""
     return f"{difference:+d}" if difference else "0"

@@ -50,7 +50,7 @@ def _style(row: VerifiedPartition) -> str:
 
 
 def _up_to(verification: Verification, outcome: StartOutcome) -> str:
-    """Return `` (up to N offsets)`` for an outcome, or an empty text."""
+    """Return `` (up to N offsets)`` for an outcome, or an empty string."""
     offsets = sum(row.records for row in verification.partitions if row.outcome is outcome)
     return f" (up to {counted(offsets, 'offset')})" if offsets else ""
 
@@ -129,7 +129,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
-    """Return a line that says whether the move is verified."""
+    """Return a line that reports whether the move is verified."""
     partitions = verification.partitions
     if not partitions:
         return "not verified: there is no partition to compare"
@@ -195,7 +195,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
 
 
 def _about_lost_evidence(verification: Verification) -> Iterator[str]:
-    """Yield what cannot be verified any more, because log entries or records are deleted."""
+    """Yield facts that can no longer be verified, because log entries or records were deleted."""
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]
