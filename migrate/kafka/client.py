@@ -74,7 +74,7 @@ _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 _POLL_INTERVAL = 0.05
 # A variable, or quotes around the value.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
-# The parts of librdkafka's error texts that name the connection and the time until it failed.
+# The connection and the time until it failed, as parts of librdkafka's error texts.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
 
@@ -95,9 +95,9 @@ class Connection:
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
         # Connection errors; the callback error_cb appends them during poll(). The callback must not
-        # refer to this object, which refers to the client: the garbage collector would destroy such
-        # a cycle, perhaps in one of librdkafka's own threads, and librdkafka would then abort the
-        # process.
+        # refer to this object, because this object refers to the client. The garbage collector
+        # would destroy such a cycle, perhaps in one of librdkafka's own threads, and librdkafka
+        # would then abort the process.
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
@@ -126,7 +126,7 @@ class Connection:
                 try:
                     raise refusal
                 finally:
-                    # Otherwise the error's traceback, this frame and the error are a cycle, which
+                    # Otherwise the error's traceback, this frame and the error are a cycle that
                     # keeps the client (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
@@ -174,7 +174,7 @@ class Connection:
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
         if len(failures) == len(self._failures):
-            return None  # librdkafka has not tried all addresses yet
+            return None  # librdkafka still has to try some addresses
         if not failures:  # it reports no error for a connection that the other side closes
             protocol = self.config.get("security.protocol", "PLAINTEXT")
             return BrokerError(
@@ -201,7 +201,7 @@ class Connection:
 
     @cached_property
     def offsets(self) -> GroupOffsets:
-        """A client for the committed offsets of groups, which connects at its first request."""
+        """A client for the committed offsets of groups. It connects at its first request."""
         return GroupOffsets(self.settings, self.timeout)
 
     def topics(self) -> list[str]:
@@ -216,7 +216,7 @@ class Connection:
             raise self.error("the topics", error) from error
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions; none if it does not exist.
+        """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
             BrokerError: the request failed.
@@ -228,7 +228,7 @@ class Connection:
         return sorted(topics[topic].partitions) if topic in topics else []
 
     def consumer(self, settings: Mapping[str, Any]) -> Consumer:
-        """Return a consumer that joins no group and commits nothing.
+        """Return a consumer that neither joins a group nor commits.
 
         At the end of a partition, it returns a message with the error ``_PARTITION_EOF``.
         """
@@ -275,9 +275,9 @@ def answer_of(future: Future[Any]) -> Any:
     """Return the answer to a request.
 
     ``Future.result`` raises the exception object that the future keeps. The traceback of the object
-    then refers to the callers' frames, and so to the future: a reference cycle, which keeps the
-    client and its threads until the garbage collector runs, perhaps in one of librdkafka's own
-    threads (see ``Connection.__init__``). This function raises another object.
+    then refers to the callers' frames, and so to the future. This reference cycle keeps the client
+    and its threads until the garbage collector runs, perhaps in one of librdkafka's own threads
+    (see ``Connection.__init__``). This function raises another object.
 
     Raises:
         KafkaException: the request failed.
@@ -302,7 +302,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
         return ConfigError(f"ssl.keystore.password does not open {store}")
     for name, path in config.items():
         is_file = name.endswith(".location") and f"{name} failed: " in reason
-        # Path.exists raises for a very long name, such as that of a certificate's text.
+        # Path.exists raises for a very long name, such as a certificate's text.
         if is_file and not os.path.exists(str(path)):  # noqa: PTH110
             return unreadable_file(name, str(path), "no such file")
     reason = redact_values(reason, config)

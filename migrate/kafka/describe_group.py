@@ -100,8 +100,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 def _check_name(group: str) -> None:
     """Check that a group's name can be sent to Kafka.
 
-    With a name that is not UTF-8, confluent_kafka 2.16.1 ends the process (SIGSEGV). C ends a
-    string at a NUL character.
+    confluent_kafka 2.16.1 ends the process (SIGSEGV) if the name is not UTF-8. C ends a string at a
+    NUL character.
     """
     try:
         name = group.encode()
@@ -121,8 +121,9 @@ def _is_streams_application(
 ) -> bool:
     """Return whether a group of the classic protocol belongs to a Kafka Streams application.
 
-    Its members use the assignor ``stream``. Without members, the metadata of an offset shows it, or
-    an offset of a repartition topic, whose name starts with the application id (the group).
+    Its members use the assignor ``stream``. If the group is empty, the metadata of an offset shows
+    it, or an offset of a repartition topic. The name of such a topic starts with the application id
+    (the group).
     """
     return (
         description.partition_assignor == _STREAMS_ASSIGNOR
@@ -138,8 +139,8 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
     """Return the committed offsets of a group, once no open transaction may change them.
 
     A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless it is asked for stable ones. Each partition is waited for by
-    itself: a group whose producers are busy never has all offsets stable at once.
+    returns the older offsets, unless it is asked for stable ones. Each partition is waited for
+    separately, because the offsets of a group with busy producers are never all stable together.
 
     Raises:
         BrokerError: a transaction has not ended in time, or as for ``_ask_coordinator``.
@@ -206,8 +207,9 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _
 def _is_listed(connection: Connection, group: str) -> bool:
     """Return whether a group that Kafka describes as DEAD exists as a share or streams group.
 
-    Only the deprecated ``list_groups`` lists such a group. If the request fails, the group counts
-    as missing, which is safe: Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
+    The deprecated ``list_groups`` is the only call that lists such a group. If the request fails,
+    the group counts as missing. This is safe, because Kafka refuses commits for a share group
+    (GROUP_ID_NOT_FOUND).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

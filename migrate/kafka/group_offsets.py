@@ -4,8 +4,8 @@
 of the metadata, and it writes the terminating NUL as a part of the metadata (``c_part_to_py`` and
 ``py_to_c_parts`` @ confluent-kafka 2.16.1). The C API of the same librdkafka has the length
 (``rd_kafka_topic_partition_t.metadata_size``), and it can remove single offsets
-(``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a client of
-its own with the same properties.
+(``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a separate
+client with the same properties.
 
 The functions and structures are part of librdkafka's public ABI (``rdkafka.h`` @ 2.10 to 2.16).
 """
@@ -185,8 +185,8 @@ class GroupOffsets:
     Each request is sent once. A failed request raises KafkaException.
 
     Args:
-        settings: librdkafka's properties, which an AdminClient has accepted; of the callbacks, only
-            ``oauth_cb`` is used.
+        settings: librdkafka's properties. An AdminClient must have accepted them. Of the callbacks,
+            only ``oauth_cb`` is used.
         timeout: seconds for each request.
 
     Raises:
@@ -205,7 +205,7 @@ class GroupOffsets:
             ):
                 library.rd_kafka_conf_destroy(configuration)
                 raise _exception(KafkaError._INVALID_ARG, message.value)
-        # librdkafka's background thread refreshes tokens (also those of OIDC).
+        # librdkafka's background thread refreshes tokens (also OIDC tokens).
         library.rd_kafka_conf_enable_sasl_queue(configuration, 1)
         token = settings.get("oauth_cb")
         # This reference keeps the callback alive as long as the client.
@@ -256,7 +256,7 @@ class GroupOffsets:
     ) -> dict[TopicPartition, GroupOffset]:
         library = self._library
         options = library.rd_kafka_AdminOptions_new(self._client, _OPERATIONS[operation])
-        # A queue of its own, so that no request gets the late answer of an earlier one.
+        # A separate queue, so that no request gets the late answer of an earlier one.
         queue = library.rd_kafka_queue_new(self._client)
         argument = None
         try:

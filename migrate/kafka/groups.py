@@ -54,8 +54,8 @@ class CommitFailure:
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
-        transient: whether the same request might succeed later. Lost answers are transient too:
-            only a new description of the group then shows whether the group was changed.
+        transient: True if the same request might succeed later. Lost answers are transient too. In
+            this case, a new description of the group shows whether the group was changed.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Logs of one cluster, read beside their copies in another cluster."""
+"""Logs of one cluster, read together with their copies in another cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LogPairs:
         all_old, all_new: read all records, if ``old`` or ``new`` read committed ones only.
 
     Attributes:
-        compacted: those of ``topics`` that either cluster compacts.
+        compacted: the topics among ``topics`` that either cluster compacts.
 
     Raises:
         BrokerError: a cluster does not answer, or denies access. The methods raise it, too.
@@ -64,7 +64,7 @@ class LogPairs:
 
         Reads of the same form are one request.
         """
-        # Partitions that read another one ask one by one: several may ask for the same.
+        # Reads of a different partition are sent one by one, because several may be of the same.
         alike: dict[tuple[object, ...], dict[Partition, Read]] = defaultdict(dict)
         for partition, read in reads.items():
             kind = (read.side, read.is_time, read.before, read.after)
@@ -93,9 +93,9 @@ class LogPairs:
         return self._partitions[topic]
 
     def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
-        """Fix the log ranges: those of the new cluster first, unless ``is_new`` is false.
+        """Fix the log ranges, first in the new cluster, unless ``is_new`` is false.
 
-        So the old logs have every record that was copied to the new ones before.
+        The old logs then have every record that was copied to the new ones before.
         """
         if is_new:
             self._new.take_snapshot([self.copy_of(partition) for partition in partitions])
@@ -118,5 +118,5 @@ class LogPairs:
     def _offset_syncs(self) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
         try:
             return read_offset_syncs(self._old) or read_offset_syncs(self._new)
-        except BrokerError:  # not fatal: without offset syncs, more positions are refused
+        except BrokerError:  # not fatal; more positions are refused without offset syncs
             return {}

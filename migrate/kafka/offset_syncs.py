@@ -1,10 +1,10 @@
-"""MirrorMaker 2's offset syncs: for some records, the record's offset and that of its copy.
+"""MirrorMaker 2's offset syncs, which map offsets of some records to offsets of their copies.
 
 A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
 cluster that it copies from (``offset-syncs.topic.location``): after 100 records, and for the last
 ones when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may be of an earlier copy of
-the topic, or of another target. So it shows where to look for a record's copy, and is evidence only
-if the records agree (``match_records``).
+the topic, or of another target. A sync therefore shows where to search for a record's copy. It is
+evidence only if the records agree (``match_records``).
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror

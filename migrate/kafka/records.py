@@ -35,16 +35,16 @@ from migrate.model.record import Record, Surroundings
 # A partition is no longer read once its records from the position on exceed this number of bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
-# To find N records before a position, the reading begins 2 * N offsets below it; if that finds too
+# To find N records before a position, the reading starts 2 * N offsets below it; if that finds too
 # few records, 32 * N offsets below it, and so on. If each transaction has one record, every other
 # offset is a marker. A compacted log has larger gaps.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
     "enable.auto.offset.store": False,
-    "auto.offset.reset": "earliest",  # for records that retention deletes meanwhile
+    "auto.offset.reset": "earliest",  # for records that retention deletes during the reading
     "fetch.wait.max.ms": 100,
-    # Only a few records of each partition are read, so little is fetched ahead.
+    # Each read covers a few records of each partition, so little is fetched ahead.
     "fetch.message.max.bytes": 128 * 1024,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
@@ -58,10 +58,10 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class _Span:
-    """The records to read of a partition, and those that were read.
+    """The records to read of a partition, and the records read so far.
 
     Attributes:
-        pivot: records below this offset are in ``before``, all others in ``after``.
+        pivot: the offset that separates ``before`` (lower offsets) from ``after`` (from it on).
         log_start, log_end: the log range; for ``read_committed`` the end is the last stable offset.
     """
 
@@ -141,7 +141,7 @@ class RecordReader:
     ) -> dict[Partition, Surroundings]:
         """Return at most ``most_before`` records before each position, ``most_after`` from it on.
 
-        All partitions are read at once, so the records of all of them must fit in memory.
+        All partitions are read together, so the records of all of them must fit in memory.
         """
         ranges = self._ranges(positions)
         results: dict[Partition, Surroundings] = {}
@@ -248,7 +248,7 @@ class RecordReader:
         return contents
 
     def _ranges(self, partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
-        """Return the log start and the log end of each partition: those of the snapshot, if any."""
+        """Return each partition's log start and log end, from the snapshot if there is one."""
         known = {p: self._snapshot[p] for p in partitions if p in self._snapshot}
         keys = [TopicPartition(*partition) for partition in partitions if partition not in known]
         if not keys:
@@ -281,7 +281,7 @@ class RecordReader:
                     span.end(message.offset() or 0)
                 if span.is_done:
                     del waiting[partition]
-                    # Not ``pause``: a partition would still be paused when it is assigned again.
+                    # Not ``pause``, because a partition would still be paused after reassignment.
                     self._consumer.incremental_unassign([TopicPartition(*partition)])
             if time.monotonic() > deadline:
                 (topic, number), *_ = waiting

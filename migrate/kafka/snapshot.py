@@ -1,4 +1,4 @@
-"""Snapshots of a cluster: its id, topics, log ranges, groups and transactions.
+"""Snapshots of a cluster, with its id, topics, log ranges, groups and transactions.
 
 This module changes nothing in the cluster.
 """
@@ -71,8 +71,8 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     )
 
 
-# The functions below raise BrokerError if the broker does not answer or denies access, unless their
-# docstrings say otherwise.
+# Unless their docstrings differ, the functions below raise BrokerError if the broker does not
+# answer or denies access.
 
 
 def snapshot_topics(
@@ -118,7 +118,7 @@ def snapshot_topics(
 
 
 def cluster_id(connection: Connection) -> str | None:
-    """Return the cluster's id, which stays the same if the brokers' addresses change."""
+    """Return the cluster's id. It stays the same if the brokers' addresses change."""
     answer = connection.admin.describe_cluster(request_timeout=connection.timeout)
     own_id: str | None = connection.wait("the cluster", answer).cluster_id
     return own_id
@@ -161,8 +161,8 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return existing topics with similar names for each missing topic.
 
-    Return nothing if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's topics
-    cannot be listed.
+    Return an empty result if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's
+    topics cannot be listed.
     """
     if len(missing) > _MAX_MISSPELT:
         return {}

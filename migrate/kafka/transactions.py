@@ -46,13 +46,13 @@ _OUTCOMES = {
 # The time limit in seconds for reading the log. A compacted partition is seldom larger than its
 # newest segment (100 MB by default).
 _READ_SECONDS = 60.0
-# The maximum number of records that are read at once, and the seconds to wait for them.
+# The maximum number of records to read in one call, and the seconds to wait for them.
 _AT_ONCE = 10_000
 _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """The part of a transaction log record that is used: the producer and the new state."""
+    """The producer and the new state, as the used part of a transaction log record."""
 
     producer_id: int
     epoch: int
@@ -99,7 +99,7 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnO
 def log_partition(transactional_id: str, partitions: int) -> int:
     """Return the partition of the transaction log that has the records of an id."""
     hashed = abs(signed_32(string_hash(transactional_id)))
-    # Utils.abs @ kafka-clients returns 0 for the lowest int: its absolute value overflows an int.
+    # Utils.abs @ kafka-clients returns 0 for the lowest int, because its absolute value overflows.
     return 0 if hashed == 1 << 31 else hashed % partitions
 
 
@@ -137,7 +137,7 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # Ignore a denied group: librdkafka looks for the group's coordinator even if the
+                # Ignore a denied group. librdkafka queries the group's coordinator even if the
                 # consumer does not join the group, and reading does not need the coordinator.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)

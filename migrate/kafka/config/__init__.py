@@ -66,8 +66,8 @@ SECURITY_SETTINGS = (
     "ssl.truststore.location",
     "ssl.truststore.password",
 )
-# The similarity of difflib from which a name counts as a mistyped one. An added prefix or a word of
-# its own (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
+# The similarity of difflib from which a name counts as a mistyped one. A name with an added prefix
+# or its own word (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
 _MISTYPED = 0.87
 _NO_PROPERTY = "no.such.property"
 # librdkafka has two names for the brokers' addresses.
@@ -82,17 +82,17 @@ def kafka_config(
 ) -> KafkaConfig:
     """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    The file is in Java's ``.properties`` syntax and UTF-8. As in a Java client, properties of the
-    file that the client does not know are ignored; ``migrate -v`` lists them. Arguments override
-    the file, and ``bootstrap_servers`` overrides both. File and arguments are translated before
+    The file is in Java's ``.properties`` syntax and UTF-8. As in a Java client, unknown properties
+    of the file are ignored; ``migrate -v`` lists them. Arguments override the file, and
+    ``bootstrap_servers`` overrides both. File and arguments are translated before
     they are merged, so ``-X sasl.password=…`` overrides the password in the file's
     ``sasl.jaas.config``.
     ``aws_region`` is for an MSK cluster whose address does not contain the region.
 
     Raises:
         ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
-            used, a name in the file looks mistyped, or there is no address. Unknown properties
-            among the arguments are refused later, by librdkafka.
+            used, a name in the file seems to be mistyped, or there is no address. Unknown
+            properties among the arguments are refused later, by librdkafka.
     """
     file_layer = _read_layer(file) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -118,7 +118,7 @@ def kafka_config(
 
 
 def _read_layer(file: Path) -> Translation:
-    """Return a file's properties that librdkafka knows; log the names of the others.
+    """Return a file's properties for librdkafka; log the names of its unknown properties.
 
     Raises:
         ConfigError: as for ``kafka_config``.
@@ -163,8 +163,8 @@ def _knows(name: str) -> bool:
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     """Refuse an unknown protocol or mechanism, and a SASL connection that lacks a property.
 
-    Kafka's default mechanism is Kerberos (GSSAPI), which the wheels of confluent-kafka lack. So it
-    is accepted, but not proposed.
+    Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka lack it, so it is
+    accepted, but not proposed.
 
     Raises:
         ConfigError: a property is refused.

@@ -72,7 +72,8 @@ def token_callback(
     ``aws_region`` is used only if the brokers' host names do not contain the region.
 
     Raises:
-        ConfigError: the signer is not installed or finds no credentials, or the region is unknown.
+        ConfigError: the signer is missing or cannot find credentials, or the region cannot be
+            determined.
     """
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
@@ -103,6 +104,6 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # A first token shows errors at once; librdkafka would fail after ten seconds, without a reason.
+    # A first token shows errors now. librdkafka would fail after ten seconds, without a reason.
     token("")
     return token

@@ -159,7 +159,7 @@ _OIDC_OPTIONS = {
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
 # Properties without a match in librdkafka that decide whom the client trusts, who it is, or whom it
-# asks. Without them, the connection would be another one than the Java client's.
+# asks. Without them, the connection would differ from the Java client's.
 REFUSED: Mapping[str, str] = {
     "bootstrap.controllers": "it names controllers; set bootstrap.servers instead",
     "sasl.client.callback.handler.class": "it names a Java class that authenticates the client",
@@ -172,8 +172,8 @@ REFUSED: Mapping[str, str] = {
 }
 # A SASL extension (KIP-342), such as Confluent Cloud's extension_logicalCluster.
 _EXTENSION = "extension_"
-# The options of the JDK's Krb5LoginModule that librdkafka has. The others choose between caches of
-# the JVM; librdkafka logs in with the keytab.
+# The options of the JDK's Krb5LoginModule that librdkafka has. All other options choose between
+# caches of the JVM; librdkafka authenticates with the keytab.
 _KERBEROS_OPTIONS = {
     "keyTab": "sasl.kerberos.keytab",
     "principal": "sasl.kerberos.principal",
@@ -191,9 +191,9 @@ _PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)----
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Properties of librdkafka, and the AWS log-in of a Java log-in module.
+    """Properties of librdkafka, and the AWS credentials of a Java log-in module.
 
-    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka lacks; the caller replaces it.
+    ``sasl.mechanisms`` may be AWS_MSK_IAM. librdkafka lacks this mechanism; the caller replaces it.
 
     Attributes:
         ignored: the names of the properties that do not matter here, as the layer has them.
@@ -205,7 +205,7 @@ class Translation:
 
 
 def translate(layer: Mapping[str, str]) -> Translation:
-    """Translate a layer: the properties of a file, or those of the command line.
+    """Translate the properties of a file or of the command line, called a layer.
 
     If a layer has a setting under both clients' names, librdkafka's name wins. Unknown properties
     are kept, so that the caller can decide about them.

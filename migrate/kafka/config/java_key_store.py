@@ -63,7 +63,7 @@ class _Bytes:
         return int.from_bytes(self.take(size), "big")
 
     def der(self, tag: int) -> bytes:
-        """Return the content of the next DER value, which has this tag."""
+        """Return the content of the next DER value; the value must have this tag."""
         if self.number(1) != tag:
             raise StoreError("the file is damaged")
         size = self.number(1)
@@ -75,7 +75,7 @@ def trusted_certificates(content: bytes, password: str | None) -> list[str]:
 
     Args:
         content: the bytes of the file.
-        password: if given, it is checked. The certificates are not encrypted.
+        password: the password to check, or None. The certificates are not encrypted.
 
     Raises:
         StoreError: as for the class.
@@ -123,7 +123,7 @@ def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes
             yield encrypted, [_certificate(source, version) for _ in range(source.number())]
         elif tag == _CERTIFICATE:
             yield _certificate(source, version)
-        else:  # a secret key of JCEKS is a serialized Java object, whose size is not stored
+        else:  # a secret key of JCEKS is a serialized Java object without a stored size
             raise StoreError(f"it has an entry of kind {tag}")
 
 

@@ -1,7 +1,7 @@
 """The translation of the Java client's properties for key store and trust store files.
 
 librdkafka reads trusted certificates from PEM, and the client's certificate and key from PEM or
-PKCS#12. So JKS stores, and PKCS#12 trust stores, are converted to PEM in memory.
+PKCS#12. JKS stores, and PKCS#12 trust stores, are therefore converted to PEM in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The parser of ``sasl.jaas.config``: one log-in module, a control flag, and options.
+"""The parser of ``sasl.jaas.config``, with one log-in module, a control flag, and options.
 
-The grammar is that of the Java client, which uses java.io.StreamTokenizer. This parser is stricter
-in two points: it refuses a single slash, which begins a comment in Java, and a quote that is not
-closed on the same line.
+The grammar is the Java client's, based on java.io.StreamTokenizer. This parser is stricter in two
+points. It refuses a single slash, because a slash starts a comment in Java. It also refuses a quote
+that is not closed on the same line.
 
 Source: org.apache.kafka.common.security.{JaasConfig, JaasContext} @ kafka-clients 4.1.1.
 """
@@ -55,7 +55,7 @@ def parse_login_module(text: str) -> LoginModule:
 
     Raises:
         ConfigError: the text is not one log-in module with a control flag and options. The message
-            does not show the text, which contains secrets.
+            does not show the text, because it contains secrets.
     """
     tokens = _tokens(text)
     module = _expect(tokens, "word")

@@ -66,7 +66,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret values, or all others; the longest first, as one may contain another."""
+    """Return the secret or the other values; the longest first, as one may contain another."""
     values = {
         value
         for name, value in config.items()
@@ -78,7 +78,8 @@ def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
 def read_file(file: Path) -> dict[str, str]:
     """Read a file in Java's ``.properties`` syntax; if a name is repeated, the last value wins.
 
-    A name with capital letters after its first dot is cut after the dot, and no client knows it.
+    A name with capital letters after its first dot is cut after the dot. No client has a property
+    with the cut name.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not a property.
