@@ -1,4 +1,4 @@
-"""Real checkpoints and savepoints, with what Flink's own classes say of them.
+"""Real checkpoints and savepoints, with the report of Flink's own classes about each of them.
 
-`manifest.json` lists each with its provenance; `generate.py` makes them again.
+`manifest.json` lists each one with its provenance. `generate.py` regenerates them.
 """

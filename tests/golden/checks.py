@@ -1,4 +1,4 @@
-"""What the state of each golden checkpoint must show, by what Flink's own classes tell of it."""
+"""Check the state of each golden checkpoint, as reported by Flink's own classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
-# FlinkKafkaConsumer's own.
+# Markers that only FlinkKafkaConsumer uses.
 LEGACY_EARLIEST, LEGACY_LATEST, LEGACY_GROUP = -915623761775, -915623761774, -915623761773
 
 Dump = dict[str, Any]
@@ -14,7 +14,7 @@ Check = Callable[[Dump], None]
 
 
 class GoldenError(RuntimeError):
-    """A checkpoint that does not show what its scenario is for."""
+    """A checkpoint without the state that its scenario requires."""
 
 
 def kafka_operators(dump: Dump) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def kafka_operators(dump: Dump) -> list[dict[str, Any]]:
 
 
 def starts(dump: Dump) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> starting offset in reader state; for jobs with one reader of each."""
+    """Return the starting offset in reader state by (topic, partition), each with one reader."""
     return {
         (split["topic"], split["partition"]): split["starting_offset"]
         for operator in kafka_operators(dump)
@@ -44,7 +44,7 @@ def midway(dump: Dump) -> None:
 
 
 def with_type(name: str | None, action: str | None, output_format: str | None) -> Check:
-    """The snapshot type, where the metadata version holds one (4 and later)."""
+    """Return a check of the snapshot type, which is in metadata of version 4 and later."""
 
     def check(dump: Dump) -> None:
         midway(dump)
@@ -82,7 +82,7 @@ def drained(dump: Dump) -> None:
 
 
 def held_by(dump: Dump, kind: str, what: str) -> list[Any]:
-    """What the operators of a kind hold, as its oracle tells it."""
+    """Return the state of the operators of a kind, as reported by its oracle."""
     return [
         held for operator in dump["operators"] if kind in operator for held in operator[kind][what]
     ]
@@ -196,13 +196,13 @@ def markers(dump: Dump) -> None:
         if split["topic"] == "idle"
     }
     require(COMMITTED in found, f"marker -3 among {sorted(found)}")
-    # Later connectors (here: 3.4 and 5.0) resolve "latest" in the enumerator (FLINK-28303).
+    # Later connectors (here, 3.4 and 5.0) resolve "latest" in the enumerator (FLINK-28303).
     if dump["metadata_version"] == 3:
         require(LATEST in found, f"marker -1 among {sorted(found)}")
 
 
 def stored(dump: Dump) -> list[tuple[int, str, int, int]]:
-    """Subtask, topic, partition and number of each entry of FlinkKafkaConsumers' states."""
+    """Return subtask, topic, partition, and number of each entry of FlinkKafkaConsumers' states."""
     return [
         (entry["subtask"], entry["topic"], entry["partition"], entry["stored_offset"])
         for operator in dump["operators"]
@@ -211,7 +211,7 @@ def stored(dump: Dump) -> list[tuple[int, str, int, int]]:
 
 
 def stored_offsets(dump: Dump) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> number; for jobs in which one subtask lists each."""
+    """Return the number by (topic, partition), for jobs in which one subtask lists each."""
     return {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
 
 

@@ -4,9 +4,9 @@
     python -m tests.golden.generate --only '1.20/*'      # one Flink version
     python -m tests.golden.generate --only '*/legacy*'   # some scenarios
 
-Checkpoints hold absolute paths, so the jobs write below the neutral `/flink`, and what belongs to
-each checkpoint is copied here. Every scenario is checked for what it is there to show, by the
-oracle (`StateDump`, on Flink's own classes), before it replaces the one before.
+Checkpoints contain absolute paths. The jobs therefore write under the neutral `/flink`, and the
+files of each checkpoint are copied to this package. The oracle (`StateDump`, on Flink's own
+classes) checks the state of every scenario before it replaces the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ NEUTRAL_ROOT = Path("/flink")
 CHECKPOINTS = NEUTRAL_ROOT / "checkpoints"
 INPUT = NEUTRAL_ROOT / "input"
 
-# Topic -> partition -> log start and end.
+# Log start and end offset, by topic and partition.
 Watermarks = dict[str, dict[str, list[int]]]
 
-# As long as a topic's name may be.
+# The longest possible name of a topic.
 LONG_NAME = "long-" + "n" * 244
-# In ms, of the first record of the topic "timed"; the n-th is n seconds younger.
+# The time of the first record of the topic "timed", in ms. The n-th record is n seconds later.
 FIRST_TIME = 1_000_000_000_000
 
 
 def lay_out_topics(broker: Broker) -> None:
-    """The same records for every job; nothing is produced while they run."""
+    """Write the same records for every job; nothing is produced while the jobs run."""
     counts = {
         "orders": {0: 12, 1: 80, 2: 0},
         "payments": {0: 40, 1: 80},
@@ -76,7 +76,7 @@ def lay_out_topics(broker: Broker) -> None:
 
 
 def lay_out_second_cluster(broker: Broker) -> None:
-    """Topics of the same names with other records, whose values say which cluster they are of."""
+    """Create topics of the same names; the values of their records contain the cluster."""
     counts = {"orders": {0: 20, 1: 100}, "payments": {0: 30}}
     for topic, partitions in counts.items():
         broker.create_topic(topic, len(partitions))
@@ -94,7 +94,7 @@ def lay_out_files() -> None:
 
 
 def belonging_files(checkpoint: Path) -> Iterator[Path]:
-    """The files of a checkpoint: its own and, of a retained one, those it shares."""
+    """Return the files of a checkpoint, including the shared files of a retained one."""
     siblings = (checkpoint.parent / name for name in ("shared", "taskowned", "dstl"))
     roots = (checkpoint, *(siblings if checkpoint.name.startswith("chk-") else ()))
     found = chain.from_iterable(root.rglob("*") for root in roots)
@@ -102,7 +102,7 @@ def belonging_files(checkpoint: Path) -> Iterator[Path]:
 
 
 def adopt(version: str, scenario: Scenario, told: dict[str, Any]) -> dict[str, Any]:
-    """Check a finished scenario, copy its files here; its entry in the manifest."""
+    """Check a finished scenario, copy its files here, and return its entry in the manifest."""
     scenario.check(told["dump"])
     flink, connector = RELEASES[version]
     source_root = CHECKPOINTS / version / scenario.name
@@ -129,14 +129,14 @@ def adopt(version: str, scenario: Scenario, told: dict[str, Any]) -> dict[str, A
 
 
 def kinds(operators: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Of a manifest's entry: the ids of its KafkaSources, and of what there is of other kinds."""
+    """Return the ids of the KafkaSources and of the other kinds, for an entry of the manifest."""
     return {"kafka_sources": [], **{kind: ids for kind, ids in operators.items() if ids}}
 
 
 def generate(version: str, scenarios: list[Scenario]) -> list[str]:
     """Run scenarios of one Flink version on fresh brokers; adopt each as soon as it is done.
 
-    What it returns are those that did not show what they are for.
+    Return the scenarios whose state failed the check.
     """
     missed: list[str] = []
     root = CHECKPOINTS / version
@@ -191,7 +191,7 @@ def lone_jobs(
 
 
 def record(watermarks: Watermarks, entry: dict[str, Any]) -> None:
-    """Put an entry into the manifest, in the place of the one of its name."""
+    """Put an entry into the manifest, in place of the entry of the same name."""
     old = json.loads(MANIFEST.read_text())["checkpoints"] if MANIFEST.exists() else []
     kept = [other for other in old if other["name"] != entry["name"]]
     manifest = {
@@ -205,7 +205,7 @@ def record(watermarks: Watermarks, entry: dict[str, Any]) -> None:
 
 
 def to_json(value: Any, indent: str = "") -> str:
-    """JSON as a person reads it: an object or array of plain values on one line."""
+    """Return readable JSON, with an object or array of plain values on one line."""
     nested = value.values() if isinstance(value, dict) else value
     if not isinstance(value, dict | list) or not any(isinstance(v, dict | list) for v in nested):
         return json.dumps(value)

@@ -1,5 +1,8 @@
-"""What our decoder says of an operator, in the words that StateDump and the synthetic checkpoints'
-generator use for what Flink's own classes say."""
+"""Report an operator as read by the decoder, with the keys of Flink's reports.
+
+StateDump and the generator of the synthetic checkpoints use these keys for the reports of Flink's
+own classes.
+"""
 
 from __future__ import annotations
 

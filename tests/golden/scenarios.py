@@ -1,4 +1,4 @@
-"""The golden checkpoints: what each is of, and what its state must show to be adopted.
+"""List the golden checkpoints, with their contents and the checks before their adoption.
 
 The jobs themselves are in `tests/support/java/flink`, under the same names.
 """
@@ -13,7 +13,7 @@ from tests.support.flink import RELEASES, RUN_BY_TESTS, STANDALONE_JOBS
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One job of GoldenJobs.java and how it is stopped; `check` says what its state must show."""
+    """One job of GoldenJobs.java, with the way of its stop; `check` checks the job's state."""
 
     name: str
     description: str
@@ -24,10 +24,10 @@ class Scenario:
 
 
 EVERY = tuple(version for version in RELEASES if version not in STANDALONE_JOBS)
-# The oldest and the newest whose connector has a FlinkKafkaConsumer.
+# The oldest and the newest version whose connector has a FlinkKafkaConsumer.
 LEGACY = ("1.15", "1.20")
 
-# Each kind of snapshot, of one job.
+# Each kind of snapshot, from one job.
 SNAPSHOTS = (
     Scenario(
         "retained",
@@ -62,7 +62,7 @@ SNAPSHOTS = (
     ),
 )
 
-# Where state is, and how it is spread.
+# Places of state, and its distribution.
 STATE = (
     Scenario(
         "retained-files",
@@ -159,7 +159,7 @@ STATE = (
     ),
 )
 
-# What reads and writes Kafka, and what does not.
+# Operators that read and write Kafka, and operators that do not.
 SOURCES = (
     Scenario(
         "starting-offsets",
@@ -171,7 +171,7 @@ SOURCES = (
         "sources that start from a timestamp and from specific offsets; one partition has no "
         "record after the timestamp, and one has no specific offset",
         checks.numeric_starts,
-        # 1.15's connector fails where no record is as young as the timestamp.
+        # 1.15's connector fails for a partition without a record as new as the timestamp.
         versions=("1.20", "2.2"),
     ),
     Scenario(

@@ -1,4 +1,4 @@
-"""Writes docs/support-matrix.md: what is proven to be read, told from the golden manifests.
+"""Write docs/support-matrix.md, with the proven formats from the golden manifests.
 
 python -m tests.golden.support_matrix    # `make golden` does it too
 """
@@ -35,7 +35,7 @@ checkpoint of the changelog backend only if the changelog has no changes after i
 _SHAPES = """\
 Each row is a job. `canonical` and `native` are savepoints, and `retained` is a checkpoint.
 """
-# Where keyed state may be kept, as jobs (with *) and forms of `tests/golden/state`.
+# The places of keyed state, as jobs (with *) and forms of `tests/golden/state`.
 _KEPT = {
     "canonical savepoint": ("*", "canonical"),
     "heap, native savepoint": ("*", "native"),
@@ -65,7 +65,7 @@ To test different versions than `make test`, set, for example, `FLINK_VERSIONS="
 
 
 def support_matrix() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     entries = _entries(_HERE / "manifest.json", "checkpoints")
     encoded = _HERE / "synthetic" / "manifest.json"
     parts = [
@@ -113,7 +113,7 @@ def _snapshots(entries: dict[str, dict[str, Any]]) -> str:
 
 
 def _enumerator(entry: dict[str, Any]) -> str:
-    """The version of its KafkaSource's enumerator state."""
+    """Return the version of the KafkaSource's enumerator state."""
     told = (operator["enumerator"] for operator in entry["expected"]["operators"])
     return ", ".join(str(enumerator["serializer_version"]) for enumerator in told if enumerator)
 
@@ -129,7 +129,7 @@ def _scenarios(scenarios: Iterable[Scenario], entries: dict[str, dict[str, Any]]
 
 
 def _keyed(jobs: Iterable[KeyedJob]) -> str:
-    """Which form of snapshot there is of a job, by Flink release."""
+    """Return the forms of a job's snapshots, by Flink release."""
     forms: dict[str, dict[str, list[str]]] = {}
     for name, entry in _entries(_HERE / "state" / "manifest.json", "snapshots").items():
         _, job, form = name.split("/")
@@ -143,7 +143,7 @@ def _keyed(jobs: Iterable[KeyedJob]) -> str:
 
 
 def _kept() -> str:
-    """By Flink release, which places keyed state is read from."""
+    """Return the places from which keyed state is read, by Flink release."""
     found: dict[str, set[str]] = {}
     releases: dict[str, str] = {}
     for name, entry in _entries(_HERE / "state" / "manifest.json", "snapshots").items():

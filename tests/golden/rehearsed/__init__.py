@@ -1,5 +1,5 @@
-"""Two savepoints of one job that ran on, and the records of its topic.
+"""Two savepoints of one job that kept running, and the records of its topic.
 
-The job is tests/support/java/stateful/RehearsedJob.java, run by Flink 2.2. What it should have
-counted follows from the records, without Flink and the decoder.
+The job is tests/support/java/stateful/RehearsedJob.java, run by Flink 2.2. Its expected counts
+follow from the records, without Flink and the decoder.
 """

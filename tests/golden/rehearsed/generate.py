@@ -1,4 +1,4 @@
-"""Makes two savepoints of one job, and the records: ``python -m tests.golden.rehearsed.generate``.
+"""Make two savepoints of one job, and the records: ``python -m tests.golden.rehearsed.generate``.
 
 ``events`` has a file for each partition of the topic, with a record in each line.
 """
@@ -16,7 +16,7 @@ from tests.support.stateful_job import order, rehearsed_job
 HERE = Path(__file__).parent
 VERSION = "2.2"
 TOPIC = "events"
-# Its path is in the savepoints.
+# The savepoints contain this path.
 _NEUTRAL = Path("/flink/checkpoints")
 
 

@@ -1,9 +1,9 @@
-"""Writes the golden tables anew: what real writers leave in a sink, and what they say is in it.
+"""Regenerate the golden tables, with the files of real writers and the writers' reports.
 
     python -m tests.golden.sinks.generate [NAME…]     # such as hudi-6; without one, all
 
-Rows are left out, and what else `sink_memory` does not look at. Tables hold the paths of where they
-were written, so that they are written below the neutral `/flink`.
+Rows are omitted, as are other files that `sink_memory` does not read. Tables contain the paths of
+their original place. They are therefore written under the neutral `/flink`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEPT = (
     "snapshot/*",
 )
 
-# Table -> the jars that its writer needs, and what to call it.
+# The jars that the writer of a table needs, and the writer's name, by table.
 _DELTA, _HUDI = f"Spark {VENV_RELEASE}, Delta 4.0.0", "Spark 3.5.1, Hudi 1.1.1"
 _SPARK: Mapping[str, tuple[str | None, str]] = {
     "files": (None, f"Spark {VENV_RELEASE}"),
@@ -72,7 +72,7 @@ _EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# Jobs without state, one after another: job id, uid, checkpoints.
+# Jobs without state, one after another, each with job id, uid, and number of checkpoints.
 _ONE, _TWO, _THREE = (f"{n:032x}" for n in (1, 2, 3))
 ICEBERG_JOBS = (
     f"IcebergSink,{_ONE},orders,6",
@@ -86,7 +86,7 @@ PAIMON_JOBS = (f"{_ONE},orders,6", f"{_ONE},orders,3")
 
 
 def spark_tables(names: Iterable[str]) -> list[dict[str, Any]]:
-    """Have Spark write tables: those of one set of jars in one session."""
+    """Let Spark write tables, with one session for each set of jars."""
     told = []
     groups: dict[str | None, list[str]] = {}
     for name in names:
@@ -100,7 +100,7 @@ def spark_tables(names: Iterable[str]) -> list[dict[str, Any]]:
         }
         if jars:
             settings["spark.jars"] = ",".join(map(str, classpath(jars)))
-        # Not every registry has Hudi's for Spark 4.0.
+        # Not every registry has Hudi's jar for Spark 4.0.
         old = jars == "hudi-1.1.1"
         environment = environments()["3.5"].variables() if old else dict(os.environ)
         environment |= launch_environment()
@@ -111,20 +111,20 @@ def spark_tables(names: Iterable[str]) -> list[dict[str, Any]]:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
         )
-        # Hudi prints warnings of its own there.
+        # Hudi also prints warnings to stdout.
         told += [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [{**one, "writer": _SPARK[one["table"]][1]} for one in told]
 
 
 def iceberg_by_flink() -> dict[str, Any]:
-    """Have Flink jobs write to one Iceberg table."""
+    """Let Flink jobs write to one Iceberg table."""
     table = NEUTRAL / "iceberg-flink"
     lines = _flink("Iceberg", "flink-1.20-iceberg", table, ICEBERG_JOBS)
     return _jobs(table, "Flink 1.20.3, Iceberg 1.10.0", ICEBERG_JOBS, lines)
 
 
 def paimon_by_flink() -> dict[str, Any]:
-    """Have Flink jobs write to one Paimon table."""
+    """Let Flink jobs write to one Paimon table."""
     table, warehouse = NEUTRAL / "paimon-flink", NEUTRAL / "warehouse"
     lines = _flink("Paimon", "flink-1.20-paimon", warehouse, PAIMON_JOBS)
     shutil.rmtree(table, ignore_errors=True)
@@ -133,7 +133,7 @@ def paimon_by_flink() -> dict[str, Any]:
 
 
 def _jobs(table: Path, writer: str, jobs: Iterable[str], lines: Iterable[str]) -> dict[str, Any]:
-    """What the programs say: rows passed to the sink, rows in the table, and what it remembers."""
+    """Return the programs' reports: rows passed to the sink, rows in the table, and its memory."""
     told = []
     memory: dict[str, int] = {}
     rows = 0
@@ -146,7 +146,7 @@ def _jobs(table: Path, writer: str, jobs: Iterable[str], lines: Iterable[str]) -
 
 
 def _flink(name: str, jar_set: str, place: Path, jobs: Iterable[str]) -> list[str]:
-    """What a program of table_sinks prints, a line for each job."""
+    """Return the output of a program of table_sinks, with a line for each job."""
     jars = [*classpath(jar_set), *_hadoop()]
     common = ("LocalFlink", "Progress", "KafkaLines")
     sources = [
@@ -162,17 +162,17 @@ def _flink(name: str, jar_set: str, place: Path, jobs: Iterable[str]) -> list[st
 
 
 def _hadoop() -> list[Path]:
-    """Hadoop's classes, which both formats want: PySpark has them."""
+    """Return Hadoop's jars from PySpark, because both formats require them."""
     return sorted(Path(pyspark.__file__).parent.glob("jars/hadoop-client-*.jar"))
 
 
 def keep(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy what counts of a table, and say in the manifest what it is."""
+    """Copy the relevant files of a table, and return its entry in the manifest."""
     name = told["table"]
     source, target = NEUTRAL / name, GOLDEN / name
     shutil.rmtree(target, ignore_errors=True)
     files = {}
-    # Each file of Iceberg's has all of the table in it: the last one is enough.
+    # Each of Iceberg's metadata files describes the complete table, so the last one is enough.
     older = sorted(source.glob("metadata/v*.json"), key=lambda path: path.stat().st_mtime)[:-1]
     for path in sorted({*source.rglob("*")} - {*older}):
         below = path.relative_to(source).as_posix()

@@ -1,10 +1,11 @@
-"""Streaming queries write tables, one kind each; what their own classes say is in them, as JSON.
+"""Write tables with streaming queries, one of each kind, and print their contents as JSON.
 
     python -m tests.golden.sinks.spark_tables FOLDER NAME…
 
-Run by ``generate.py``, with the Spark and the jars of the tables. A query reads FILES files of a
-folder, one a batch. Then a second query, with a checkpoint location of its own, does the same into
-the same table: what a user does who moves a second time.
+The formats' own classes report the contents. ``generate.py`` runs this program with the Spark and
+the jars of the tables. A query reads FILES files of a folder, one per batch. A second query, with a
+different checkpoint location, then does the same into the same table. This is the situation of a
+user's second move.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 FILES = 3
 PER_FILE = 2
-# An application id that looks like a query's.
+# An application id that looks like a query's id.
 CONSTANT_UUID = "5d1a1b9e-8c1f-4b7e-9f0a-2d3c4b5a6978"
 
 Told = dict[str, Any]
@@ -29,7 +30,7 @@ Write = Callable[[DataFrame, Path, str], Any]
 
 
 class Tables:
-    """The writers, each of which has a session to itself."""
+    """The writers of the tables, with a separate session for each program."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +38,7 @@ class Tables:
         self.spark.sparkContext.setLogLevel("ERROR")
 
     def records(self, first: int) -> DataFrame:
-        """A stream of FILES batches with PER_FILE records each."""
+        """Return a stream of FILES batches with PER_FILE records each."""
         folder = Path(tempfile.mkdtemp(prefix="records-"))
         for number in range(FILES):
             numbers = range(first + PER_FILE * number, first + PER_FILE * (number + 1))
@@ -49,7 +50,7 @@ class Tables:
     def twice(
         self, name: str, start: Write, count: Callable[[str], int], memory: Callable[[str], Any]
     ) -> Told:
-        """Two queries, one after the other: what the first leaves is kept in ``name``."""
+        """Run two queries one after the other; save the first one's output as ``name``."""
         kept = self.folder / name
         live = self.folder / f"live-{name}"
         self._run(start, live, 0)
@@ -96,7 +97,7 @@ def files(tables: Tables) -> Told:
 
 
 def delta(tables: Tables, name: str, options: Mapping[str, str] | None, **conf: str) -> Told:
-    """``options``: of the batch writer in foreachBatch; None for Delta's own stream."""
+    """Write with ``options`` of the batch writer in foreachBatch; None for Delta's own stream."""
     for key, value in conf.items():
         tables.spark.conf.set(key.replace("__", "."), value)
 

@@ -1,4 +1,4 @@
-"""The golden tables, and what their writers said of them."""
+"""Read the golden tables, and the reports of their writers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ MANIFEST = GOLDEN / "manifest.json"
 
 
 def read_manifest() -> list[dict[str, Any]]:
-    """A table each: ``table``, ``writer``, ``memory`` (last number by name), ``rows``, ``files``.
+    """Return the entry of each table, as written by ``generate.py``.
 
-    Of Spark's ``second_query``, of Flink's ``jobs``: how many records were sent to the table by one
-    that came later, and how many it gained.
+    An entry has ``table``, ``writer``, ``memory`` (last number by name), ``rows``, and ``files``.
+    ``second_query`` (Spark) and ``jobs`` (Flink) have the number of records that later writers
+    sent to the table, and the number that the table gained.
     """
     if not MANIFEST.exists():
         return []

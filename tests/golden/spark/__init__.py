@@ -1,1 +1,1 @@
-"""Checkpoint locations that each Spark wrote, and where that Spark itself went on from them."""
+"""Checkpoint locations from each Spark, and the offsets at which the same Spark resumed them."""

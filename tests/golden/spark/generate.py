@@ -1,9 +1,9 @@
-"""Writes the golden checkpoint locations anew, each with the Spark it is named after.
+"""Regenerate the golden checkpoint locations, each with the Spark in its name.
 
     python -m tests.golden.spark.generate [NAME…]     # such as 4.1; without one, all
 
-A state store is left out: nothing here reads it, and it is most of the bytes. The folder that the
-file source read, which it names in its log, is put under a name of no machine.
+State stores are omitted, because no test reads them and they are most of the bytes. The log of the
+file source contains the folder that it read, so this folder gets a neutral name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FOLDER = re.compile(rb'file:///[^"]*/')
 
 
 def generate(name: str) -> list[dict[str, Any]]:
-    """Write the checkpoint locations of one line of Spark; their entries in the manifest."""
+    """Write the checkpoint locations of one line of Spark; return their entries in the manifest."""
     in_venv = name == minor_version(VENV_RELEASE)
     version = VENV_RELEASE if in_venv else environments()[name].version
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="spark-golden-") as work:
@@ -77,7 +77,7 @@ def _entries(name: str, version: str, jobs: Mapping[str, Any]) -> list[dict[str,
 
 
 def has_golden(name: str) -> bool:
-    """Whether there are checkpoint locations of this line of Spark."""
+    """Return whether checkpoint locations of this line of Spark exist."""
     return any(entry["name"].startswith(f"{name}/") for entry in _manifest())
 
 

@@ -1,4 +1,4 @@
-"""The queries whose checkpoint locations are kept, and which Sparks can run them."""
+"""Define the queries whose checkpoint locations are kept, and the Spark versions of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MANIFEST = GOLDEN / "manifest.json"
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-# Where each query is told to start, by topic and partition: nothing that a reader could guess.
+# The start offsets of each query, by topic and partition. No reader could guess them.
 STARTS: Mapping[str, Mapping[str, int]] = {
     "orders": {"0": 3, "1": 0, "2": 11},
     "payments": {"0": 5},
@@ -24,18 +24,18 @@ class Job:
 
     Attributes:
         since: the first line of Spark that can run it.
-        but_not: one that cannot all the same.
+        but_not: a later line that cannot run it.
         topics: the Kafka sources' topics, one source each.
-        conf: what the session is told.
-        options: what the writer of the stream is told.
-        file_source: whether a source of files stands before the Kafka ones.
-        stateful: whether it keeps each record's identity in a state store.
-        names: whether the sources have names of their own; their topics'.
-        names_sink: whether the sink has a name of its own.
+        conf: the settings of the session.
+        options: the options of the stream's writer.
+        file_source: True for a source of files before the Kafka sources.
+        stateful: True to store each record's identity in a state store.
+        names: True to name each source after its topic.
+        names_sink: True to name the sink.
         fails_in: the batch in which the query fails after its offsets were logged.
-        repartitions: whether its state is then repartitioned, with the location's own tool, and a
-            batch that has failed skipped.
-        records_per_batch: so few that there are several batches.
+        repartitions: True to repartition its state afterwards, with the location's own tool, and to
+            skip a failed batch.
+        records_per_batch: the number of records, low enough for several batches.
     """
 
     name: str
@@ -57,12 +57,12 @@ JOBS = (
     Job("stateless"),
     Job("several-sources", topics=("orders", "payments"), file_source=True),
     Job("stateful", stateful=True),
-    # Started again, Spark 4.1.1 fails as it reports on the batch that it has run a second time
-    # (KafkaMicroBatchStream.metrics: None.get is null; mended in 4.2.0).
+    # After a restart, Spark 4.1.1 fails when it reports on the batch that it has run a second time
+    # (KafkaMicroBatchStream.metrics: None.get is null; fixed in 4.2.0).
     Job("failed-batch", fails_in=2, but_not=(4, 1)),
     Job(
         "async-progress",
-        # Of its batches, some 200 ms apart, it logs every fourth or so.
+        # The batches are some 200 ms apart, and the query logs about every fourth one.
         options={
             "asyncProgressTrackingEnabled": "true",
             "asyncProgressTrackingCheckpointIntervalMs": "700",
@@ -120,7 +120,7 @@ JOBS = (
 
 
 def topics(version: str) -> dict[str, int]:
-    """The topics that must be there for them, and their numbers of partitions."""
+    """Return the topics that the queries require, with their numbers of partitions."""
     return {
         f"{job.name}-{topic}": len(STARTS[topic])
         for job in jobs_of(version)
@@ -129,7 +129,7 @@ def topics(version: str) -> dict[str, int]:
 
 
 def jobs_of(version: str) -> list[Job]:
-    """Those that this version of Spark can run."""
+    """Return the queries that this version of Spark can run."""
     major, minor = map(int, version.split(".")[:2])
     line = (major, minor)
     return [job for job in JOBS if line >= job.since and line != job.but_not]

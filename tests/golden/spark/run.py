@@ -1,8 +1,9 @@
-"""Runs the queries with one PySpark, that of the process.
+"""Run the queries with the PySpark of this process.
 
     python -m tests.golden.spark.run BOOTSTRAP_SERVERS DIRECTORY
 
-writes the checkpoint locations into the directory and prints, as JSON, what Spark says of each.
+The program writes the checkpoint locations into the directory, and prints Spark's report on each of
+them as JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Runner:
         self._produced = 0
 
     def run(self, job: Job, checkpoint: Path) -> dict[str, Any]:
-        """Run the query, then a copy of it to see where it goes on: ``{topic: {partition: n}}``."""
+        """Run the query, and then a copy for its next offsets: ``{topic: {partition: n}}``."""
         for key, value in (job.conf or {}).items():
             self._session.conf.set(key, value)
         try:
@@ -88,7 +89,7 @@ class _Runner:
             assert job.fails_in is None
 
     def _repartition(self, job: Job, checkpoint: Path) -> None:
-        """As StreamingCheckpointManager.repartition does; PySpark has no name for it."""
+        """Repartition like StreamingCheckpointManager.repartition, which PySpark does not have."""
         java: Any = self._session._jvm
         state = java.org.apache.spark.sql.execution.streaming.state
         exactly_once = job.fails_in is None
@@ -97,7 +98,7 @@ class _Runner:
         ).run()
 
     def _wait_for_end(self, query: StreamingQuery, topics: Mapping[str, str]) -> None:
-        """Until the query has read all there is."""
+        """Wait until the query has read all records."""
         deadline = time.monotonic() + _SECONDS
         wanted = sum(
             _RECORDS + int(partition) - start
@@ -109,7 +110,7 @@ class _Runner:
             time.sleep(0.2)
 
     def _restart(self, job: Job, topics: Mapping[str, str], checkpoint: Path) -> dict[str, Any]:
-        """Where the first batch of the restarted query starts, as its own progress tells it."""
+        """Return the start offsets of the restarted query's first batch, from its progress."""
         query = self._start(
             replace(job, fails_in=None),
             topics,
@@ -121,7 +122,7 @@ class _Runner:
             while not query.recentProgress:
                 assert query.isActive and time.monotonic() < deadline, query.exception()
                 time.sleep(0.2)
-            # The JVM's own: what PySpark makes of an offset differs by its version.
+            # The JVM's progress, because PySpark's form of an offset differs by its version.
             progress = json.loads(query._jsq.recentProgress()[0].json())
         finally:
             query.stop()
@@ -145,7 +146,7 @@ class _Runner:
         writer = records.writeStream.option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**trigger).options(**(job.options or {}))
         if job.names_sink:
-            writer._jwrite.name("sink")  # Spark 4.2 keeps it to itself
+            writer._jwrite.name("sink")  # Spark 4.2 has no public method for it
         if job.fails_in is not None:
             return writer.foreachBatch(_failing_in(job.fails_in)).start()
         return writer.format("noop").start()

@@ -3,8 +3,8 @@
     python -m tests.golden.state.generate                   # all of them (`make golden`)
     python -m tests.golden.state.generate --only '1.20/*'   # one Flink version
 
-The jobs write below the neutral `/flink`; what belongs to each snapshot is copied here. See the
-package's docstring for what is written.
+The jobs write under the neutral `/flink`, and the files of each snapshot are copied to this
+package. See the package's docstring for the written files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WRITTEN = Path("/flink/state")
 
 
 def generate(version: str, jobs: Sequence[KeyedJob]) -> list[str]:
-    """Run jobs of one Flink version, adopt each as soon as it is done; what failed."""
+    """Run jobs of one Flink version, adopt each as soon as it is done, and return the failures."""
     root = WRITTEN / version
     shutil.rmtree(root, ignore_errors=True)
     by_name = {job.name: job for job in jobs}
@@ -53,7 +53,7 @@ def generate(version: str, jobs: Sequence[KeyedJob]) -> list[str]:
 
 
 def adopt(version: str, job: KeyedJob, told: dict[str, Any]) -> None:
-    """Put a job's snapshots, and what they hold, in the place of those before."""
+    """Replace a job's earlier snapshots, and their expected contents, with new ones."""
     name = f"{version}/{job.name}"
     shutil.rmtree(STATE / name, ignore_errors=True)
     (STATE / name).mkdir(parents=True)
@@ -86,7 +86,7 @@ def adopt(version: str, job: KeyedJob, told: dict[str, Any]) -> None:
 
 
 def expected_json(operators: list[dict[str, Any]]) -> str:
-    """A line for each entry, in an order that is the same in every run."""
+    """Return a line for each entry, in an order that is the same in every run."""
     parts = []
     for operator in operators:
         states = []
@@ -106,7 +106,7 @@ def expected_json(operators: list[dict[str, Any]]) -> str:
 
 
 def record(job: str, entries: list[dict[str, Any]]) -> None:
-    """Put a job's entries into the manifest, in the place of those before."""
+    """Replace a job's earlier entries in the manifest with new ones."""
     old = json.loads(MANIFEST.read_text())["snapshots"] if MANIFEST.exists() else []
     kept = [entry for entry in old if entry["expected"] != f"{job}/expected.json"]
     snapshots = sorted([*kept, *entries], key=lambda entry: str(entry["name"]))

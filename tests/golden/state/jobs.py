@@ -1,4 +1,4 @@
-"""The jobs whose snapshots are the golden files of keyed state: what each is of, in which versions.
+"""List the jobs of the golden files of keyed state, with their contents and Flink versions.
 
 The jobs themselves are in `tests/support/java/keyed`, under the same names.
 """
@@ -18,7 +18,7 @@ class KeyedJob:
     versions: tuple[str, ...] = RUN_BY_TESTS
 
 
-# Fewer of the oldest, as all of them are to stay small.
+# Fewer snapshots of the oldest version, to keep the total size small.
 SINCE_1_20 = ("1.20", "2.2")
 EVERY = tuple(version for version in RELEASES if version not in {*STANDALONE_JOBS, *PATCHES})
 BETWEEN = tuple(version for version in EVERY if version not in RUN_BY_TESTS)
@@ -71,7 +71,7 @@ SHAPES = (
     KeyedJob("sql-small", "GROUP BY, TUMBLE", versions=BETWEEN),
 )
 
-# The same few states, wherever Flink can keep them.
+# The same few states, in every place where Flink can store them.
 STORAGE = (
     KeyedJob("files", "heap backend with every state in a file"),
     KeyedJob("compressed", "heap backend, snapshot compression, parallelism 2", versions=("1.20",)),

@@ -1,5 +1,6 @@
 """The savepoint of a job with keyed state that reads Kafka, for the pages that move it.
 
-``python -m tests.golden.stateful.generate`` makes it anew, with a real broker and Flink. What is
-in one is not asserted here: tests/integration/test_state_moves.py moves one that it has just made.
+``python -m tests.golden.stateful.generate`` regenerates it with a real broker and Flink. No test
+here checks its contents. tests/integration/test_state_moves.py moves a savepoint that it has just
+made.
 """

@@ -1,4 +1,4 @@
-"""Makes the savepoint: ``python -m tests.golden.stateful.generate``."""
+"""Make the savepoint: ``python -m tests.golden.stateful.generate``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.stateful_job import event, run_stateful_job
 
 HERE = Path(__file__).parent
 VERSION = "2.2"
-# Its path is in it.
+# The savepoint contains this path.
 _NEUTRAL = Path("/flink/checkpoints")
 
 

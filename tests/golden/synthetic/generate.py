@@ -1,4 +1,4 @@
-"""Makes the synthetic metadata files again.
+"""Regenerate the synthetic metadata files.
 
 python -m tests.golden.synthetic.generate
 """
@@ -24,7 +24,7 @@ MANIFEST = HERE / "manifest.json"
 PROPERTIES = HERE / "properties.json"
 SERIALIZERS = HERE / "serializers.json"
 
-# Every version that a release still writes, and version 2, which its serializer still knows.
+# Every version that a release still writes, and version 2, which its serializer still supports.
 _WRITTEN = (
     ("1.15", 2),
     ("1.15", 3),
@@ -33,10 +33,10 @@ _WRITTEN = (
     ("2.2", 5),
     ("2.2", 6),
 )
-# Of the releases here; 1.15 writes metadata 3, which has no properties.
+# The releases with properties. 1.15 writes metadata 3 without properties.
 _WITH_PROPERTIES = (("1.20", (4,)), ("2.2", (4, 5, 6)))
 
-# What EncodedSources.java writes; the enumerator's state is of version 2 by 1.20, 3 by 2.2.
+# The states from EncodedSources.java. The enumerator's state has version 2 in 1.20, and 3 in 2.2.
 _SOURCES = {
     "unassigned": "KafkaSource with splits that no reader has yet, before the end of the first "
     "discovery",
@@ -45,7 +45,7 @@ _SOURCES = {
 
 
 def report(told: Parsed) -> dict[str, Any]:
-    """What Flink says of a checkpoint, per operator; sizes are those of `getStateSize()`."""
+    """Return Flink's report on a checkpoint, per operator; sizes are from `getStateSize()`."""
     return {
         "checkpoint_id": told["checkpoint_id"],
         "properties": told["properties"],
@@ -119,7 +119,7 @@ def _properties(flink: str, versions: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _serializers() -> list[dict[str, Any]]:
-    """What both versions write alike is there once."""
+    """Return the serializers of both versions, with equal output listed once."""
     written: dict[str, dict[str, Any]] = {}
     for flink in ("1.20", "2.2"):
         for one in serializers(flink):
@@ -138,7 +138,7 @@ def _write(path: Path, content: object) -> None:
 def main() -> None:
     checkpoints = [_checkpoint(flink, version) for flink, version in _WRITTEN]
     sources = [_source(flink, name) for flink in ("1.20", "2.2") for name in _SOURCES]
-    # No jar has the classes that wrote these.
+    # No jar has the classes that wrote these files.
     unreleased = json.loads(MANIFEST.read_text())["unreleased"]
     _write(MANIFEST, {"checkpoints": checkpoints, "sources": sources, "unreleased": unreleased})
     _write(PROPERTIES, [_properties(flink, versions) for flink, versions in _WITH_PROPERTIES])
