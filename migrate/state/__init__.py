@@ -1,1 +1,1 @@
-"""Show keyed state: as a list of states, as JSON, as Arrow batches, and as tables for Spark."""
+"""Show keyed state as a list of states, as JSON, as Arrow batches, and as tables for Spark."""

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from migrate.state.kernel.read import FastReader
 
 _NO_CONSTANTS: Mapping[str, object] = MappingProxyType({})
-# The approximate limits of a batch: its number of rows, and its number of bytes.
+# The approximate limits of the number of rows and the number of bytes in a batch.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
 
 
 class DoesNotFit(InputError):
-    """A value that its column cannot hold.
+    """A value that does not fit into its column.
 
     For example, a timestamp beyond 64 bits of microseconds, or a null as the key of a map.
     """
@@ -42,7 +42,7 @@ def record_batches(state: KeyedState, *, truncate_keys: bool = False) -> Iterato
 
     Args:
         state: the state.
-        truncate_keys: whether nanoseconds in a key are cut.
+        truncate_keys: True to cut nanoseconds in a key.
 
     Raises:
         DecodeError: as for ``KeyedState.entries``.

@@ -1,8 +1,8 @@
 """The column types in tables of keyed state and of scans.
 
-A column type has a DDL text (the form of Spark's ``DataType.sql``), an Arrow type, and a function
-that converts a value for Arrow. pyarrow is an extra, and imported only where Arrow is used: tables
-can be listed or written as CSV without pyarrow.
+A column type has a DDL string (the form of Spark's ``DataType.sql``), an Arrow type, and a function
+that converts a value for Arrow. The extra pyarrow is imported only for Arrow. Tables can be listed
+or written as CSV without pyarrow.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -24,7 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A type without parts; ``convert`` is None if Arrow accepts the values as they are."""
+    """A type without parts; ``convert`` is None if Arrow accepts the values unchanged."""
 
     ddl: str
     convert: Convert | None = None
@@ -126,7 +126,7 @@ class Column:
 
 
 def quoted(name: str) -> str:
-    """Return a name as DDL writes it: in backticks if necessary."""
+    """Return a name as DDL writes it, in backticks if necessary."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

@@ -1,4 +1,4 @@
-"""The JSON form of an entry of a keyed state: an object with only the fields that the state has.
+"""The JSON form of an entry of a keyed state, an object with only the fields that the state has.
 
 Values have these forms:
 

@@ -19,8 +19,8 @@ class StateRow(NamedTuple):
     """A row of the list; the names of its fields are part of the command contract.
 
     ``name`` is the operator's name. A type is None if the state does not have that part, or if the
-    part cannot be read. ``reason`` says why a state is unreadable, or why some values of a readable
-    state might be unreadable.
+    part cannot be read. ``reason`` explains why a state is unreadable, or why some values of a
+    readable state might be unreadable.
     """
 
     operator_id: str
@@ -58,8 +58,8 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-# The names of two states in DataStream jobs: the contents of windows, and the map from each session
-# to the window under which its contents are stored. SQL uses other names.
+# The names of two states in DataStream jobs. One has the contents of windows. The second is the map
+# from each session to the window under which its contents are stored. SQL uses other names.
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
@@ -123,7 +123,7 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
-    """Return a short description of a state; empty if it is not known to be Flink's own.
+    """Return a short description of one of Flink's own states; empty for any other state.
 
     ``operator_states`` are the names of all states of the same operator.
     """

@@ -1,6 +1,6 @@
 """The choice of keyed states: ``--operator`` and ``--state``.
 
-The user names an operator by its operator id, its name or its uid, as with ``--source``.
+The user specifies an operator by its operator id, its name or its uid, as with ``--source``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     """Return the only state with this name.
 
     Raises:
-        NoSuchName: no state has this name, or there is no such operator.
+        NoSuchName: no state has this name, or the operator does not exist.
         Refused: several operators have a state with this name.
         DecodeError: no known state has this name, but the states of an operator could not be read.
     """
@@ -78,7 +78,7 @@ def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # Hash ``name`` as a uid only now: this needs a library that Spark's executors may not have.
+    # Hash ``name`` as a uid only now, because Spark's executors may not have the required library.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 

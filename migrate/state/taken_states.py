@@ -1,4 +1,4 @@
-"""Divide keyed states into those that Spark continues with (``--state``) and the others."""
+"""Divide keyed states into migrated states (``--state``) and states that are not migrated."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ class StateToPrime:
 
     Attributes:
         operator, state: the operator's id and the state's name, for ``flink_state``.
-        keys: one column for each part of the key: its name, its DDL, the expression that reads it.
-        value: the DDL of the value; None for a LIST or MAP, which has several values for a key.
-        windowed: whether a key has separate values for each window.
-        merging: whether the windows are session windows.
-        ttl: whether the state has a time to live; only the job's code has its length.
+        keys: one column for each part of the key, as its name, its DDL, and the expression that
+            reads it.
+        value: the DDL of the value; None for a LIST or MAP (several values for a key).
+        windowed: True if a key has separate values for each window.
+        merging: True if the windows are session windows.
+        ttl: True if the state has a TTL; only the job's code contains the TTL's length.
     """
 
     operator: str
@@ -45,16 +46,18 @@ class StateToPrime:
 
 @dataclass(frozen=True, slots=True)
 class TakenStates:
-    """The states of a checkpoint, divided by what happens to them.
+    """The states of a checkpoint, divided into migrated, not migrated, and unreadable states.
 
     Attributes:
-        taken: the states that Spark continues with, in the order in which the user named them.
+        taken: the states that Spark continues with, in the order in which the user listed the
+            states.
         left_behind: the readable states, except timers, that do not move.
-        unreadable: texts about what cannot be read: the operator, the state if known, the reason.
+        unreadable: descriptions of unreadable states, with the operator, the state if known, and
+            the reason.
         merging: the ids of operators whose windows are sessions.
         window_timers: states with pending event-time timers of windows whose state is taken.
-        other_timers: all other states with pending timers; these timers are left behind.
-        timers_read: whether timers were read. If not, ``other_timers`` has all timer states, even
+        other_timers: all other states with pending timers; these timers are not migrated.
+        timers_read: True if timers were read. If not, ``other_timers`` has all timer states, even
             those without pending timers.
     """
 
@@ -109,7 +112,7 @@ class TakenStates:
             )
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield lines about what the user must provide, and about what is left behind."""
+        """Yield lines about required input of the user, and about states that are not migrated."""
         for state in self.taken:
             if state.ttl:
                 yield warning_text(
@@ -130,11 +133,11 @@ class TakenStates:
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
-    """Divide the keyed states of a checkpoint by what happens to them.
+    """Divide the keyed states of a checkpoint into migrated, not migrated, and unreadable states.
 
-    Timers cannot be named. Spark's watermark replaces the timers of event-time windows whose state
-    is taken; all other pending timers are left behind. Timer states without pending timers are left
-    out.
+    Timers cannot be selected. Spark's watermark replaces the timers of event-time windows whose
+    state is taken; all other pending timers are not migrated. Timer states without pending timers
+    are omitted.
 
     Args:
         keyed: the states.
@@ -142,10 +145,10 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
             read, and every timer state counts as one with pending timers.
 
     Raises:
-        UsageError: a name has another form, matches no operator or state, or names a timer state or
-            ``merging-window-set``; or there is no keyed state.
+        UsageError: a name has a different form, matches no operator or state, or refers to a timer
+            state or ``merging-window-set``; or the checkpoint has no keyed state.
         Refused: several operators have a state with this name.
-        DecodeError: a named state cannot be read.
+        DecodeError: a selected state cannot be read.
     """
     if names and not (keyed.states or keyed.unread):
         raise UsageError(f"states {', '.join(names)}: this checkpoint holds no keyed state")
@@ -187,7 +190,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 
 def log_states(states: TakenStates, taken: str = MOVES) -> None:
-    """Log what happens to each state."""
+    """Log whether each state is migrated."""
     for line in states.taken_lines(taken):
         log.info(line)
     for line in states.warnings():
@@ -195,7 +198,7 @@ def log_states(states: TakenStates, taken: str = MOVES) -> None:
 
 
 def _choose(keyed: KeyedStates, text: str) -> KeyedState:
-    """Return the state that ``OPERATOR/NAME`` names."""
+    """Return the state of a name ``OPERATOR/NAME``."""
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
         raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")

@@ -1,10 +1,10 @@
-"""The columns of a keyed state: the decoder's types as column types.
+"""The columns of a keyed state, with the decoder's types as column types.
 
 The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some.
 
-Values that no column type of Spark holds exactly become text:
+Values that no column type of Spark represents exactly become strings:
 
-- Java's BigInteger and BigDecimal, which have any number of digits and, for BigDecimal, any scale;
+- Java's BigInteger and BigDecimal, with any number of digits and, for BigDecimal, any scale;
 - an Avro decimal that does not fit into Spark's DECIMAL;
 - a time of day, as java.time prints it;
 - as JSON, values whose type can differ from one value to the next (an Avro union of several types,
@@ -12,11 +12,11 @@ Values that no column type of Spark holds exactly become text:
 - as JSON, an Avro record inside a record of the same name.
 
 Timestamps are cut to microseconds. In a key, a namespace or a map key, nanoseconds are an error
-unless the user allows the cut, because two keys could become one.
+unless the user allows the cut, because two keys could become equal.
 
-java.sql.Date and java.sql.Time become timestamps: Flink stores epoch milliseconds, not the time
-zone needed to turn them into a date or a time of day. A map whose keys contain maps, or may be
-null, becomes a list of structs of key and value.
+java.sql.Date and java.sql.Time become timestamps, because Flink stores epoch milliseconds, but not
+the time zone of the date or time of day. A map whose keys contain maps, or may be null, becomes a
+list of structs of key and value.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from migrate.state.column_types import (
 )
 from migrate.state.json_form import NO_NAMESPACE, value_json
 
-# The columns of which two values must not become one.
+# The columns in which two values must not become equal.
 KEY_COLUMNS = ("key", "namespace", "map_key")
-_MAX_DIGITS = 38  # of Spark's DECIMAL, and of Arrow's decimal128
+_MAX_DIGITS = 38  # the limit of Spark's DECIMAL, and of Arrow's decimal128
 _MICROS = 1_000_000
 _SECONDS_PER_DAY = 86_400
 
@@ -59,8 +59,8 @@ def column_type(type_: types.Type) -> ColumnType | None:
 def columns(state: KeyedState, *, truncate_keys: bool = False) -> tuple[Column, ...]:
     """Return the columns of a readable state, named as the fields of ``Entry``.
 
-    ``truncate_keys`` says whether nanoseconds in keys are cut; otherwise they are an error when
-    they are converted.
+    With ``truncate_keys``, nanoseconds in keys are cut. Otherwise, their conversion raises an
+    error.
     """
     by_name: dict[str, ColumnType | None] = {
         "key_group": INT,
@@ -79,7 +79,7 @@ def columns(state: KeyedState, *, truncate_keys: bool = False) -> tuple[Column, 
 
 
 def namespace_type(state: KeyedState) -> ColumnType | None:
-    """Return the namespace type; None if there is no namespace, or if it cannot be read."""
+    """Return the namespace type; None without a namespace, or if the namespace cannot be read."""
     return None if state.namespace in NO_NAMESPACE else column_type(state.namespace)
 
 

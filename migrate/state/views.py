@@ -24,10 +24,11 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The target size of a chunk, in bytes: a few million entries, which take a few seconds.
+# The target size of a chunk, in bytes. A chunk of this size has a few million entries, and takes a
+# few seconds.
 _CHUNK_BYTES = 16 * 1024 * 1024
 
-# The value of the option ``key``, which selects the entries of one key.
+# The value of the option ``key`` to select the entries of one key.
 Key = str | int
 _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -45,7 +46,7 @@ class StateView(str, Enum):
 class StateOptions:
     """The options of the data source; only the view of entries allows ``state`` and ``key``.
 
-    ``truncate_keys`` says whether nanoseconds in keys are cut; otherwise they are an error.
+    With ``truncate_keys``, nanoseconds in keys are cut. Otherwise, they are an error.
     """
 
     view: StateView = StateView.ENTRIES
@@ -63,7 +64,7 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
     """Parse Spark's options, except the path; the case of names does not matter.
 
     Raises:
-        UsageError: an option or value is unknown, ``state`` is missing, or the view does not allow
+        UsageError: an option or value is invalid, ``state`` is missing, or the view does not allow
             an option.
     """
     values = {name.lower(): value for name, value in options.items()}
@@ -111,11 +112,11 @@ class Table:
     """A table, or the chunk of a table that one task reads.
 
     Attributes:
-        slices: the slices that hold the rows; empty for view=states.
+        slices: the slices with the rows; empty for view=states.
         states: the rows of view=states; empty for the other views.
         key: the only key to read; None: all keys.
         state: for view=entries, the state without its parts; None in a chunk.
-        pointer: for view=entries, the checkpoint as the user named it.
+        pointer: for view=entries, the user's name of the checkpoint.
         allow_external_files: as in ``StateOptions``.
         truncate_keys: as in ``StateOptions``.
     """
@@ -130,7 +131,7 @@ class Table:
     truncate_keys: bool = False
 
     def split(self) -> list[Table]:
-        """Split the table: return one chunk for each task."""
+        """Split the table into one chunk for each task."""
         packed: list[list[Slice]] = []
         bytes_left = 0
         for slice_ in self.slices:
@@ -139,8 +140,8 @@ class Table:
                 bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # At least one chunk: if a data source returns no partitions, Spark adds one, and what Spark
-        # then passes to the reader depends on Spark's version.
+        # Return at least one chunk. If a data source returns no partitions, Spark adds one. The
+        # argument that Spark then passes to the reader depends on Spark's version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -149,8 +150,8 @@ def open_table(chk: str, options: StateOptions) -> Table:
 
     Raises:
         DecodeError: the checkpoint, or a state that the table needs, cannot be read.
-        UsageError: no operator or state has the given name, ``key`` does not fit the state's keys,
-            or an extra is missing.
+        UsageError: no operator or state has the name in the options, ``key`` does not fit the
+            state's keys, or an extra is missing.
         Refused: several operators have a state with this name.
     """
     keyed = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)
@@ -245,7 +246,7 @@ _LISTED = tuple(
 def _timer_table(keyed: KeyedStates, truncate_keys: bool) -> Table:
     """Return the table of all timers.
 
-    ``key`` (or ``namespace``) holds JSON if its type is not the same in all states.
+    ``key`` (or ``namespace``) contains JSON if its type differs between states.
     """
     for unread in keyed.unread:
         raise unread.error

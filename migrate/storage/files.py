@@ -1,7 +1,7 @@
 """Files in object stores and HDFS, through fsspec; local files are read by the decoder.
 
-A library is imported at the first use of its scheme, and finds credentials and endpoints itself
-(``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
+A library is imported at the first use of its scheme. The library finds credentials and endpoints
+itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
 ``AZURE_STORAGE_…``, Hadoop's and fsspec's configuration). No credentials are taken from a URI,
 because messages show URIs.
 """
@@ -84,7 +84,7 @@ _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError
 
 
 class DirectoryEntry(NamedTuple):
-    """An entry of a directory: a file with its size in bytes, or a directory."""
+    """An entry of a directory (a file with its size in bytes, or a directory)."""
 
     name: str
     is_directory: bool
@@ -104,12 +104,12 @@ class Files:
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec would cache a file system for each thread; here all threads share the same ones.
+        # fsspec would cache a file system for each thread; here all threads share the file systems.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Files], tuple[()]]:
-        return Files, ()  # connections cannot be pickled: another process opens its own
+        return Files, ()  # connections cannot be pickled, so each process opens its own
 
     def read(self, path: str) -> bytes:
         if not _URL.match(path):
@@ -129,7 +129,7 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _MISSING_FILE_ERRORS:
                 raise
-            # For a range beyond the end of a file, some libraries raise errors of their own.
+            # For a range beyond the end of a file, some libraries raise library-specific errors.
             except Exception:
                 if system.size(name) > start:
                     raise
@@ -151,7 +151,7 @@ class Files:
     def is_file(self, path: str) -> bool:
         if not _URL.match(path):
             return self._local.is_file(path)
-        # Not fsspec's isfile(): it returns False if the store does not answer.
+        # Not fsspec's isfile(), because it returns False if the store does not answer.
         return self.file_size(path) is not None
 
     def modified_at(self, path: str) -> int | None:
@@ -173,7 +173,7 @@ class Files:
         return sorted(entry.name for entry in entries) if entries is not None else None
 
     def entries(self, path: str) -> list[DirectoryEntry] | None:
-        """Return the entries of a directory, or None if there is no such directory.
+        """Return the entries of a directory, or None if the directory does not exist.
 
         A local symbolic link is listed as an entry that is not a directory, with size 0.
         """
@@ -199,7 +199,7 @@ class Files:
         ]
 
     def file_size(self, path: str) -> int | None:
-        """Return a file's size in bytes; None if there is no such file."""
+        """Return a file's size in bytes; None if the file does not exist."""
         try:
             if not _URL.match(path):
                 status = Path(path).stat()
@@ -272,18 +272,18 @@ class Files:
 
 
 def is_same_place(first: str, second: str) -> bool:
-    """Return whether two paths or URLs name the same place, as the system or the store sees it.
+    """Return whether two paths or URLs refer to the same place in the system or the store.
 
     Links and ``..`` of local paths are resolved, and the schemes of a store (``s3``, ``s3a``) are
-    equal. A place need not exist.
+    equal. The place may be missing.
     """
     return first == second or place_of(first) == place_of(second)
 
 
 def place_of(name: str) -> str:
-    """Return the one name of a place: an absolute path without links, or a normalized URL.
+    """Return the canonical name of a place (an absolute path without links, or a normalized URL).
 
-    A URI of another kind is returned unchanged, except for a slash at its end.
+    A URI of a different kind is returned unchanged, except for a slash at its end.
     """
     files = Files()
     path = files.from_uri(name) if is_uri(name) else name
@@ -307,8 +307,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         from fsspec import get_filesystem_class
 
         kind = get_filesystem_class(store.protocol)
-        # Not url_to_fs(), which reads `::` in a path as a chain of file systems. Listings are not
-        # cached, because a running job writes and deletes files.
+        # Not url_to_fs(), because it reads `::` in a path as a chain of file systems. Listings are
+        # not cached, because a running job writes and deletes files.
         from_url = kind._get_kwargs_from_urls(path)
         return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
@@ -320,7 +320,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error, with secrets redacted, and advice if there is any."""
-    from migrate.model.secrets import redact_secrets  # here: its patterns take time to compile
+    from migrate.model.secrets import redact_secrets  # here, as its patterns compile slowly
 
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__

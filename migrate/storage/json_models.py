@@ -50,7 +50,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
-# The field ``kind`` of plans, rollback files and records of cut-overs begins with this text.
+# The field ``kind`` of plans, rollback files and records of cut-overs starts with this text.
 OWN_KIND = "flink-offset-migrate "
 
 
@@ -104,8 +104,8 @@ def read_file(
         model: the class of the model.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
-        creation_hint: how to make such a file, for the error about a missing one.
-        edited_hint: what to do about a file with a wrong checksum.
+        creation_hint: the command that creates such a file, for the error about a missing file.
+        edited_hint: the fix for a file with a wrong checksum.
 
     Raises:
         InputError: the file is missing, cannot be read, does not match the model, or was edited.
@@ -117,7 +117,7 @@ def read_file(
 def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTES) -> bytes:
     """Return the content of a file of at most ``largest`` bytes.
 
-    The other arguments and errors are those of ``read_file``.
+    See ``read_file`` for the other arguments and errors.
     """
     try:
         return read_regular_file(path, largest)
@@ -130,7 +130,7 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
 
 
 def _suggest_sibling(path: Path) -> str:
-    """Suggest a file beside a missing one, if its name is very similar; else an empty text."""
+    """Suggest a file next to a missing file, if the names are very similar; else return ""."""
     try:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:
@@ -149,7 +149,7 @@ def parse(
     creation_hint: str = "",
     edited_hint: str,
 ) -> _Model:
-    """Read a model from bytes; the arguments and errors are those of ``read_file``."""
+    """Read a model from bytes; see ``read_file`` for the arguments and errors."""
     hint = f"; {creation_hint}" if creation_hint else ""
     if not content:
         raise InputError(f"{path}: the file is empty, not a {name}{hint}")

@@ -2,7 +2,7 @@
 
 On a local disk, the content is written under a unique name in the same directory (the stage), and
 then renamed. A store cannot rename, so the caller writes the most important file of a directory
-last: readers accept no directory without it.
+last. Readers refuse a directory that lacks this file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUP
 
 
 def check_new_file(option: str, path: Path) -> None:
-    """Check that a new file can be written, by creating and removing a file beside it.
+    """Check that a new file can be written, by creating and removing a file next to it.
 
-    ``option`` names the path in errors.
+    ``option`` is the path's name in errors.
 
     Raises:
         Refused: the path exists.
@@ -70,16 +70,19 @@ def add_path_to_errors(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file of text; the errors are those of ``new_file``."""
+    """Write a new file of text; see ``new_file`` for the errors."""
     with new_file(path) as out:
         out.write(text.encode())
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a new file, completely or not at all: after an error in the block, there is no file.
+    """Write a new file, completely or not at all.
 
-    After a crash too, but on a file system without hard links it may leave an empty file.
+    After an error in the block, the file does not exist.
+
+    The same is true after a crash, but on a file system without hard links, an empty file may
+    remain.
 
     Raises:
         FileExistsError: the path exists; it is not changed.
@@ -154,7 +157,7 @@ def _publish(stage: Path, path: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Write a folder's entries to the disk, so that new files survive a crash of the machine.
 
-    Do nothing if the file system does not support this, or the user cannot read the folder.
+    If the file system does not support this, or the user cannot read the folder, do nothing.
 
     Raises:
         OSError: the entries cannot be written.
@@ -176,9 +179,9 @@ def sync_folder(folder: Path) -> None:
 def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     """Write a new directory, local or in a store.
 
-    The context yields a path to read the written files back, and a function that writes a file. If
-    the context fails, the files are removed; the error, or a warning, names those of a store that
-    could not be. If the process is killed, files remain in a store.
+    The context yields a path for reading the written files, and a function that writes a file. If
+    the context fails, the files are removed. The error, or a warning, lists files that could not be
+    removed from a store. If the process is killed, files remain in a store.
 
     Args:
         location: a local path or a URL in a store. The directory must be missing or empty; in a
@@ -211,10 +214,11 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
 
 
 def _remove_written(written: list[str], files: Files) -> list[str]:
-    """Remove files from a store, the last file first: without it, readers ignore the others.
+    """Remove files from a store, the last file first, because readers require the last file.
 
     Returns:
-        The files that remain: the first that cannot be removed, and those written before it.
+        The remaining files (the first file that cannot be removed, and the files written before
+        it).
     """
     for number in range(len(written), 0, -1):
         try:
@@ -238,7 +242,7 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
         name: the user's name of the directory, for errors.
 
     Raises:
-        OSError: the directory cannot be written, or other files were created in it meanwhile.
+        OSError: the directory cannot be written, or other files were created in it in the meantime.
     """
     with _name_errors(name):
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -271,7 +275,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Name the directory in a system error as the user did, and say that it is not written."""
+    """Use the user's name of the directory in a system error, and add that it is not written."""
     try:
         yield
     except OSError as error:
@@ -279,7 +283,7 @@ def _name_errors(name: str) -> Iterator[None]:
 
 
 def _apply_umask(stage: Path) -> None:
-    """Set the permissions that the umask allows: mkdtemp creates a private directory."""
+    """Set the permissions that the umask allows, because mkdtemp creates a private directory."""
     umask = os.umask(0)
     os.umask(umask)
     stage.chmod(0o777 & ~umask)

@@ -1,4 +1,4 @@
-"""What a file is that was taken for the ``_metadata`` of a checkpoint, and what to do instead."""
+"""Recognition of files that were mistaken for the ``_metadata`` of a checkpoint, with advice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from decoder.storage import METADATA_FILE
 
-# The bytes of a file that ``recognize`` needs. An HA pointer names its checkpoint near its end: it
-# has up to a few KB for each operator.
+# The bytes of a file that ``recognize`` needs. An HA pointer contains its checkpoint's path near
+# the end, and up to a few KB for each operator.
 HEAD_BYTES = 4 * 1024 * 1024
 
 _ARCHIVES = {
@@ -26,11 +26,12 @@ _ARCHIVES = {
 _TAR, _TAR_AT = b"ustar", 257
 _GIT_LFS = b"version https://git-lfs"
 _JAVA_STREAM = b"\xac\xed\x00\x05"
-# The beginning of a Java object stream in Base64.
+# The start of a Java object stream in Base64.
 _JAVA_STREAM_BASE64 = b"rO0AB"
 _TC_STRING = b"t"
-# The classes of a completed checkpoint and of a handle to it, which high availability stores
-# (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @ Flink 2.2.0).
+# The classes of a completed checkpoint and of a handle to it. Flink's high availability stores
+# objects of these classes (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @ Flink
+# 2.2.0).
 _COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoint"
 _HANDLE = b"org.apache.flink.runtime.state.RetrievableStreamStateHandle"
 _HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
@@ -40,7 +41,7 @@ LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"
 
 
 def recognize(head: bytes, path: str) -> str:
-    """Return what a file is and what to do, or an empty text.
+    """Return the kind of a file and advice, or an empty string.
 
     Args:
         head: the first ``HEAD_BYTES`` of the file.
@@ -71,7 +72,7 @@ def recognize(head: bytes, path: str) -> str:
 
 
 def _recognize_java(stream: bytes) -> str:
-    """Return the text for a pointer of Flink's high availability, or an empty text."""
+    """Return the text for a pointer of Flink's high availability, or an empty string."""
     texts = list(_strings(stream))
     if _COMPLETED_CHECKPOINT in stream:
         for text in texts:
@@ -91,10 +92,10 @@ def _recognize_java(stream: bytes) -> str:
 
 
 def _strings(stream: bytes) -> Iterator[str]:
-    """Yield the strings of a Java object stream: a tag, u2 length, modified UTF-8.
+    """Yield the strings of a Java object stream (a tag, u2 length, modified UTF-8).
 
-    The stream is not parsed, so that a text is found behind objects of any class; a text that only
-    looks like a string is yielded, too.
+    The stream is not parsed, so that a string is found behind objects of any class; bytes that only
+    look like a string are yielded, too.
     """
     at = stream.find(_TC_STRING)
     while at >= 0:
@@ -108,7 +109,7 @@ def _strings(stream: bytes) -> Iterator[str]:
 
 
 def _location_of(path: str, head: bytes) -> str:
-    """Return the checkpoint location that a file of a Spark query is in, or an empty text."""
+    """Return the checkpoint location that a file of a Spark query is in, or an empty string."""
     parent, name = posixpath.split(path)
     if name == "metadata" and _is_query_id(head):
         return parent or "."

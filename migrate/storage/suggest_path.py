@@ -1,4 +1,4 @@
-"""Suggestions of another path if the user's path could not be read."""
+"""Suggestions of a different path if the user's path could not be read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
 # The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
-# The maximum number of paths that a message names.
+# The maximum number of paths in a message.
 _MAX_NAMED = 5
-# Folders in a job's checkpoint directory that hold no checkpoints.
+# Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
-# A pattern that the shell has left as it is, because it matches nothing.
+# A pattern that the shell has left unchanged, because it matches nothing.
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
@@ -38,7 +38,7 @@ _WHOLE_DIRECTORY = (
 
 @contextmanager
 def suggesting_path(pointer: str, files: Files) -> Iterator[None]:
-    """Add a suggestion of another path, if there is one, to a DecodeError that the block raises."""
+    """Add a suggestion of a different path, if any, to a DecodeError that the block raises."""
     try:
         yield
     except DecodeError as error:
@@ -60,7 +60,7 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
 
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
-    """Return the error's text; a suggestion, if there is one, is added or replaces the text."""
+    """Return the error's text; a suggestion, if any, is added or replaces the text."""
     path = files.from_uri(pointer) if is_uri(pointer) else pointer
     if path is None and (advice := why_not_read(pointer)):
         return f"{error.problem}; {advice}"
@@ -76,7 +76,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"not a checkpoint of Flink; {way_out}"
     if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):
         return f"{error.problem}; {_WHOLE_DIRECTORY}"
-    # A store that did not answer is not searched: it would not answer again.
+    # A store that did not answer is not searched, because a second request would also fail.
     is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
     # The path of a file: or dbfs: URI; in a store, the user's URI is shown.
     where = pointer if path is None or "://" in path else path
@@ -90,7 +90,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text that names another path or side, or what to do; else an empty text."""
+    """Return a text with a different path or side, or with advice; else an empty string."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)
@@ -102,7 +102,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return a text that names the command for ``spark:``, ``plan:`` and so on; else empty."""
+    """Return a text with the command for ``spark:``, ``plan:`` and so on; else an empty string."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":
@@ -115,10 +115,11 @@ def _command_for_side(pointer: str) -> str:
 
 
 def _suggest_similar(pointer: str, files: Files) -> str:
-    """Suggest an existing path in place of a missing one.
+    """Suggest an existing path in place of a missing path.
 
-    For ``chk-<n>`` this is the newest checkpoint beside it, otherwise a path with a similar name;
-    else say which parent is missing or a file. In a store, only the parent directory is searched.
+    For ``chk-<n>``, the suggestion is the newest checkpoint next to it, otherwise a path with a
+    similar name. Without a suggestion, report that a parent is missing or is a file. In a store,
+    only the parent directory is searched.
     """
     missing, below = pointer.rstrip("/"), ""
     parent, name = posixpath.split(missing)
@@ -138,7 +139,7 @@ def _suggest_similar(pointer: str, files: Files) -> str:
 
 
 def _recognize(path: str, files: Files) -> str:
-    """Return what a file is that is not a ``_metadata``, and what to do; or an empty text."""
+    """Return the kind of a file other than ``_metadata``, and advice; or an empty string."""
     if not files.is_file(path):
         return ""
     head = files.read_range(path, 0, HEAD_BYTES)
@@ -151,7 +152,7 @@ def _recognize(path: str, files: Files) -> str:
 
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
-    """Return the Spark checkpoint location that a directory is, or is a folder of; or empty."""
+    """Return the Spark checkpoint location that is, or directly contains, a directory; or ""."""
     if len(LOCATION_NAMES.intersection(names)) > 1:
         return directory
     parent, name = posixpath.split(directory.rstrip("/"))

@@ -1,4 +1,4 @@
-"""Paths and URIs that users give."""
+"""Paths and URIs from users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.model.errors import InputError, MigrateError, UsageError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
-# The schemes that messages name; `migrate.storage.files` reads these and their synonyms.
+# The schemes that messages list; `migrate.storage.files` reads these and their synonyms.
 SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
 # The directories at which Databricks mounts its own file system and Unity Catalog's volumes.
 DBFS = Path("/dbfs")
@@ -49,13 +49,13 @@ def is_uri(name: str) -> bool:
 
 
 def scheme_of(uri: str) -> str:
-    """Return the scheme of a URI in lower case; an empty text for a local path."""
+    """Return the scheme of a URI in lower case; an empty string for a local path."""
     match = _URI.match(uri)
     return match[1].lower() if match else ""
 
 
 def dbfs_path(uri: str) -> Path:
-    """Return the path of a ``dbfs:`` URI in the mounts of Databricks, which may be missing."""
+    """Return the path, possibly missing, of a ``dbfs:`` URI in the mounts of Databricks."""
     below = "/" + uri.partition(":")[2].lstrip("/")
     return Path(below) if Path(below).is_relative_to(VOLUMES) else Path(f"{DBFS}{below}")
 
@@ -66,7 +66,7 @@ def mount_of(path: Path) -> Path | None:
 
 
 def why_not_read(uri: str) -> str:
-    """Return what to do about a URI that ``Files.from_uri`` does not support, or an empty text."""
+    """Return advice about a URI that ``Files.from_uri`` does not support, or an empty string."""
     scheme = scheme_of(uri)
     if scheme == "dbfs":
         return (
@@ -84,7 +84,7 @@ def why_not_read(uri: str) -> str:
         known = [prefix for prefix in SCHEMES if prefix.startswith(scheme)]
         if scheme == "webhdfs":
             return f"name its host: webhdfs://HOST:9870/{match[2]}"
-        if scheme == "hdfs":  # without a host, Hadoop's configuration names it
+        if scheme == "hdfs":  # without a host, Hadoop's configuration contains it
             return f"did you mean hdfs:///{match[2]}?"
         if known:
             return f"did you mean {scheme}://{match[2]}?"
@@ -112,15 +112,15 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def has_tilde(path: str) -> bool:
-    """Return whether a path is ``~``, or begins with ``~/`` or ``~USER/``, which shells expand."""
+    """Return whether shells expand a ``~`` at the start of a path (``~``, ``~/`` or ``~USER/``)."""
     return _TILDE.match(path) is not None
 
 
 def why_no_path(path: str) -> str:
-    """Return why a path of the user's is none on this system, or an empty text."""
+    """Return the reason why a user's path is not valid on this system, or an empty string."""
     if has_tilde(path):
         return NO_TILDE
-    # On Windows, which migrate is not tested on, it is a path.
+    # On Windows, it is a path (``migrate`` is not tested on Windows).
     return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
 
 
@@ -128,7 +128,7 @@ def local_path(name: str) -> Path:
     """Return the path of a local file from its path or ``file:`` URI.
 
     Raises:
-        UsageError: the name is a URI of another scheme, contains credentials, or begins with a
+        UsageError: the name is a URI of another scheme, contains credentials, or starts with a
             ``~`` that shells expand.
     """
     check_no_credentials(name, UsageError)
@@ -141,9 +141,10 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is equal to or below a directory.
+    """Return whether a path is equal to or under a directory.
 
-    Each of the two is a local path, or the URL of a store in the form that ``from_uri`` returns.
+    The path and the directory are each a local path, or the URL of a store in the form that
+    ``from_uri`` returns.
     """
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
@@ -154,7 +155,7 @@ def check_no_credentials(name: str, error: type[MigrateError], option: str = "")
     """Refuse a URL with a password, a key or a signature; the error shows the URL without them.
 
     Args:
-        name: a name that may be or contain a URL.
+        name: a URL, or any other name with or without a URL in it.
         error: the type of the error.
         option: the option with the name, for the message.
     """

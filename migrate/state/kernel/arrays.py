@@ -25,13 +25,13 @@ _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
 _MICROS_PER_MILLI = 1000
-# The limits of times in milliseconds and in seconds: as microseconds they fit into 64 bits.
+# The limits of times in milliseconds and in seconds. Within them, microseconds fit into 64 bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# These limit the memory of all columns. With more than _FULL_COLUMNS columns, each has room for
-# fewer rows than requested (at least _MIN_ROWS); with more than 8, for fewer bytes of text (at
-# least _MIN_TEXT).
+# These limit the memory of all columns. With more than _FULL_COLUMNS columns, each column has room
+# for fewer rows than requested (at least _MIN_ROWS). With more than 8 columns, each has room for
+# fewer bytes of text (at least _MIN_TEXT).
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -39,8 +39,8 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class NeedsPlainReader(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader (see ``read``) then reads the entries again, and raises an error if the value
-    is wrong.
+    The plain reader (see ``read``) then rereads the entries, and raises an error if the value is
+    wrong.
     """
 
 
@@ -99,7 +99,7 @@ class Buffers:
         return self.text[start : start + int(self.used[column])]
 
     def child(self, column: int) -> int:
-        """Return the index of the table that holds the elements of a list column."""
+        """Return the index of the table with the elements of a list column."""
         return int(self.columns[column, CHILD])
 
     def lengths(self, column: int) -> _Numbers:
@@ -227,7 +227,7 @@ class Buffers:
     def check(self, node: Node) -> None:
         """Check that Flink can have written the values of a node, and that they fit the Arrow type.
 
-        A date, an instant or a SQL timestamp that stands for null is marked as null.
+        A date, an instant or a SQL timestamp that represents null is marked as null.
 
         Raises:
             NeedsPlainReader: a value fails the check.
@@ -282,10 +282,10 @@ class Buffers:
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
         """Check that each key belongs to the key group in which it was found.
 
-        A null key, and a key whose hash is unknown, are checked only by their prefix, if any.
+        For a null key, and for a key with an unknown hash, only the prefix is checked, if any.
 
         Raises:
-            NeedsPlainReader: a key belongs to another key group.
+            NeedsPlainReader: a key belongs to a different key group.
         """
         if keys.prefix is not None:
             node, size = keys.prefix
@@ -339,7 +339,7 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     """Return the key groups of hash codes: their murmur hash, modulo ``max_parallelism``.
 
-    ``code`` holds 32-bit unsigned integers. Source: MathUtils.murmurHash @ Flink 2.2.0.
+    ``code`` contains 32-bit unsigned integers. Source: MathUtils.murmurHash @ Flink 2.2.0.
     """
     code = code * np.uint32(0xCC9E2D51)
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)
@@ -350,7 +350,7 @@ def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no positive counterpart: for this number, Flink uses 0.
+    # The smallest number has no positive counterpart. For this number, Flink uses 0.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1

@@ -60,7 +60,7 @@ def compile_program(
 
 
 class _Compiler:
-    """A compiler for one state, which adds operations and columns to a program.
+    """A compiler that adds the operations and columns of one state to a program.
 
     Attributes:
         nodes, map_entries, list_elements: as in ``Program``, for this state.
@@ -94,7 +94,7 @@ class _Compiler:
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _add_canonical_entry(self) -> None:
-        """Add an entry in the canonical format: a key and a value, each with its length."""
+        """Add an entry in the canonical format, with a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise CannotCompile("lengths behind key and namespace")
@@ -120,7 +120,7 @@ class _Compiler:
         self._add_op(operations.VALUE_END)
 
     def _add_heap_entry(self) -> None:
-        """Add an entry in the heap backend's format, which has no lengths."""
+        """Add an entry in the heap backend's format (without lengths)."""
         info, nodes = self._info, self.nodes
         if info.kind is StateKind.TIMERS:
             nodes["value"] = self._add_number("timer", 8)
@@ -163,8 +163,8 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: whether the value's length is known (canonical format). If so, the program
-                checks that the value has this length. After a null, it accepts any bytes.
+            has_length: True if the value has a length (canonical format). If so, the program checks
+                that the value has this length. After a null, it accepts any bytes.
         """
         with self._add_nullable():
             self._add_value_with_access()
@@ -276,7 +276,7 @@ class _Compiler:
     # -- values ----------------------------------------------------------------------------------
 
     def _add_value(self, type_: types.Type, not_null: bool = False) -> Node:
-        """Add a value; ``not_null`` is for keys of maps, which cannot be null in Arrow."""
+        """Add a value; ``not_null`` is for keys of maps, because Arrow does not allow null keys."""
         match type_:
             case types.Scalar(kind, mutable=False):
                 return self._add_scalar(kind, not_null)
@@ -435,7 +435,7 @@ class _Compiler:
         return self._make_node(form, column, constants=constants)
 
 
-# Big-endian numbers: the form, and the size in bytes of each column.
+# Big-endian numbers, as the form and the size in bytes of each column.
 _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.BOOLEAN: ("flag", 1),
     Kind.BYTE: ("int", 1),
@@ -451,7 +451,7 @@ _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.INSTANT: ("instant", 8, 4),
 }
 _NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
-# Numbers in the slot of a binary row: the size in bytes, and the form.
+# Numbers in the slot of a binary row, as the size in bytes and the form.
 _SLOTS = {
     SqlKind.BOOLEAN: (1, "truth"),
     SqlKind.TINYINT: (1, "int"),

@@ -1,4 +1,4 @@
-"""The kernel: it reads key groups into columns, and is compiled by numba.
+"""The kernel that reads key groups into columns, compiled by numba.
 
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
@@ -10,11 +10,11 @@ accepts all bytes that pass both checks.
 The kernel compares every length with the number of bytes left in the enclosing key, value or row.
 Numba also checks the bounds of arrays.
 
-Numba compiles a cached function again only if the function's own file has changed. So all compiled
-code is in this file, and OPERATIONS must change with the constants of ``operations``. The code is
-short, because the first process has to compile it.
+Numba compiles a cached function again only if the function's own file has changed. Therefore, all
+compiled code is in this file, and OPERATIONS must change with the constants of ``operations``. The
+code is short, because the first process has to compile it.
 
-Source: the serializers that ``decoder.keyed_state.values`` names.
+Source: the serializers listed in ``decoder.keyed_state.values``.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ from migrate.state.kernel.operations import (
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# With this mask the compiler can see that an index is not negative, and leaves out the check for
+# With this mask the compiler can see that an index is not negative. It then omits the check for
 # indexes that count from the end of an array.
 _INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Array = NDArray[Any]
 
-# The types of all arguments are given, so that no function is compiled twice.
+# The types of all arguments are specified, so that each function is compiled once.
 _I64 = numba.int64
 _OUT = numba.types.Array(numba.uint8, 1, "C")
 _DATA = numba.types.Array(numba.uint8, 1, "C", readonly=True)
@@ -78,7 +78,7 @@ _TABLE = numba.types.Array(numba.int64, 2, "C")
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
 # The type of ``output``: (columns, slots, valid, rows, used), see ``_walk``.
 _OUTPUT = numba.types.Tuple((_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS))
-# The types of the input: the data, the position, and an end or a size.
+# The types of the input (data, position, and an end or a size).
 _INPUT = (_DATA, _I64, _I64)
 
 
@@ -146,7 +146,7 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-# Not inlined: in a function of its own the loop has enough registers.
+# Not inlined, because the loop has enough registers in a separate function.
 @_for_kernel(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
@@ -154,11 +154,11 @@ def _utf8_of_string(
     """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
 
     Returns:
-        the end of the units (-1: the string is refused, for example because of a lone surrogate),
-        the end of the text, and the hash of the string.
+        the end of the units (-1 for a refused string, for example because of a lone surrogate), the
+        end of the text, and the hash of the string.
     """
     code = 0
-    high_surrogate = 0  # 0: no pair has begun
+    high_surrogate = 0  # 0 outside of a pair
     # A fast loop for ASCII. The caller has checked that at least ``count`` bytes are left.
     done = 0
     while done < count:
@@ -246,8 +246,8 @@ def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
 def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
-    A list's column comes before the columns of its elements. So the loop corrects the number of
-    elements before it needs this number for their columns.
+    A list's column comes before the columns of its elements. Therefore, the loop corrects the
+    number of elements before it needs this number for their columns.
     """
     columns, slots, _, rows, used = output
     for column in range(columns.shape[0]):
@@ -438,9 +438,9 @@ def _walk(
     Args:
         data: a key group in the canonical format, or in the heap backend's format without the
             key group's number.
-        heap: whether ``data`` has the heap backend's format.
+        heap: True if ``data`` has the heap backend's format.
         target: the number of the state to read.
-        starts: for each state, where its program starts, see START.
+        starts: for each state, the start of its program, see START.
         ops: the packed program.
         columns: the layout of each column, see KIND.
         slots: the slots of all columns.
@@ -449,8 +449,8 @@ def _walk(
         rows: for each table, the number of its rows.
         capacity: for each table, the number of rows that fit.
         used: for each column, the number of bytes of its texts.
-        at: where to start, see POSITION; after FULL, where the next call must start.
-        seen: for each state, whether its entries have begun; only in the heap backend's format.
+        at: the start position, see POSITION; after FULL, the start position of the next call.
+        seen: for each state, whether its entries have started; only in the heap backend's format.
         lists: for each depth of nested lists, the number of elements that remain to be read.
     """
     output = (columns, slots, valid, rows, used)
@@ -532,6 +532,6 @@ _SIGNATURE = _I64(
 )
 
 
-# Only Python calls this function, so it needs no wrapper for C. Without the wrapper, compilation
+# Python alone calls this function, so it needs no wrapper for C. Without the wrapper, compilation
 # takes 5 % less time.
 walk: Callable[..., int] = _compiled(_walk, _SIGNATURE, no_cfunc_wrapper=True)

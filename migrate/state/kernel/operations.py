@@ -1,13 +1,12 @@
 """The operations of a program, and the layout of the columns that they fill.
 
-An operation is a list of eight numbers: a code, a column, the minimum number of remaining input
-bytes, and the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into WIDTH
-numbers, because shifts are faster than loads.
+An operation consists of eight numbers, namely a code, a column, the minimum number of remaining
+input bytes, and the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into
+WIDTH numbers, because shifts are faster than loads.
 
 A column has a 64-bit slot and a validity byte (0: null) for each value. As in Arrow, the slot of a
-text is its end offset in the column's bytes, and the slot of a list is its end offset in the table
-of the elements. Columns with the same rows form a table: a row is an entry, or an element of a
-list.
+string is its end offset in the column's bytes. The slot of a list is its end offset in the table of
+the elements. Columns with the same rows form a table. A row is an entry, or an element of a list.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 # The indexes of ``at``, the place where the next run starts: position, number of the current state
 # (-1: none), number of this state's remaining entries.
 POSITION, STATE, LEFT = 0, 1, 2
-# The indexes of ``starts[state]``: first operation (-1: no program), table of the entries.
+# The indexes of ``starts[state]``: first operation (-1 without a program), table of the entries.
 START, ENTRIES = 0, 1
 
 # The number of 64-bit numbers in a packed operation.
@@ -38,9 +37,9 @@ WIDTH = 4
 #
 # An entry ends. a: the table of the entries.
 END = 0
-# The key must end here, as its length says; the value follows (canonical format).
+# The end of the key, according to its length; the value follows (canonical format).
 KEY_END = 1
-# The value must end here, as its length says (canonical format).
+# The end of the value, according to its length (canonical format).
 VALUE_END = 2
 # A signed big-endian integer. a: its size in bytes.
 INTEGER = 3
@@ -63,7 +62,8 @@ ROW = 9
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
 # Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as for
-# SLOT_INTEGER; c: the number of bytes (then never in the field itself), or 0 if the field holds it.
+# SLOT_INTEGER; c: the number of bytes (then never in the field itself), or 0 if the number is in
+# the field.
 SLOT_SIZED = 11
 
 

@@ -1,15 +1,15 @@
 """The program of the kernel.
 
-The *kernel* is the compiled decoder of keyed state: it executes the program's operations and fills
-columns of numbers. A *node* shows which columns hold which value.
+The *kernel* is the compiled decoder of keyed state. The kernel executes the program's operations
+and fills columns of numbers. A *node* shows which columns contain which value.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms whose values ``Buffers.check`` must check after the kernel has read them: corrupt bytes
-# give values that Flink never writes, and some values do not fit the Arrow type.
+# The forms whose values ``Buffers.check`` must check after the kernel has read them. Corrupt bytes
+# decode to values that Flink never writes, and some values do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -34,10 +34,10 @@ class CannotCompile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, and the columns that hold it.
+    """A value, and the columns that contain it.
 
     Attributes:
-        form: how the numbers in the columns are interpreted (see ``Buffers.array``).
+        form: the interpretation of the numbers in the columns (see ``Buffers.array``).
         column: the first column of the value; for ``slot_millis_nanos`` the second.
         table: the table of the columns.
         parts: the fields of a struct, the element of a list, or the key and value of a map.
@@ -59,7 +59,7 @@ class Keys:
         table: the table of the keys.
         prefix: the node and the size in bytes of the key group before each key; None if keys have
             no such prefix.
-        hashes: the nodes from which the hash of a key is computed; empty if the hash is unknown.
+        hashes: the nodes from which the hash of a key is computed; empty for an unknown hash.
     """
 
     table: int

@@ -3,8 +3,8 @@
 If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
 check, the plain reader reads all key groups that have entries in the buffers. In both cases, the
 plain reader skips the entries that were returned already, and raises an error if an entry is
-corrupt. Then the kernel continues with the next key group. But if the kernel would probably refuse
-every further key group, the plain reader reads all of them.
+corrupt. The kernel then continues with the next key group. However, if the kernel would probably
+refuse every further key group, the plain reader reads all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from migrate.state.kernel.compiler import compile_program
 from migrate.state.kernel.operations import DONE, FULL, REFUSED, START
 from migrate.state.kernel.program import MAX_LISTS, CannotCompile
 
-# The capacity of the buffers: the number of rows, and the bytes of text in each column.
+# The capacity of the buffers, in rows and in bytes of text for each column.
 _ROWS = 16_384
 _TEXT_BYTES = 1 << 20
 # The number of times that the capacity may be doubled for a large entry.
@@ -48,11 +48,11 @@ class _Segment(NamedTuple):
 class FastReader:
     """A reader of the part of a state that one subtask has.
 
-    ``exact`` names the columns in which the plain reader refuses nanoseconds.
+    ``exact`` lists the columns in which the plain reader refuses nanoseconds.
 
     Raises:
         CannotCompile: the kernel cannot read the types of the state, or the format of the part, or
-            the part's types are not those of the state.
+            the part's types differ from the types of the state.
     """
 
     def __init__(
