@@ -44,7 +44,7 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
 
 
 def ask(question: str, yes: bool) -> None:
-    """Ask the user to confirm a change, unless ``--yes`` was given.
+    """Ask the user to confirm a change, unless ``--yes`` was passed.
 
     Raises:
         Refused: the answer was neither "y" nor "yes".
@@ -57,13 +57,13 @@ def ask(question: str, yes: bool) -> None:
 
 
 def check_plan_alone(given: Mapping[str, bool]) -> None:
-    """Refuse options that --plan-out would ignore, because a saved plan does not hold them.
+    """Refuse options that --plan-out would ignore, because a saved plan does not store them.
 
     Args:
-        given: whether each option was given, by the option's name.
+        given: True for each option that was passed, by the option's name.
 
     Raises:
-        UsageError: one of the options was given.
+        UsageError: one of the options was passed.
     """
     if names := [name for name, is_given in given.items() if is_given]:
         raise UsageError(
@@ -89,10 +89,10 @@ def save_plan(
         plan_to_apply: the value of ``--plan``.
         group: the consumer group; None plans for Spark.
         arguments: as for ``plan``.
-        wide: whether to show every column.
+        wide: True to show every column.
 
     Raises:
-        UsageError: ``plan_to_apply`` is given, ``chk`` is None, or ``path`` cannot be written.
+        UsageError: ``plan_to_apply`` is set, ``chk`` is None, or ``path`` cannot be written.
         Refused: ``path`` exists; or as for ``check_before_writing_plan``.
         DecodeError, MigrateError: as for ``plan`` and ``Plan.save``.
     """
@@ -133,12 +133,13 @@ def carry_out(
     Raises:
         typer.Exit: the group does not have all of its new offsets, or the name of the rollback
             file could not be written to stdout.
-        KeyboardInterrupt: the user interrupted; a message says whether the group may have changed.
+        KeyboardInterrupt: the user interrupted. A message reports whether the group may have
+            changed.
     """
     try:
         try:
             outcome = change()
-        except (OSError, UsageError) as error:  # of the rollback file, before the change
+        except (OSError, UsageError) as error:  # about the rollback file, before the change
             add_notes(error, "nothing was committed")
             raise
         _report(outcome)
@@ -173,7 +174,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The exit code tells a script that the name is missing on stdout.
+            # The exit code shows a script that the name is missing on stdout.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:
@@ -190,7 +191,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
         case Applied.NOTHING:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"}
-            # REFUSED: a consumer has joined the group meanwhile. SERVICE: Kafka rejected the
+            # REFUSED: a consumer has joined the group in the meantime. SERVICE: Kafka rejected the
             # change for another reason, or did not answer.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:

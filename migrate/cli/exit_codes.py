@@ -42,8 +42,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and _is_of_the_system(error.__cause__):
         from migrate.kafka.config import ConfigError
 
-        # A ConfigError is about a file of Kafka properties, which is an input; any other error is
-        # about a file that the command writes.
+        # A ConfigError is about a file of Kafka properties, and this file is an input. Any other
+        # error is about a file that the command writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

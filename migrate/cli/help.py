@@ -18,10 +18,10 @@ from typing import Any
 # The width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
-# If an option's flags and metavar have more characters than this, its text begins on the next line.
+# If an option's flags and metavar have more characters than this, its text starts on the next line.
 _LONGEST_LABEL = 25
 _OPTIONS = "Options"
-# The title of the last section, which has the options in ``_COMMON_FLAGS``.
+# The title of the last section, for the options in ``_COMMON_FLAGS``.
 _LAST_TITLE = "Messages"
 _COMMON_FLAGS = frozenset(
     ("-v", "-q", "--version", "--install-completion", "--show-completion", "-h", "--help")
@@ -36,7 +36,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     Args:
         command: Typer's command.
         ctx: the command's context.
-        all_options: whether to show all, or only the first section of the options, the first
+        all_options: True to show everything. False for the first section of the options, the first
             paragraph and two examples.
     """
     arguments: list[Any] = []

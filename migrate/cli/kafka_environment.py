@@ -1,4 +1,4 @@
-"""Environment variables that name the brokers, the file of Kafka properties, and Flink."""
+"""Environment variables for the brokers, the file of Kafka properties, and Flink's address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
 def with_environment(arguments: _Arguments) -> _Arguments:
-    """Add the values of environment variables for options that are not given.
+    """Add the values of environment variables for options that are not set.
 
     Raises:
         UsageError: the file of Kafka properties cannot be read, or the brokers are not valid.
@@ -32,8 +32,8 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"{_SERVERS_VARIABLE} names the brokers: {servers}")
         arguments["bootstrap_servers"] = servers
-    # With ``kafka_config``, the command asks a broker, and fails if no brokers are named. So a file
-    # that names none is ignored, unless brokers are named elsewhere.
+    # With ``kafka_config``, the command queries a broker, and fails if no brokers are specified. A
+    # file without brokers is therefore ignored, unless brokers are specified elsewhere.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")
@@ -42,10 +42,10 @@ def with_environment(arguments: _Arguments) -> _Arguments:
 
 
 def with_move_environment(arguments: MoveArguments) -> MoveArguments:
-    """Add the values of environment variables, also that of Flink's JobManager.
+    """Add the values of environment variables, including the variable for Flink's JobManager.
 
     Raises:
-        UsageError: as for ``with_environment``; or the variable holds no address.
+        UsageError: as for ``with_environment``; or the variable contains no address.
     """
     address = with_flink_environment(arguments.get("flink_rest"))
     if address is not None:
@@ -57,7 +57,7 @@ def with_flink_environment(flink_rest: str | None) -> str | None:
     """Return the address of Flink's JobManager, from the environment variable if none is passed.
 
     Raises:
-        UsageError: the variable holds no address.
+        UsageError: the variable contains no address.
     """
     address = os.environ.get(_FLINK_VARIABLE)
     if not address or flink_rest is not None:

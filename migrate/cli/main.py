@@ -38,7 +38,7 @@ def load_command(name: str) -> Any:
 
 
 class _Commands(Group):
-    """A group that loads a command only if the command line names the command."""
+    """A group that loads a command only if the command line contains it."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx))

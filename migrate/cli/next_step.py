@@ -47,8 +47,8 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """Return the ``diff`` command that compares the input of a move with its target.
 
-    It is for ``--keep-state``: the copy has the batches of its original, so ``verify`` would look
-    at where the original once started.
+    It is for ``--keep-state``. The copy has the batches of its original, so ``verify`` would check
+    the original's start.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
@@ -65,22 +65,22 @@ def verification(
     Args:
         chk: the checkpoint or other input of the move, or None with a plan.
         plan: the plan file that was applied, or None.
-        origin: what the positions were read from.
-        target: as ``verify`` takes it.
-        arguments: those of the move.
+        origin: the origin of the positions.
+        target: the target, in the form for ``verify``.
+        arguments: the arguments of the move.
     """
     if plan is not None:
         return command("verify", f"plan:{plan}", target, kafka=arguments)
     if chk is None or origin is None or origin.kind != "checkpoint":
         return None
-    # Imported here, because commands that move nothing do not need these modules.
+    # Imported here, because only commands that move positions need these modules.
     from migrate.model.policies import policies_of
     from migrate.moves.options import target_connection
 
     if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
-    # If ``chk`` is the directory of all checkpoints of a job, name the checkpoint that was read: a
-    # later ``verify`` of the directory could read a newer one.
+    # If ``chk`` is the directory of all checkpoints of a job, return the checkpoint that was read.
+    # A later ``verify`` of the directory could read a newer one.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)

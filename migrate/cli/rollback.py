@@ -58,7 +58,7 @@ def rollback(
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     new_file = local_path(rollback_file) if rollback_file is not None else None
     if not kafka_of(kafka).names_brokers:
-        # The brokers in the rollback file take precedence over those in environment variables.
+        # The brokers in the rollback file take precedence over the environment variables.
         kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers
     change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group

@@ -117,7 +117,7 @@ def _next(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, if stderr is a terminal and --quiet is not given."""
+    """Show a progress bar on stderr, if stderr is a terminal and --quiet is not set."""
     quiet = terminal.lowest_level > terminal.NORMAL
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None

@@ -31,7 +31,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class BusyLine:
-    """Shows a long stage: a line that is redrawn or, without a terminal, a line every ten seconds.
+    """Show a long stage as a redrawn line or, without a terminal, as a line every ten seconds.
 
     With -q it shows nothing.
     """
@@ -39,7 +39,7 @@ class BusyLine:
     def __init__(self) -> None:
         self._redrawn = Ticker(_BETWEEN_SECONDS, self._draw)
         self._lines = ProgressLines(lambda line: say(line))
-        # Where the stages that have not ended are shown.
+        # The display of the stages that have not ended.
         self._watching: list[Ticker | None] = []
         self._drawn = False
         self._disabled = False
@@ -97,7 +97,7 @@ class BusyLine:
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
-        except (OSError, ValueError):  # the terminal is gone: nothing to draw on
+        except (OSError, ValueError):  # the terminal was closed, so there is no line to draw
             self._disabled = True
 
 

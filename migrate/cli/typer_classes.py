@@ -1,8 +1,9 @@
 """Typer classes that refuse repeated options, avoid pydantic, and hide credentials in errors.
 
-Typer 0.29 converts every parameter with pydantic, whose import takes 0.1 s: more than half of the
-CPU time of ``inspect`` for a small checkpoint. So optional parameters that are not given, and
-values of type ``str``, ``list[str]`` or an enum, are handled here; Typer converts the others.
+Typer 0.29 converts every parameter with pydantic. The import of pydantic takes 0.1 s, more than
+half of the CPU time of ``inspect`` for a small checkpoint. This module therefore handles optional
+parameters that are not set, and values of type ``str``, ``list[str]`` or an enum. Typer converts
+all other parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 # The maximum number of paths or commands that a message names.
 _MOST_PATHS = 5
 
-# Names that Kafka's own tools have for an option of ours.
+# Kafka's own tools have these names for an option of ``migrate``.
 _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
 # Commands that users try, and what to run instead.
@@ -154,10 +155,10 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
 
 
 def _check_pattern(args: list[str]) -> None:
-    """Refuse several existing paths in one folder: most often the shell has expanded a pattern.
+    """Refuse several existing paths in one folder, because the shell has probably expanded them.
 
     Raises:
-        UsageError: there are such paths among the arguments.
+        UsageError: the arguments contain such paths.
     """
     folders: dict[Path, list[str]] = {}
     for path in args:

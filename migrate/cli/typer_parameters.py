@@ -67,10 +67,10 @@ def with_options(
     help: Mapping[str, str] | None = None,
     daily: Collection[str] = (),
 ) -> Callable[..., None]:
-    """Give a command the parameters that Typer makes its options from.
+    """Set the command's parameters from which Typer makes its options.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
-    TypedDict becomes one option for each key; the command gets a dict of those with a value.
+    TypedDict becomes one option for each key; the command gets a dict of the keys with a value.
     ``help`` replaces help texts of the TypedDict, by key. ``daily`` has keys of the TypedDict whose
     options ``-h`` shows for this command.
     """
@@ -105,7 +105,7 @@ def with_options(
         command(**values)
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # Typer calls ``inspect.signature``, which returns this attribute (PEP 362).
+    # Typer calls ``inspect.signature``. That call returns this attribute (PEP 362).
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 
