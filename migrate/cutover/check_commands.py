@@ -1,13 +1,12 @@
 """Check the commands of the spec before the job is stopped, and run ``rehearse``.
 
-Programs and scripts must exist. Later commands of a shell line are not checked, because the first
-command may create the programs of later commands. A command with an uncertain program is not
-checked either.
+The shell must be able to parse a command, and the program and the script of its first command must
+exist. Later commands of a shell line are not checked, because the first may create what they use.
 """
 
 from __future__ import annotations
 
-import shlex
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,52 +17,46 @@ from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.wording import printable
 
-# Programs that run a script, with their options that take no value.
-_FLAGS_BY_PROGRAM = {
-    "spark-submit": {"--verbose", "-v", "--supervise"},
-    "python": {"-u", "-E", "-I", "-s", "-S", "-B", "-O"},
-    "sh": {"-e", "-u", "-x", "-eu", "-ex", "-eux"},
-}
-_FLAGS_BY_PROGRAM["python3"] = _FLAGS_BY_PROGRAM["python"]
-_FLAGS_BY_PROGRAM["bash"] = _FLAGS_BY_PROGRAM["sh"]
+# Programs that run a script.
+_RUNNERS = frozenset({"spark-submit", "python", "python3", "sh", "bash"})
 _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
-_PUNCTUATION = set("();<>|&")
+# Characters without a special meaning in a shell.
+_PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
+_PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
+_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not in 2>&1
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
-    """Refuse commands whose program or script does not exist."""
+    """Refuse commands that the shell cannot parse, or whose program or script does not exist."""
     refusals: list[str] = []
     commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
-    for key, line in commands.items():
-        if line is not None:
-            words, more = _first_command(line) if isinstance(line, str) else (line, False)
-            if more:
-                first = words[0] if words else "none"
-                log.info(f"{key}: the commands after the first ({first}) are not checked")
-            refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
+    for key, command in commands.items():
+        if command is None:
+            continue
+        words: Sequence[str] = command
+        if isinstance(command, str):
+            if not _succeeds(["/bin/sh", "-n", "-c", command], working_directory):
+                refusals.append(
+                    f"{key}: the shell cannot parse the command; check its quotes and brackets"
+                )
+                continue
+            words, unchecked = _first_command(command)
+            if unchecked:
+                log.info(f"{key}: {unchecked}")
+        refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
     if refusals:
         raise Refused(refusals)
 
 
-def _first_command(line: str) -> tuple[Sequence[str], bool]:
-    """Return a shell line's first command (empty if not certain), and whether more may follow."""
-    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words: list[str] = []
-    more = False
-    try:
-        for token in lexer:
-            if "(" in token and set(token) <= _PUNCTUATION:  # a function, or a subshell
-                return (), True
-            if set(token) <= _PUNCTUATION:
-                more = token[0] in ";&|" and lexer.get_token() is not None
-                break
-            words.append(token)
-    except ValueError:  # an open quote; the shell reports it
-        return (), more
-    if not words or set(words[0]) & set("=$`"):
-        return (), True
-    return words, more
+def _first_command(line: str) -> tuple[Sequence[str], str]:
+    """Return the words of a shell line's first command, and a note about unchecked commands."""
+    line = line.replace("\\\n", " ").strip()
+    if not _PROGRAM.match(line):
+        return (), "its first word is not the name of a program, so no program is checked"
+    first, *rest = _SEPARATOR.split(line, maxsplit=1)
+    words = re.split("[<>]", first)[0].split()
+    is_more = any(text.strip() for text in rest)
+    return words, f"the commands after the first ({words[0]}) are not checked" if is_more else ""
 
 
 def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
@@ -71,31 +64,42 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
         return
     program = words[0]
     # Ask the shell, because its builtins have no file.
-    command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
-    lookup = subprocess.run(command, cwd=working_directory, stdin=subprocess.DEVNULL, check=False)
-    if lookup.returncode:
+    lookup = ["/bin/sh", "-c", 'command -v -- "$0"', program]
+    if not _succeeds(lookup, working_directory):
         yield f"there is no program {program}"
     script = _script(words)
-    is_plain_path = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
-    if is_plain_path and not (working_directory / script).exists():
+    if script and not (working_directory / script).exists():
         yield f"{program} is given {script}, which does not exist in {working_directory}"
 
 
+def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
+    done = subprocess.run(
+        command, cwd=working_directory, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
 def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty string."""
+    """Return the local script that a command runs, or an empty string if it is not certain."""
     program = Path(words[0]).name
-    # With ``--deploy-mode cluster`` the script may be on another machine.
-    if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
+    # With ``--deploy-mode cluster`` the script may be on a different machine. After -c or -m there
+    # is no script.
+    if program not in _RUNNERS or any(
+        word.endswith("cluster") or word in ("-c", "-m") for word in words
+    ):
         return ""
-    rest = iter(words[1:])
-    for word in rest:
-        if not word.startswith("-"):
-            return word
-        if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
-            return ""  # an option such as -c or -m, so no script follows
-        if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
-            next(rest, None)  # skip the value of the option
-    return ""
+    # Most options of spark-submit take a value, and most options of the other programs do not.
+    script = next(
+        (
+            word
+            for word in words[1:]
+            if word.endswith(_SCRIPT_SUFFIXES)
+            or not (program == "spark-submit" or word.startswith("-"))
+        ),
+        "",
+    )
+    is_plain_path = script.endswith(_SCRIPT_SUFFIXES) and re.fullmatch(_PLAIN, script)
+    return script if is_plain_path and ":" not in script else ""
 
 
 def rehearse(context: CutOverContext) -> str:

@@ -27,6 +27,7 @@ def _spec(line: Any) -> Spec:
     )
 
 
+_UNPARSABLE = "the shell cannot parse the command; check its quotes and brackets"
 _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
 
 
@@ -71,7 +72,12 @@ _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
         ("HERE=x sh missing.sh", []),
         ("$RUN missing.sh", []),
         ("if true; then sh missing.sh; fi", []),
-        ("sh 'missing.sh", []),  # the shell will say so
+        ("sh 'missing.sh", [_UNPARSABLE]),
+        ("if true; then sh missing.sh", [_UNPARSABLE]),
+        # The first word with a script's suffix is the script of spark-submit, but not of others.
+        ("python3 there --out missing.sh", []),
+        ("spark-submit --name orders --deploy-mode=cluster missing.py", []),
+        ("spark-submit s3://bucket/there.py missing.py", []),
         ("# a comment", []),
         ("", []),
     ],
@@ -101,7 +107,8 @@ def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> 
         ("if true; then sh missing.sh; fi", "if"),
         ("HERE=x sh missing.sh", "none"),
         ("(sh missing.sh)", "none"),
-        ("sh there.sh > out", None),
+        ("sh there.sh > out 2>&1", None),
+        ("sh there.sh &", None),
         ("sh there.sh", None),
     ],
 )
@@ -112,5 +119,7 @@ def test_it_says_which_commands_are_not_checked(
     with caplog.at_level("INFO", "migrate"):
         check_programs(_spec(line), tmp_path)
     note = f"the commands after the first ({first}) are not checked"
+    if first == "none":
+        note = "its first word is not the name of a program, so no program is checked"
     keys = () if first is None else ("prime", "start")
     assert caplog.messages == [f"{key}: {note}" for key in keys]
