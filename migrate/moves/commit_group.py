@@ -56,11 +56,11 @@ class GroupChange:
     """A planned change to a consumer group and, once the change is made, its outcome.
 
     Attributes:
-        group: the group, as it was when the broker was asked.
-        refusals: the reasons against the change, each in one line with the way out.
+        group: the state of the group when the broker was queried.
+        refusals: the reasons against the change, each in one line with the remedy.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
-        metadata: the text that is committed with each offset; empty by default, because clients
+        metadata: the string that is committed with each offset; empty by default, because clients
             such as Kafka Streams before 3.2 fail on metadata that they have not written.
         cut_over: the id of the cut-over that makes the change, or None; for the rollback file.
     """
@@ -85,9 +85,9 @@ class GroupChange:
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Make the change, unless the cluster, the group or the job has changed meanwhile.
+        """Make the change, unless the cluster, the group or the job has changed in the meantime.
 
-        If the group already has the new offsets and there is no ``cut_over``, return at once.
+        If the group already has the new offsets and there is no ``cut_over``, return immediately.
         Otherwise first wait for as long as a running job takes to a checkpoint (at most a minute),
         and refuse if there is a new one. See ``wait_for_checkpoint``.
 
@@ -96,7 +96,7 @@ class GroupChange:
                 change.
 
         Raises:
-            Refused: there are reasons against the change, something has changed meanwhile, or
+            Refused: the change has refusals, something has changed in the meantime, or
                 ``rollback_path`` exists; nothing was written.
             UsageError: no file can be written at ``rollback_path``, as checked before the wait.
             BrokerError: the group could not be read; nothing was written.
@@ -154,29 +154,29 @@ def commit_group(
 ) -> GroupChange:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    Without ``execute`` this is a dry run: it returns the current group, the change, and the reasons
+    Without ``execute`` this is a dry run. It returns the current group, the change, and the reasons
     against the change; ``GroupChange.execute`` then makes the change.
 
     Args:
-        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for what a Spark
-            query has committed.
-        group: the consumer group, which must have no members; by default the group of ``plan``.
+        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for the positions
+            that a Spark query has committed.
+        group: the consumer group, by default the group of ``plan``. It must be empty.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
             has changed since the plan was made.
         execute: make the change.
         rollback_file: the file to which the group's current offsets are saved before the change; by
             default ``rollback-<group>-<time>.json`` in the current folder.
         sink: the directory of the table that a Flink job will write to when it continues from this
-            group without state. The table is checked: if it remembers checkpoints of earlier jobs,
-            it might drop the new job's records.
+            group without state. The table is checked for checkpoints of earlier jobs, because they
+            might make the table drop the new job's records.
         allow_moved_on: rewind the group even if other clients, such as its consumers, have newer
             commits (see ``newer_commit_refusals``).
-        metadata: the text to commit with each offset, for those who want a trace. By default there
-            is none, because it belongs to the group's client.
+        metadata: the string to commit with each offset, for users who want a trace. By default
+            there is none, because it belongs to the group's client.
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
-        Refused: ``plan`` has refusals or no longer holds, or ``sink`` cannot be read; or, with
+        Refused: ``plan`` has refusals or is out of date, or ``sink`` cannot be read; or, with
             ``execute``, there are reasons against the change. Nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.

@@ -1,4 +1,4 @@
-"""The declaration of options, from which the command line and the keys of a spec are made.
+"""The declaration of options. The command line and the keys of a spec are made from it.
 
 A ``TypedDict`` declares the options of a call.
 """
@@ -19,8 +19,8 @@ class Option:
         flags: by default made from the name, like ``--on-expired``.
         metavar: the placeholder for the value in the help; by default Typer's.
         panel: the section of the help; None for the first section.
-        read: converts the texts of a repeatable option to its value; None if the option is given
-            at most once.
+        read: converts the strings of a repeatable option to its value; None if the option can be
+            passed at most once.
     """
 
     help: str

@@ -34,7 +34,7 @@ def diff(
             ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` or
             ``broker:TIME``.
         right: as for ``left``.
-        topic_map: the names of LEFT's topics in the cluster of RIGHT, if that is another one.
+        topic_map: the names of LEFT's topics in the cluster of RIGHT, if the clusters differ.
         arguments: see ``ChoiceArguments`` and ``ConnectionArguments``.
 
     Raises:

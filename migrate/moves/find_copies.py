@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.kafka.log_pairs import LogPairs
 
-# The number of partitions whose records are in memory at once, and the same if all are compared.
+# The number of partitions whose records are in memory together, and the same if all are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # A read of more records is of one partition at a time.
 _LONG_READ = 4000
 # How many records of each log are compared, in all partitions together, unless all are.
 _MOST_RECORDS = 10_000_000
-# Seconds between two looks at a mirror that lags.
+# Seconds between two polls of a mirror that lags.
 _PAUSE = 2.0
 # Seconds between two lines about the progress.
 _PROGRESS = 10.0
@@ -58,7 +58,7 @@ def translate_positions(
         new: librdkafka's properties for the new cluster.
         names: the topics' names in the new cluster, by their names in the old one.
         wait: seconds to wait for a mirror that lags.
-        is_whole: whether every record is compared, from the log starts on.
+        is_whole: True to compare every record, from the log starts on.
     """
     from migrate.kafka.log_pairs import LogPairs
     from migrate.kafka.records import RecordReader
@@ -90,7 +90,7 @@ def translate_positions(
 
 
 def _may_settle(match: Match) -> bool:
-    """Return whether a match may become another one once the mirror has copied more."""
+    """Return whether a match may change once the mirror has copied more."""
     is_open = match.outcome.is_lossless and match.bound is not Bound.EXACT
     return match.outcome is MatchOutcome.LAGGING or is_open
 
@@ -104,7 +104,8 @@ def compare_logs(
     """Find the offset in the other cluster that corresponds to each position.
 
     A mirror copies the records of aborted and open transactions, unless it reads committed records
-    only. So a position that is not found is compared again without these records.
+    only. If a position is not found, it is therefore compared a second time, excluding these
+    records.
 
     Args:
         pairs: the logs, with all records of the old cluster.
@@ -127,7 +128,7 @@ def compare_logs(
 
 
 def _may_lack_aborted(match: Match) -> bool:
-    """Return whether a match may be another one if aborted records have no copies."""
+    """Return whether a match may be different if aborted records have no copies."""
     if match.is_doubtful:
         return True
     if match.outcome is MatchOutcome.NOT_FOUND:
@@ -140,10 +141,10 @@ def _may_lack_aborted(match: Match) -> bool:
 
 
 def _choose(match: Match, committed: Match) -> Match:
-    """Return the match to use, of those with and without aborted records.
+    """Return the match to use, from the matches with and without aborted records.
 
-    If the mirror seems to lag by aborted records alone, and no earlier aborted record shows whether
-    it copies such records, a start at the end may read them again.
+    The mirror may seem to lag by aborted records alone, while no earlier aborted record shows
+    whether it copies such records. A start at the end may then duplicate them.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
@@ -168,7 +169,7 @@ def _choose(match: Match, committed: Match) -> Match:
 
 
 def _combine(match: Match, committed: Match) -> Match:
-    """Return the match if both are possible, because aborted records equal others."""
+    """Return the match if both are possible, because aborted records equal other records."""
     both = (match, committed)
     if match.outcome.is_match and committed.outcome.is_match:
         return match
@@ -209,7 +210,7 @@ def _run(
     reads = {partition: next(reading) for partition, reading in readings.items()}
     while reads:
         short = {p: read for p, read in reads.items() if read.before + read.after <= _LONG_READ}
-        # A partition keeps what it has read, so it is finished before another one reads as much.
+        # A partition keeps its records, so it is finished before the next one reads as much.
         now = short or dict(islice(reads.items(), 1))
         if not short:
             (only,) = now

@@ -38,27 +38,26 @@ def follow(
     allow_moved_on: bool = False,
     **arguments: Unpack[KafkaArguments],
 ) -> Followed:
-    """Commit a Spark query's positions for a consumer group, again and again until interrupted.
+    """Commit a Spark query's positions for a consumer group, repeatedly until interrupted.
 
     The group gets the positions after the newest batch in the query's commit log. It never gets
     lower positions than before, except with ``allow_moved_on``. If a broker or a store does not
-    answer, it is asked again at the next look; with ``once`` this is an error.
+    answer, it is queried again in the next round; with ``once`` this is an error.
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
-        group: the consumer group; it must have no members, and only one ``follow`` at a time.
-        every: the pause between two looks at the query, for example ``10s``.
-        once: look once, and return.
-        metrics_file: a file in Prometheus' text format, rewritten after each look that succeeds.
-        allow_moved_on: at the first look that succeeds, set the group back if it is beyond the
-            query.
+        group: the consumer group; it must be empty, with only one running ``follow``.
+        every: the pause between two rounds, for example ``10s``.
+        once: run one round, and return.
+        metrics_file: a file in Prometheus' text format, rewritten after each successful round.
+        allow_moved_on: in the first successful round, rewind the group if it is beyond the query.
         arguments: see ``KafkaArguments``.
 
     Returns:
-        The outcome of the look; without ``once``, this function does not return.
+        The outcome of the round; without ``once``, this function does not return.
 
     Raises:
-        Refused: as for ``GroupFollower.commit_progress``; nothing was committed at this look.
+        Refused: as for ``GroupFollower.commit_progress``; nothing was committed in this round.
         UsageError: an argument is missing or malformed.
         InputError: the directory is not a checkpoint location, is damaged, or lacks ``metadata``.
         BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
@@ -82,7 +81,7 @@ def follow(
     with suppress(OSError):  # a store that does not answer is asked again
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
         # Before the query's first start, the directory is missing, empty, or has only Spark's
-        # temporary files, whose names begin with a dot.
+        # temporary files. The names of these files start with a dot.
         names = [name for name in list_directory(files, location) or () if name[0] != "."]
         if query_id(location, files) is None and names and "commits" not in names:
             raise InputError(f"{location}: {why_no_start(location, files)}")
@@ -97,8 +96,8 @@ def follow(
             if followed.batch is not None and before is None:
                 output = output_warning(follower.directory, files)
             if followed.batch is None and before is not None:
-                # An unmounted directory is empty too, so this is reported. A query that begins anew
-                # soon has batch 0.
+                # An unmounted directory is empty too, so this is reported. A query that restarts
+                # from scratch soon has batch 0.
                 problem = (
                     f"batch {before} was committed, and now {query} has no committed batch; {again}"
                 )

@@ -1,4 +1,4 @@
-"""``to_spark --keep-state``: a copy of a query that keeps its state and gets other positions."""
+"""``to_spark --keep-state``, a copy of a query that keeps its state and gets other positions."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ChosenInput(NamedTuple):
 def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = ()) -> ChosenInput:
     """Read a Flink checkpoint or, if the target allows it, another side, and choose its sources.
 
-    ``topics`` are those of a ``broker:`` side, if the user names no partitions.
+    ``topics`` are the topics of a ``broker:`` side, if the user passes no partitions.
 
     Raises:
         Refused: as for ``side_input``.
@@ -103,13 +103,13 @@ def take_states_along(
 def ask_about(
     request: Request, chosen_input: ChosenInput, into: PlanInput | None = None
 ) -> ClusterSnapshot | None:
-    """Ask the broker about the sources' topics; return None if no broker is named.
+    """Query the broker about the sources' topics; return None if no broker is named.
 
-    ``into`` is the savepoint or query that receives the positions, or None. The broker is asked
+    ``into`` is the savepoint or query that receives the positions, or None. The broker is queried
     about its topics and transactions, too.
 
     Raises:
-        UsageError: options that do not go together, or that name a topic that no source reads.
+        UsageError: options that do not go together, or that list a topic that no source reads.
         BrokerError: the broker did not answer, or denied the request.
     """
     policies = request.policies
@@ -130,8 +130,8 @@ def ask_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # SPARK stands for a target without a group: if the target reads another cluster,
-        # ``translate_plan`` asks that one about the target's group.
+        # SPARK is used for a target without a group. If the target reads another cluster,
+        # ``translate_plan`` queries that cluster about the target's group.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

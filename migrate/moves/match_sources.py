@@ -1,4 +1,4 @@
-"""Match the sources of a savepoint with those of the side that has the new positions."""
+"""Match the sources of a savepoint with the sources of the side that has the new positions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def match_sources(
     of the side that reads one of the source's topics matches. If both name their clusters, only
     positions of the same cluster match.
 
-    ``--partitions`` chooses between several matches: a match takes positions of the side if it has
-    a named partition, or reads the topic of a named partition that no match has. The others keep
-    their positions: their ``side_sources`` are empty.
+    ``--partitions`` chooses between several matches. A match takes positions of the side if it has
+    a named partition, or reads the topic of a named partition that no match has. All other matches
+    keep their positions and have empty ``side_sources``.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -70,7 +70,7 @@ def match_sources(
 def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Yield a refusal if the savepoint names its clusters, and positions are of others."""
+    """Yield a refusal if the savepoint identifies its clusters, but positions are of others."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
@@ -120,7 +120,7 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Yield refusals of topics that several sources read, perhaps on different Kafka clusters.
 
-    Without a broker, a source may take positions of its own operator.
+    Without a broker, a source may take positions of the same operator.
     """
     if request.policies.one_cluster:
         return

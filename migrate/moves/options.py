@@ -51,7 +51,7 @@ def _read_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """The connection to Kafka: the arguments of every function that asks a broker."""
+    """The connection to Kafka, as the arguments of every function that queries a broker."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -128,11 +128,11 @@ class ChoiceArguments(ReadArguments, total=False):
 
 
 class SideArguments(ChoiceArguments, ConnectionArguments, total=False):
-    """The arguments of a comparison: the choice of a source, and the connections to Kafka."""
+    """The arguments of a comparison, for the choice of a source and the connections to Kafka."""
 
 
 class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
-    """What to move, and what to allow. By default, a move must not lose or repeat records."""
+    """The contents and limits of a move. By default, it must not lose or duplicate records."""
 
     source_group: Annotated[
         str | None,
@@ -281,7 +281,7 @@ class Kafka:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user has set one of the options, so that a broker is asked.
+        """True if the user has set one of the options, so that a broker is queried.
 
         An empty address (an unset shell variable) counts; ``config`` refuses it.
         """
@@ -290,7 +290,7 @@ class Kafka:
 
     @property
     def names_brokers(self) -> bool:
-        """Whether the address, the file or a property names brokers.
+        """True if the address, the file or a property specifies brokers.
 
         Raises:
             ConfigError: the file cannot be read, or a text is not a property.
@@ -365,9 +365,9 @@ class Request(Choice):
     """The options of a move, and its target.
 
     Attributes:
-        flink_rest: the address of Flink's JobManager, which is asked whether the job still runs.
+        flink_rest: the address of Flink's JobManager. It is queried whether the job still runs.
         kafka: the cluster that the job reads.
-        to_kafka: the target's cluster; not given if it is the job's.
+        to_kafka: the target's cluster; unset if it is the job's.
         wait: seconds to wait for a mirror.
         compare: how many records of both clusters are compared.
     """

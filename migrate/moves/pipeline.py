@@ -43,7 +43,7 @@ class Move:
 
         Args:
             names: for each plan, a name to print before its lines, or an empty text.
-            more_warnings: warnings after those of the plans.
+            more_warnings: warnings to log after the plans' warnings.
         """
         origin = self.chosen_input.positions.origin
         log.info(f"{origin.title}: {origin.pointer}")

@@ -1,4 +1,4 @@
-"""``plan``: plan a move, or check that a saved plan still holds."""
+"""``plan``: plan a move, or check that a saved plan is still valid."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
 
 
 def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:
-    """Check that a saved plan still holds, and return it with the cluster as it is now.
+    """Check that a saved plan is still valid, and return it with the present cluster.
 
     Raises:
         Refused: the cluster, the group or the job has changed since the plan was made.
@@ -174,7 +174,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
 
 
 def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
-    """Return a plan, and its name for messages: its file, or "this".
+    """Return a plan, and its name for messages, which is its file or "this".
 
     Raises:
         Refused: the ``Plan`` has refusals.
@@ -199,17 +199,17 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
 def recheck_plan(
     request: Request, plan: Plan, way_out: str = ""
 ) -> tuple[ClusterSnapshot | None, list[str]]:
-    """Check that a plan still holds. A command that writes calls this again just before it writes.
+    """Check that a plan is still valid. A command that writes repeats this just before it writes.
 
-    ``way_out`` ends each line of a refusal, except for a job that has run on.
+    ``way_out`` ends each line of a refusal, except for a job that kept running.
 
     Returns:
         The target's cluster now (None if the plan was made without a broker), and the signs that
-        the job has run on.
+        the job kept running.
 
     Raises:
-        Refused: the cluster or the group has changed; or the job has run on, and the plan does not
-            allow it.
+        Refused: the cluster or the group has changed; or the job kept running, and the plan does
+            not allow it.
     """
     snapshot, moved = None, list[str]()
     own = plan.in_job_cluster()
@@ -252,5 +252,5 @@ def recheck_plan(
     return snapshot, ran_on
 
 
-# The reader that may have run on, by the kind of the plan's origin.
+# The reader that may have kept running, by the kind of the plan's origin.
 _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}

@@ -26,7 +26,7 @@ _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
 def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
-    """Compare a plan with its origin: a checkpoint, a batch of a Spark query, or positions."""
+    """Compare a plan with its origin (a checkpoint, a batch of a Spark query, or positions)."""
     other_starts = _name_other_starts(plan)
     try:
         sources = _read_sources(plan, allow_external_files)
@@ -42,10 +42,10 @@ class _AnotherOrigin(Exception):
 
 
 def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
-    """Read again the sources of the plan's origin.
+    """Reread the sources of the plan's origin.
 
     Raises:
-        DecodeError, InputError, MissingExtra, OSError: the origin cannot be read again.
+        DecodeError, InputError, MissingExtra, OSError: the origin can no longer be read.
         _AnotherOrigin: the path has another checkpoint or query now.
     """
     origin = plan.origin
@@ -77,9 +77,9 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 
 
 def describe_batches_since(plan: Plan) -> str:
-    """Return how the plan's Spark query has gone on since the plan's batch, or an empty text.
+    """Return the progress of the plan's Spark query since the plan's batch, or an empty string.
 
-    If the checkpoint location cannot be read, or is of another query now, say so.
+    If the checkpoint location cannot be read, or is of another query now, return this fact.
     """
     files = Files()
     try:

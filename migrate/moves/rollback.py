@@ -1,4 +1,4 @@
-"""``rollback``: restore the offsets that a consumer group held before a change."""
+"""``rollback``: restore the offsets that a consumer group had before a change."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class GroupRollback:
             confirm: called before anything is written; it may raise to stop the rollback.
 
         Raises:
-            Refused: there are reasons against the rollback, the group has changed since the
-                preview, or a file exists at ``rollback_path``; this call changed nothing.
+            Refused: the rollback has refusals, the group has changed since the preview, or a file
+                exists at ``rollback_path``; this call changed nothing.
             UsageError: no file can be written at ``rollback_path``.
             BrokerError, OSError: as for ``restore``; nothing was changed.
         """
@@ -95,26 +95,26 @@ def rollback(
     rollback_file: AnyPath | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> GroupRollback:
-    """Restore the offsets that a consumer group held before a change, from a rollback file.
+    """Restore the offsets that a consumer group had before a change, from a rollback file.
 
-    Without ``execute`` this is a dry run: it returns the offsets that would change, and the reasons
-    against the rollback; ``GroupRollback.execute`` then rolls back. Offsets, their metadata and
-    their leader epochs are restored as they were. If a partition had no committed offset before the
+    Without ``execute`` this is a dry run. It returns the offsets that would change, and the reasons
+    against the rollback; ``GroupRollback.execute`` then rolls back. The offsets are restored with
+    their metadata and their leader epochs. If a partition had no committed offset before the
     change, its current offset is removed.
 
     Args:
         file: the rollback file.
         execute: roll back.
-        force: roll back even if the group has moved on since the change, or an offset is no longer
-            in its log; offsets of partitions that are gone are left out.
+        force: roll back even if the group has newer commits, or an offset is no longer in its log;
+            offsets of deleted partitions are omitted.
         rollback_file: the file to which the group's current offsets are saved before the rollback;
-            by default ``rollback-<group>-<time>.json`` beside ``file``.
-        arguments: see ``KafkaArguments``; by default the brokers that ``file`` names.
+            by default ``rollback-<group>-<time>.json`` next to ``file``.
+        arguments: see ``KafkaArguments``; by default the brokers that ``file`` lists.
 
     Raises:
         Refused: the file is of another cluster; or, with ``execute``, there are other reasons
             against the rollback; nothing was changed.
-        UsageError: the Kafka properties cannot be used as given.
+        UsageError: the Kafka properties cannot be used.
         InputError: the file is not a rollback file of this version.
         BrokerError: the broker did not answer, or denied the request.
         OSError: with ``execute``, as for ``GroupRollback.execute``.

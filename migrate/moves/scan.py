@@ -48,13 +48,13 @@ def scan(
             paths or URLs.
         latest_only: read all savepoints, but only the newest complete checkpoint of each job, or
             the newest one if none is complete.
-        output: a new or empty directory, below which the tables ``checkpoints``, ``positions``,
-            ``operators`` and ``findings`` are written.
+        output: a new or empty directory for the tables ``checkpoints``, ``positions``,
+            ``operators`` and ``findings``.
         format: the file format of the tables.
-        plans: a new or empty directory for plans; ``save_plans`` says which jobs get none.
+        plans: a new or empty directory for plans; ``save_plans`` describes which jobs get none.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
-        master: the Spark master to run on, for example ``spark://host:7077``.
+        master: Spark's master URL, for example ``spark://host:7077``.
         progress: called repeatedly with the stage, the number done and the total number.
         arguments: see ``KafkaArguments``; with a broker, the inventory has each job's lag.
 
@@ -141,7 +141,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     if not on_spark:
         check_output(tables)
     files = Files()
-    # Our storage does not support every kind of URI; Spark checks the others when it writes.
+    # Our storage does not support every kind of URI; Spark checks the rest when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused(f"{output} is not empty; name a new directory for the tables")

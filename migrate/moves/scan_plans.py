@@ -37,7 +37,7 @@ JOB_PLACEHOLDER = "{job}"
 
 # Independent of the number of cores, because planning mostly waits for stores and brokers.
 _THREADS = 8
-# For a file name: the characters of a job's label that are replaced, the maximum length of the
+# For a file name, the characters of a job's label that are replaced, the maximum length of the
 # label, and the number of digits of the digest.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
@@ -86,7 +86,8 @@ def save_plans(
 
     No plan is saved if the job has an obstacle, if another job would have the same group (even one
     that has an obstacle today), if the planning fails (the broker does not answer, for example), or
-    if the plan has refusals or needs a person's decision. Then the result has the reasons.
+    if the plan has refusals or needs a person's decision. In these cases the result has the
+    reasons.
 
     Args:
         jobs: the jobs of an inventory.
@@ -111,7 +112,7 @@ def save_plans(
         if not job.movable:
             return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
-            # Job ids are not always distinct: in application mode they may all be zeros.
+            # Job ids are not always distinct. In application mode they may all be zeros.
             reason = f"{labels[job.label]} jobs would have this group: plan each by commit-group"
             return JobPlan(target, None, reasons=(reason,))
         try:
@@ -120,7 +121,7 @@ def save_plans(
             return JobPlan(target, None, reasons=(str(error),))
         except (MigrateError, OSError) as error:
             return JobPlan(target, None, reasons=(str(error),), failure=error)
-        except Exception as error:  # even a bug of ours must not stop the other jobs
+        except Exception as error:  # even a bug in migrate must not stop the other jobs
             reason = f"internal error: {type(error).__name__}: {error}"
             return JobPlan(target, None, reasons=(reason,), failure=error)
 
@@ -177,7 +178,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def _index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
-    """Return a CSV text with a row for each job: its plan's file, or why there is none."""
+    """Return a CSV text with a row for each job, with its plan's file or why there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

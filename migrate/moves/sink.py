@@ -32,7 +32,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """Return the directory that an option names.
 
     Raises:
-        UsageError: as for ``location``, or the name begins with ``spark:``.
+        UsageError: as for ``location``, or the name starts with ``spark:``.
     """
     name = os.fspath(path)
     if name.startswith("spark:"):
@@ -44,13 +44,13 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
 
 
 def check_apart(location: Location, sink: AnyPath | None) -> None:
-    """Check that neither a location nor a sink lies in the other.
+    """Check that neither a location nor a sink is in the other.
 
     A location such as ``SINK/_NAME`` is allowed, because Delta keeps locations there.
 
     Raises:
-        Refused: the two are one folder, or the sink lies in the location; or the location lies in
-            the sink, and no part of the path between them begins with ``_``.
+        Refused: the two are one folder, or the sink is in the location; or the location is in the
+            sink, and no part of the path between them starts with ``_``.
         UsageError: as for ``location``.
     """
     if sink is None:
@@ -66,7 +66,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
-    """Check that a sink skips no batches of a new Spark query, which begins with batch 0.
+    """Check that a sink skips no batches of a new Spark query. The query starts with batch 0.
 
     ``writer`` is the name under which the query writes: Hudi's checkpoint identifier, or Delta's
     ``txnAppId``.
@@ -98,10 +98,10 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 
 
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
-    """Check that a sink skips no batches of a copied query, which keeps the query's id.
+    """Check that a sink skips no batches of a copied query. The copy keeps the query's id.
 
-    Spark does not read a file sink whose log lacks a batch before the newest, and the query fails
-    when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
+    If the log of a file sink lacks a batch before the newest, Spark does not read the sink. The
+    query fails when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
 
     ``query`` is the query's id, and ``batch`` the newest batch in the copy.
 
@@ -178,7 +178,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
-    """Return the sink's name, what it remembers, and warnings about what could not be read."""
+    """Return the sink's name, its memory of writers, and warnings about unreadable parts."""
     directory = named_location("--sink", sink)
     name = directory.name
     try:
@@ -209,7 +209,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
     """Yield refusals of a sink that would skip the first batches of a new query.
 
     A file sink skips them for every new query, the other sinks only for a query that writes under a
-    name that they remember.
+    remembered name.
     """
     scope = " of every query that sets none" if writer is None else ""
     identifier = DEFAULT_IDENTIFIER if writer is None else writer

@@ -70,8 +70,8 @@ def plan_as_one(
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
     """Make one plan for all Spark sources, with one start for each partition.
 
-    The arguments are those of ``plan_streams``. The plan has a refusal if Flink sources have
-    different positions in one topic, and no option allows this.
+    For the arguments see ``plan_streams``. The plan has a refusal if Flink sources have different
+    positions in one topic, and no option allows this.
 
     Returns:
         The plan, and the topics of each Spark source, with their names at the target.

@@ -59,7 +59,7 @@ def find_state(
 
     Raises:
         DecodeError: the checkpoint or the state cannot be read.
-        UsageError: there is no such operator or state, or an extra is missing.
+        UsageError: the operator or the state does not exist, or an extra is missing.
         Refused: several operators have a state of this name.
     """
     keyed = keyed_states(chk, allow_external_files=allow_external_files)
@@ -79,21 +79,21 @@ def read_state(
     """Return the entries of a keyed state as Arrow record batches of limited size.
 
     The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that the
-    state lacks is left out. ``migrate.state.type_mapping`` has their types. All batches have the
-    same schema. A state without entries gives one batch without rows. At most one key group is in
-    memory at a time.
+    state lacks is omitted. ``migrate.state.type_mapping`` has their types. All batches have the
+    same schema. For a state without entries, return one batch without rows. At most one key group
+    is in memory at a time.
 
     Args:
         chk: as for ``inspect``.
         operator: as for ``find_state``.
         state: the name of the state.
         allow_external_files: as for ``inspect``.
-        truncate_keys: whether nanoseconds in keys, namespaces and map keys are cut. Two keys may
+        truncate_keys: True to cut nanoseconds in keys, namespaces and map keys. Two keys may
             become one. By default such a key is an InputError.
 
     Raises:
-        DecodeError: as for ``find_state``, at once; or while the batches are read, if bytes of the
-            state are damaged.
+        DecodeError: as for ``find_state``, immediately; or while the batches are read, if bytes of
+            the state are damaged.
         InputError: while the batches are read, a value does not fit the type of its column
             (``DoesNotFit``).
         UsageError: as for ``find_state``; or pyarrow is not installed.
@@ -119,7 +119,7 @@ def write_state(
 ) -> int:
     """Write the entries of a keyed state to a new Parquet file; return their number.
 
-    The columns are those of ``read_state``. At most one key group is in memory at a time.
+    The columns are the same as for ``read_state``. At most one key group is in memory at a time.
 
     Args:
         chk: as for ``inspect``.
@@ -131,7 +131,7 @@ def write_state(
 
     Raises:
         DecodeError, InputError: as for ``read_state``.
-        UsageError: as for ``read_state``; or no file can be created there.
+        UsageError: as for ``read_state``; or the file cannot be created.
         Refused: as for ``find_state``; or the file exists.
         OSError: an error during writing, such as a full disk.
     """

@@ -55,10 +55,10 @@ class NewSavepoint:
     """A savepoint that was written.
 
     Attributes:
-        path: the savepoint's directory: an absolute path, or the URL that was named.
+        path: the savepoint's directory, as an absolute path or as the URL that was passed.
         partitions: the planned partitions, by operator id. ``current`` is the next offset in the
-            old savepoint; None if it is unknown. For a partition that starts at the log start or is
-            new, ``current`` is the log start, or 0 if the new next offset is 0.
+            old savepoint; None if unknown. For a partition that starts at the log start or is new,
+            ``current`` is the log start, or 0 if the new next offset is 0.
     """
 
     path: str
@@ -82,16 +82,16 @@ def to_flink(
         from_side: the other input, called the side: any input that ``diff`` compares.
         out: a new or empty directory, local or in a store.
         allow_state_mismatch: write the savepoint although the job's state belongs to the old
-            positions, and so counts the records between the old and the new positions twice or not
-            at all. Otherwise this is refused.
+            positions. The state then double-counts or omits the records between the old and the new
+            positions. Otherwise this is refused.
         arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
             the side; an input without that name ignores the option, but one of the two must have
-            it. The side's positions are of the job's cluster. If ``to_kafka_config`` names another
-            cluster, the savepoint gets the topics and offsets of that cluster.
+            it. The side's positions are of the job's cluster. If ``to_kafka_config`` specifies a
+            different cluster, the savepoint gets the topics and offsets of that cluster.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it, the state cannot
-            hold the positions, or ``out`` is a file, is not empty or is in the savepoint; nothing
+        Refused: the move would lose or duplicate records and no option allows it, the state cannot
+            store the positions, or ``out`` is a file, is not empty or is in the savepoint; nothing
             was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.

@@ -51,7 +51,7 @@ def to_spark(
 
     Args:
         chk: the checkpoint, as for the function ``plan``, or another side, as for ``diff``. For a
-            ``broker:`` side, ``partitions`` names the topics.
+            ``broker:`` side, ``partitions`` lists the topics.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
         checkpoint_dir: a new or empty directory, or URL, to seed.
@@ -62,16 +62,17 @@ def to_spark(
         spark_source: the names of Flink sources by the number of the query's Kafka source that
             continues them: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
         isolation_level: Kafka's isolation level in the options; None leaves Kafka's default.
-        state: keyed states that move too, each as ``OPERATOR/NAME``. Then the program from
-            ``code("python")`` writes the checkpoint location, not this function.
+        state: keyed states that move too, each as ``OPERATOR/NAME``. With keyed states, this
+            function does not write the checkpoint location. The program from ``code("python")``
+            writes it.
         keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
             ``checkpoint_dir``; the copy keeps the query's state, and continues from the positions
             of ``chk``.
         arguments: see ``MoveArguments``.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it, or the job runs (see
-            ``check_job`` and, with ``checkpoint_dir``, ``check_before_write``), or
+        Refused: the move would lose or duplicate records and no option allows it, or the job runs
+            (see ``check_job`` and, with ``checkpoint_dir``, ``check_before_write``), or
             ``checkpoint_dir`` is not free, or the sink would skip batches; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.

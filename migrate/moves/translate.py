@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def translate_plan(plan: Plan, request: Request) -> Plan:
-    """Return a plan for the cluster that the target reads; a plan with refusals stays as it is.
+    """Return a plan for the cluster that the target reads; a plan with refusals stays unchanged.
 
     Raises:
         BrokerError: a cluster did not answer, or denied the request.
@@ -52,7 +52,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     translated = translate_positions(
         plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
     )
-    target = ask_broker(new, question)  # the logs have grown meanwhile
+    target = ask_broker(new, question)  # the logs have grown in the meantime
     return translated_plan(plan, translated, target, request.policies)
 
 
@@ -68,10 +68,10 @@ def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
-    """Check that the user names the target's cluster if it is not the job's, and only then.
+    """Check that the user specifies the target's cluster if it is not the job's, and only then.
 
     Raises:
-        UsageError: the target's cluster is not named, or must not be.
+        UsageError: the target's cluster is not specified, or must not be.
     """
     if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
@@ -95,9 +95,9 @@ def translate_side(
 ) -> PositionSet:
     """Return the positions of the left side of a diff in the cluster of the right side.
 
-    A position without a match becomes ``Unknown.UNRESOLVED``. If no record lies
-    between the translated offset and the right side's offset, the right side's is returned, so that
-    the sides do not differ.
+    A position without a match becomes ``Unknown.UNRESOLVED``. If there is no record between the
+    translated offset and the right side's offset, the right side's is returned, so that the sides
+    do not differ.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
@@ -129,7 +129,7 @@ class TranslationChanges:
     Attributes:
         other_places: positions that are at another offset now.
         unmatched: positions that have no certain match.
-        duplicates: the same, where the plan has accepted that records are there twice.
+        duplicates: the same, if the plan has accepted that the cluster has records twice.
         sampled: positions that match, but not all records were compared.
     """
 

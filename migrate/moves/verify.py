@@ -67,34 +67,35 @@ def verify(
     Args:
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
-        run: for ``spark:DIR``, start Spark on a copy of the seed, and check where Spark begins.
+        run: for ``spark:DIR``, start Spark on a copy of the seed, and check its start offsets.
         spark_conf: with ``run`` or ``state``, Spark's settings.
         state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. Flink's
             and Spark's state are compared key by key (``Verification.state``).
-        expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
-            each field of Spark's key, then one for each field of Spark's value. By default the
-            parts of Flink's key, the window if there is one, and the parts of the value.
+        expect: with ``state``, Spark SQL expressions over the columns of Flink's state, first for
+            each field of Spark's key, then for each field of Spark's value. By default the parts of
+            Flink's key, the window if there is one, and the parts of the value.
         sample: with ``state``, compare only this number of Flink's keys.
         merge_keys: with ``state``, merge entries of Flink whose keys become equal in Spark, as for
             ``aggregate_rows``, and cut nanoseconds in keys. By default they are differences.
-        ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
-            expired when the job was stopped are left out. None keeps every entry.
+        ttl_ms: the TTL of ``state``, in milliseconds, if it has one. Entries that had expired when
+            the job was stopped are omitted. None keeps every entry.
         stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
             default the time of the checkpoint's ``_metadata`` or of the last access in the state,
             whichever is later.
-        one_cluster: as for ``plan``: whether to assume that sources of one topic read the same
-            Kafka cluster if their state names no cluster. Here their positions must also be equal.
+        one_cluster: as for ``plan``, True to assume that sources of one topic read the same Kafka
+            cluster if their state identifies no cluster. For ``verify``, their positions must also
+            be equal.
         arguments: see ``ChoiceArguments``, ``KafkaArguments`` and ``ToKafkaArguments``.
 
     Returns:
         The outcome of each partition. ``verified`` is true if
 
-        - there are partitions, and the outcome of each is ``ok``,
+        - the result has partitions, and the outcome of each is ``ok``,
         - a plan does not differ from its origin, if the origin can be read,
         - the positions of a plan for another cluster have a match there,
         - the states, if compared, are equal,
         - the query's log has not lost its first batches, and
-        - no log start lies above the start of a query that has run.
+        - no log start is above the start of a query that has run.
 
         ``verified_or_moved_on`` also accepts partitions that have moved on, a log that has lost its
         first batches, and records that retention may have taken before the first batch.
@@ -228,7 +229,7 @@ class _Expected(NamedTuple):
     """The expected start of a target.
 
     Attributes:
-        new_at_earliest: whether a new partition must start at the log start.
+        new_at_earliest: True if a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
     """
 
@@ -237,7 +238,7 @@ class _Expected(NamedTuple):
     plan: Plan | None = None
 
     def recreated(self, snapshot: ClusterSnapshot | None) -> Sequence[str]:
-        """Return the topics that were created again since the plan was made."""
+        """Return the topics that were recreated since the plan was made."""
         if self.plan is None or snapshot is None:
             return ()
         return recreated_topics(self.plan.in_target_cluster(), snapshot)
@@ -247,7 +248,7 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
     """Read the expected start from ``plan:FILE``.
 
     Raises:
-        UsageError: an option about a checkpoint is given, or no file is named.
+        UsageError: an option about a checkpoint is set, or no file is named.
         InputError: the plan cannot be read.
     """
     from migrate.planning.plan_file import read_plan
@@ -344,7 +345,7 @@ def _verify_query(
     run_with: KafkaConfig | None,
     settings: Mapping[str, str] | None,
 ) -> Verification:
-    """Check where a query started or, with ``run_with``, where Spark begins on a copy of the seed.
+    """Check the start of a query or, with ``run_with``, Spark's start on a copy of the seed.
 
     Without a broker, ``snapshot`` is None. ``settings`` are Spark's settings for the run on the
     copy.
@@ -377,7 +378,7 @@ def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> Positi
 def _verify_group(
     side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
 ) -> Verification:
-    """Check the offsets that a consumer group holds."""
+    """Check the offsets that a consumer group has."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
     # The current folder, and the records of cut-overs in it.
