@@ -3,8 +3,8 @@
     python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; default: all releases
 
 tests/integration/test_broker_versions.py runs against each of these releases. A cell is the
-outcome of one test. docs/broker-matrix.json keeps the outcomes, so that one release can be tested
-again without the others.
+outcome of one test. docs/broker-matrix.json stores the outcomes, so that a single release can be
+tested again.
 """
 
 from __future__ import annotations

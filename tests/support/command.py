@@ -28,14 +28,14 @@ class Result:
 
 
 class _SharedStream(io.StringIO):
-    """A text stream that also appends each write to a list, which two streams share."""
+    """A text stream that also appends each write to a list shared by two streams."""
 
     def __init__(self, writes: list[str]) -> None:
         super().__init__()
         self._writes = writes
 
     def write(self, text: str) -> int:
-        length = super().write(text)  # raises for bytes, which some callers try first
+        length = super().write(text)  # raises for bytes; some callers try bytes first
         self._writes.append(text)
         return length
 
@@ -82,7 +82,7 @@ def migrate(*arguments: str | Path) -> Result:
 
 
 def without_progress(text: str) -> str:
-    """Remove progress lines: on a slow machine, any step may last for more than ten seconds."""
+    """Remove progress lines, because on a slow machine any step may take over ten seconds."""
     return re.sub(r"^    \.\.\. .*: \d+ s(?:; .*)?\n", "", text, flags=re.MULTILINE)
 
 

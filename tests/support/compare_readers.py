@@ -1,4 +1,4 @@
-"""Compare the two readers of keyed state: the kernel and the plain reader."""
+"""Compare the kernel and the plain reader, the two readers of keyed state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KernelResult(NamedTuple):
     """The result of the kernel for one part of a state.
 
     Attributes:
-        supported: whether the kernel supports the type of the state.
+        supported: True if the kernel supports the type of the state.
         handed_over: for each key group that the kernel left to the plain reader, its number, and
             the number of its entries that the kernel had read.
         rows: the number of rows; None if the type is not supported or both readers raised an error.

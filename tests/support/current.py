@@ -32,11 +32,12 @@ Release = tuple[int, ...]
 
 
 def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
-    """Return the releases to update to, ascending: at most the newest of each line.
+    """Return the releases to update to, ascending, with at most the newest of each line.
 
     The patch releases of a minor version form a line. A connector has lines for each version of
-    Flink. The newest release of a line in use is returned if it is newer than those used from the
-    line. The newest release of another line is returned if it is newer than all releases in use.
+    Flink. The newest release of a line in use is returned if it is newer than the used releases of
+    the line. The newest release of a different line is returned if it is newer than all releases in
+    use.
     """
     used_lines = _newest_of_lines(used)
     latest = max(used_lines.values())

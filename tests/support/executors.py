@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.jdk import QUICK_START, find_jdk
 
-# The packages that a release of PyArrow may need; those that are installed are linked.
+# The packages that a release of PyArrow may need. The installed ones are linked.
 _FOR_ARROW = ("pyarrow", "pyarrow.libs", "numpy", "numpy.libs")
 _FOR_PANDAS = ("pandas", "pandas.libs", "dateutil", "pytz", "six", "tzdata")
 _DRIVER = Path(__file__).with_name("executors_driver.py")
@@ -42,15 +42,15 @@ def make_bare_python(directory: Path) -> Path:
 def submit_driver(
     python: Path, root: Path, state: Path, *submit: str, master: str
 ) -> dict[str, Any]:
-    """Submit the driver, whose executors run `python`, and return what it printed.
+    """Submit the driver, with executors that run `python`, and return the driver's output.
 
-    The driver reads the positions of the checkpoints below `root`, and the keyed state of `state`.
+    The driver reads the positions of the checkpoints under `root`, and the keyed state of `state`.
     """
     import pyspark
 
     with tempfile.TemporaryDirectory() as work:
-        # The workers of a local cluster write into Spark's directory, so give them a directory of
-        # links to Spark's files.
+        # The workers of a local cluster write into Spark's directory. This directory therefore has
+        # only links to Spark's files.
         home = Path(work, "spark")
         home.mkdir()
         for entry in Path(pyspark.__path__[0]).iterdir():

@@ -37,8 +37,8 @@ def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) 
 class FewJobs:
     """A few jobs, and their topic.
 
-    The topic has two partitions of 40 and 10 records; the first 5 of the 40 are deleted. The topic
-    `gone`, which one job reads, does not exist.
+    The topic has two partitions of 40 and 10 records; the first 5 of the 40 are deleted. One job
+    reads the topic `gone`, but this topic does not exist.
     """
 
     def __init__(self, root: Path, broker: Broker) -> None:
@@ -76,7 +76,7 @@ class FewJobs:
 def scan(*arguments: str | Path) -> Result:
     """Run ``migrate scan`` as a separate process without PySpark and Java.
 
-    In this process the scan would use an existing Spark session.
+    In this process, the scan would use an existing Spark session.
     """
     nowhere = {name: os.environ[name] for name in os.environ if name not in ("PATH", "JAVA_HOME")}
     done = subprocess.run(

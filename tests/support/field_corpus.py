@@ -42,7 +42,7 @@ _KINDS = {
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that begin as a ``_metadata`` does, sorted."""
+    """Yield the files under a folder with the first bytes of a ``_metadata``, sorted."""
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             with file.open("rb") as opened:
@@ -66,7 +66,7 @@ def fetch(folder: Path) -> None:
 
 
 class Counts:
-    """What came of the checkpoints and of their keyed states.
+    """The results for the checkpoints and for their keyed states.
 
     Attributes:
         checkpoints, states: the number for each result.

@@ -1,7 +1,7 @@
-"""Run our small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
+"""Run small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
 
 Most jobs are in `java/flink`. The sources directly in it compile against every version of Flink in
-`_FOLDERS`, which names the subfolders for each version.
+`_FOLDERS`, a list of the subfolders for each version.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ RELEASES = {
     "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
-# The versions that `make test` runs: the oldest in `_FOLDERS`, the last minor version before 2.0,
-# and the newest minor version with its own connector. For all others it reads golden checkpoints.
+# The versions that `make test` runs. They are the oldest in `_FOLDERS`, the last minor version
+# before 2.0, and the newest minor version with its own connector. For the other versions,
+# `make test` reads golden checkpoints.
 RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
@@ -57,9 +58,9 @@ class StandaloneJob:
 
     Attributes:
         jars: the name of its set of jars.
-        kind: the kind of its source: one of `KINDS`, or BEAM_SOURCES.
+        kind: the kind of its source, from `KINDS` or BEAM_SOURCES.
         reader: the version of Flink whose classes read its checkpoint.
-        main: its main class, which is in `sources`.
+        main: its main class, from `sources`.
         arguments: the topics that it reads; for Beam, preceded by the experiment.
         records: the minimum number of records that it processes.
     """
@@ -79,7 +80,7 @@ _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
 def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> StandaloneJob:
-    # The topics have six partitions, which the source reads as two splits of three.
+    # The source reads the six partitions of the topics as two splits of three.
     arguments = (experiment, "orders", "payments", "x")
     return StandaloneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
@@ -145,7 +146,7 @@ def metadata_folder(version: str) -> str:
     return next(part for part in _FOLDERS[version] if part.startswith("metadata_"))
 
 
-# The kinds of operators. A checkpoint does not name them, so StateDump takes them as input.
+# The kinds of operators. StateDump takes them as input, because a checkpoint does not contain them.
 KINDS = (
     "kafka_sources",
     "dynamic_sources",
@@ -162,14 +163,14 @@ _FOLDERS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 @dataclass(frozen=True, slots=True)
 class MissionRun:
-    """The result of MissionJob: its savepoint, and the records that its sink committed."""
+    """The result of MissionJob, with its savepoint and the records that its sink committed."""
 
     savepoint: Path
     committed: list[Record]
 
 
 def java_classpath(version: str, extra: str | None = None) -> list[Path]:
-    """Return the compiled jobs and jars of a Flink version; `extra` names an additional set."""
+    """Return the compiled jobs and jars of a Flink version; `extra` is an additional set."""
     jars = classpath(f"flink-{version}-{extra}" if extra else f"flink-{version}")
     parts = (*_FOLDERS[version], *_FOLDERS_OF_EXTRA.get(extra, ()))
     folders = [_JAVA, *(_JAVA / part for part in parts)]
@@ -217,12 +218,12 @@ def run_count_job(
         version: the version of Flink.
         bootstrap_servers: the brokers.
         topics: a plain name is read by a KafkaSource. `Legacy=topic`, `Dynamic=topic` and
-            `Hybrid=topic` add a source of another kind, if the version has it.
-            `Second=host:port/topic` adds another KafkaSource; its records are counted as those of
-            `second-topic`.
+            `Hybrid=topic` add a source of a different kind, if the version has it.
+            `Second=host:port/topic` adds a second KafkaSource; its records are counted under the
+            topic `second-topic`.
         until: the number of records by topic and partition.
         workdir: the directory for checkpoints and savepoints.
-        stopped: whether to stop with a savepoint.
+        stopped: True to stop with a savepoint.
         restored: the checkpoint or savepoint to start from.
         options: further settings of the job.
         extra: the name of an additional set of jars.
@@ -360,7 +361,8 @@ def run_standalone_job(
 ) -> dict[str, Any]:
     """Run one of STANDALONE_JOBS until it has processed enough records, then cancel it.
 
-    The last checkpoint is retained. The keys are those of `run_golden_jobs`, without `scenario`.
+    The last checkpoint is retained. The keys are the same as in `run_golden_jobs`, without
+    `scenario`.
     """
     job = STANDALONE_JOBS[version]
     jars = classpath(job.jars)
@@ -382,8 +384,8 @@ def run_standalone_job(
 def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
     """Write a state that no test job can produce, with the serializers of Flink.
 
-    `name` is a state of EncodedSources. The keys are those of `run_golden_jobs`, without `scenario`
-    and `checkpoint`.
+    `name` is a state of EncodedSources. The keys are the same as in `run_golden_jobs`, without
+    `scenario` and `checkpoint`.
     """
     arguments = [str(directory), name]
     printed = run_java("testjobs.EncodedSources", java_classpath(version), arguments, _HEAP)

@@ -49,7 +49,7 @@ class FlinkSession(Service):
 
     Args:
         directory: the directory for its configuration, logs and savepoints.
-        settings: Flink's settings, in addition to those that every test cluster has.
+        settings: Flink's settings, in addition to the settings of every test cluster.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -106,7 +106,7 @@ class FlinkSession(Service):
     def program(self, main: str, *arguments: str) -> list[str]:
         """Return the command line of a program of Flink that uses this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)
-        # Otherwise the programs warn that YARN, plugins and native code are missing.
+        # Without these settings, the programs warn that YARN, plugins, and native code are missing.
         quiet = [f"-Dorg.slf4j.simpleLogger.log.org.apache.{name}=error" for name in _VERBOSE]
         return ["env", f"FLINK_CONF_DIR={self._home}", java, *quiet, *rest]
 

@@ -1,7 +1,7 @@
-"""The golden checkpoints, and the positions that Flink's own classes read from each of them.
+"""Return the golden checkpoints, and the positions that Flink's own classes read from each of them.
 
-The positions come only from the manifests, which contain the output of the deserializers of Flink
-and the connector. So they do not depend on our decoder.
+The positions come only from the manifests, from the output of the deserializers of Flink and the
+connector. They do not depend on the decoder.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
 # The manifest's entries for checkpoints that a real Flink job wrote.
 WRITTEN_BY_FLINK: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# The entries above, and those of the synthetic checkpoints of sources: states that no test job can
-# produce, and layouts of unreleased versions.
+# The entries above, and the entries for the synthetic checkpoints of sources. These have states
+# that no test job can produce, and layouts of unreleased versions.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN_BY_FLINK,
     *(
@@ -25,7 +25,7 @@ ENTRIES: list[dict[str, Any]] = [
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
     ),
 ]
-# The name of one checkpoint of each scenario; those of other versions of Flink differ only little.
+# The name of one checkpoint of each scenario. In other versions of Flink, it differs only little.
 ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)
@@ -127,7 +127,7 @@ def _enumerator_only(split: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[ExpectedPosition]:
-    """Yield the positions of a FlinkKafkaConsumer, which stores the last offset that it read."""
+    """Yield the positions of a FlinkKafkaConsumer from the last offset that it read."""
     for split in listed:
         stored = split["stored_offset"]
         state = _LEGACY_MARKERS.get(stored, "next")

@@ -1,4 +1,4 @@
-"""Hostile checkpoints, which try to cost their reader too much time or memory.
+"""Write hostile checkpoints that try to cost their reader too much time or memory.
 
 ``write_attack`` writes such a checkpoint into an empty ``chk-1`` directory. The command ``python -m
 tests.support.hostile POINTER`` reads a checkpoint, and prints the outcome, the time and the growth
@@ -107,7 +107,7 @@ def coordinator(version: int, enumerator: bytes) -> bytes:
 def source(
     elements: Iterable[bytes], compressed: bool = False, coordinator: bytes = _NULL_HANDLE
 ) -> bytes:
-    """Encode the ``_metadata`` of a source with one reader, which has these elements."""
+    """Encode the ``_metadata`` of a source with one reader and these elements."""
     stream, byte_offsets = state_stream(elements, compressed)
     reader = subtask(managed=reader_state(byte_offsets, inline(stream)))
     return metadata([operator([reader], coordinator)])
@@ -265,7 +265,7 @@ def snappy_padding() -> bytes:
 
 
 def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambda _: "f") -> None:
-    """Write 1000 handles of one 4 MiB file, which begins and ends with a split."""
+    """Write 1000 handles of one 4 MiB file, with a split at its start and its end."""
     stream, (first, _, last) = state_stream([split(0), bytes(4 * MB), split(1)])
     (directory / "f").write_bytes(stream)
     readers = [
@@ -286,7 +286,7 @@ def sparse_zeros(directory: Path) -> None:
 
 
 def sparse_metadata_beyond_the_limit(directory: Path) -> None:
-    """Write a ``_metadata`` that begins like a checkpoint, followed by 2 GB of zeros."""
+    """Write a ``_metadata`` with the start of a checkpoint, followed by 2 GB of zeros."""
     _sparse(directory, 2 * 10**9, metadata([]))
 
 
@@ -302,7 +302,7 @@ def sparse_state(directory: Path) -> None:
 
 
 def sparse_state_of_unknown_size(directory: Path) -> None:
-    """Write ``sparse_state`` with a handle whose size is unknown."""
+    """Write ``sparse_state`` with a handle of unknown size."""
     sparse_state(directory)
     reader = subtask(managed=reader_state([5], in_file("f", -1)))
     (directory / "_metadata").write_bytes(metadata([operator([reader])]))
@@ -401,7 +401,7 @@ def measure(pointer: Path) -> Measured:
 
 def _main(pointer: str) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM
-    # Not `ru_maxrss`, which a process inherits from its parent.
+    # Not `ru_maxrss`, because a process inherits it from its parent.
     peak_before, read_before = _proc_number("status", "VmHWM"), _proc_number("io", "rchar")
     started = time.process_time()
     refused = None
@@ -424,7 +424,7 @@ def _proc_number(file: str, name: str) -> int:
 
 
 def _table() -> None:
-    """Print the table in tests/fuzz/measured.md: the cost of every attack."""
+    """Print the table in tests/fuzz/measured.md, with the cost of every attack."""
     print("| attack | input | memory | processor | |\n|---|--:|--:|--:|---|")
     for name in (*METADATA_ATTACKS, *FILE_ATTACKS):
         with tempfile.TemporaryDirectory() as work:

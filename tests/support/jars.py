@@ -46,7 +46,7 @@ def cache_dir() -> Path:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Jar:
-    """One locked artifact: its Maven coordinates and the sha256 of its bytes."""
+    """One locked artifact, with its Maven coordinates and the sha256 of its bytes."""
 
     group: str
     artifact: str
@@ -61,7 +61,7 @@ class Jar:
 
     @property
     def path(self) -> Path:
-        """The path of the jar in the cache."""
+        """Return the path of the jar in the cache."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         name = f"{self.artifact}-{self.version}{suffix}.jar"
         return cache_dir() / "jars" / self.group.replace(".", "/") / self.artifact / name
@@ -102,7 +102,7 @@ def fetch(jar: Jar) -> Path:
     if jar.path.exists() and _sha256(jar.path) == jar.sha256:
         return jar.path
     jar.path.parent.mkdir(parents=True, exist_ok=True)
-    # Download into another directory and rename: another run must not see an incomplete jar.
+    # Download into a different directory and rename, so that another run sees no incomplete jar.
     with tempfile.TemporaryDirectory(dir=jar.path.parent) as staging:
         downloaded = _download(jar.coordinates, Path(staging))
         digest = _sha256(downloaded)

@@ -1,6 +1,7 @@
-"""Committed offsets of consumer groups, as Kafka's own Java client reads and commits them.
+"""Read and commit offsets of consumer groups with Kafka's own Java client.
 
-This is the judge of what ``migrate`` reads and commits, because it shares no code with librdkafka.
+This client is the judge of the offsets that ``migrate`` reads and commits, because it shares no
+code with librdkafka.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class JavaGroups:
         }
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], JavaOffset]) -> None:
-        """Commit offsets for a group without members."""
+        """Commit offsets for an empty group."""
         fields = ["commit", group]
         for (topic, partition), (offset, epoch, metadata) in offsets.items():
             fields += [

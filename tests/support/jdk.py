@@ -1,6 +1,6 @@
-"""Find a JDK, and run our small Java programs with it.
+"""Find a JDK, and run the small Java programs of the tests with it.
 
-The oldest suitable JDK is used, because Flink 1.15 and Spark 4.0 run on 17, but not on the newest.
+The oldest suitable JDK is used, because Flink 1.15 and Spark 4.0 support 17, but not the newest.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _OPENS = tuple(
     for package in ("util", "lang", "time", "nio")
     for argument in ("--add-opens", f"java.base/java.{package}=ALL-UNNAMED")
 )
-# Flink 1.10 calls this package, which later JDKs do not export.
+# Flink 1.10 calls this package; later JDKs do not export it.
 _EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
-# The programs run for seconds, so a quick start matters more than peak speed: no verification of
-# the bytecode of released jars, and no full collections while the metaspace grows.
+# The programs run for seconds, so a quick start matters more than peak speed. The JVM therefore
+# does not verify the bytecode of released jars, and does no full collections while the metaspace
+# grows.
 QUICK_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -44,7 +45,7 @@ _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
 class JavaError(RuntimeError):
-    """There is no JDK, or a Java program has failed."""
+    """No suitable JDK exists, or a Java program has failed."""
 
 
 @cache
@@ -123,7 +124,7 @@ def java_lines(
 
 
 def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
-    """Compile source files, and return the class directory, which is cached by a hash."""
+    """Compile source files, and return the class directory from a cache by hash."""
     files = sorted(sources)
     target = cache_dir() / "classes" / _compile_key(files, classpath)
     if target.is_dir():
@@ -148,7 +149,7 @@ def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
         raise JavaError(f"javac: exit code {done.returncode}\n{tail(done.stderr)}")
     try:
         staging.rename(target)
-    except OSError:  # another process has compiled the same sources meanwhile
+    except OSError:  # another process has compiled the same sources at the same time
         shutil.rmtree(staging)
     return target
 

@@ -1,8 +1,9 @@
-"""A real Kafka broker for the tests: one node on 127.0.0.1.
+"""Run a real Kafka broker for the tests, as one node on 127.0.0.1.
 
 The broker runs in a container if a Docker engine is available, or else as a local process from the
-published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml, which
-always runs as a local process. Releases before 3.3 run with ZooKeeper, later ones in KRaft mode.
+published jars. The environment variable KAFKA_RELEASE selects a different release in jars.toml.
+Such a release always runs as a local process. Releases before 3.3 run with ZooKeeper, later ones in
+KRaft mode.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _NO_COORDINATOR = (
     KafkaError.NOT_COORDINATOR,
 )
 
-# For one node and a quick start: no rebalance delay, few internal partitions. A broker that nobody
-# uses writes no empty records, and the log cleaner allocates 4 MB, not 128 MB.
+# For one node and a quick start. The broker has no rebalance delay and few internal partitions. An
+# idle broker writes no empty records. The log cleaner allocates 4 MB instead of 128 MB.
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
@@ -92,7 +93,7 @@ class KeptProcess:
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start, did not stop or did not do what a test asked for."""
+    """The broker did not start, stop, or complete a test's request."""
 
 
 class _Node(Protocol):
@@ -110,7 +111,7 @@ class _Node(Protocol):
 
 
 def _new_cluster_id() -> str:
-    """Return an id like `kafka-storage random-uuid`; it begins with `M`, never with `-`."""
+    """Return an id like `kafka-storage random-uuid`, with `M` as first character, never `-`."""
     return "M" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
 
 
@@ -259,7 +260,7 @@ class _ProcessNode:
 
 
 class _ContainerNode:
-    """The broker in a container, with a fixed port: a restart keeps the address."""
+    """The broker in a container, with a fixed port, so that a restart keeps the address."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         from testcontainers.community.kafka import KafkaContainer
@@ -301,9 +302,9 @@ class Broker(Service):
     `stop` and `start` restart the broker with the same data and the same address.
 
     Args:
-        settings: the broker's settings, in addition to those that every test broker has.
+        settings: the broker's settings, in addition to the settings of every test broker.
         listeners: the security protocols of further listeners, by name. A broker with further
-            listeners is a local process, because their settings name local files.
+            listeners is a local process, because their settings contain local files.
         kept: the directory and port of a broker that keeps running if this process ends without
             ``close``; None for a temporary directory and a free port.
     """
@@ -401,7 +402,7 @@ class Broker(Service):
         self._await_partitions(name, 0)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Raise the log start of a partition: delete the records below offset `before`."""
+        """Raise the log start offset of a partition: delete the records below offset `before`."""
         _wait(self._admin.delete_records([TopicPartition(topic, partition, before)]))
 
     def produce(
@@ -443,7 +444,7 @@ class Broker(Service):
         offsets = [offset for offset in reported if offset is not None]
         if len(offsets) < len(reported):
             # The broker reports no offset for a batch that the producer sent twice. Its records are
-            # then the last of the log.
+            # then the last records in the log.
             _, end = self.watermarks(topic)[partition]
             offsets = list(range(end - len(reported), end))
             if any(offset not in (None, at) for offset, at in zip(reported, offsets, strict=True)):
@@ -451,7 +452,7 @@ class Broker(Service):
         return offsets
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the partition numbers of a topic; empty if there is no such topic."""
+        """Return the partition numbers of a topic; empty if the topic does not exist."""
         metadata = self._admin.list_topics(topic=topic, timeout=_ANSWER_SECONDS).topics[topic]
         return [] if metadata.error is not None else sorted(metadata.partitions)
 
@@ -504,7 +505,7 @@ class Broker(Service):
         return sorted(records)
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets of a consumer group without members."""
+        """Commit offsets of an empty consumer group."""
         partitions = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, partitions)]
         deadline = time.monotonic() + _ANSWER_SECONDS

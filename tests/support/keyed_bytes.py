@@ -35,7 +35,7 @@ _PROPERTIES = Path(__file__).parents[1] / "golden" / "synthetic" / "properties.j
 
 @dataclass(frozen=True, slots=True)
 class BytesSerializer:
-    """A serializer with the given bytes as its snapshot, and with bytes as values."""
+    """A serializer with specified bytes as its snapshot, and with bytes as values."""
 
     snapshot: bytes
     length: int = -1
@@ -49,7 +49,7 @@ class BytesSerializer:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A subtask's keyed state: a stream, and the offset of each key group in the stream."""
+    """The keyed state of a subtask, as a stream and the offset of each key group in it."""
 
     stream: bytes
     offsets: tuple[int, ...]

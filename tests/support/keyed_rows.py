@@ -30,7 +30,7 @@ def expected_states(entry: dict[str, Any]) -> dict[tuple[str, str], dict[str, An
 
 
 def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> None:
-    """Assert that the rows are those that Flink reported, in any order."""
+    """Assert that the rows are equal to Flink's rows, in any order."""
     left: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in expected:
         left[row["key_group"]].append(row)

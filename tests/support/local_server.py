@@ -20,7 +20,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 def serving(
     handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Run a server on a free port of 127.0.0.1 and yield its address, which is HTTPS with TLS."""
+    """Run a server on a free port of 127.0.0.1 and yield its address (HTTPS with TLS)."""
     server = HTTPServer(("127.0.0.1", 0), handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

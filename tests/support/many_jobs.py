@@ -1,8 +1,9 @@
 """Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
-Each checkpoint is a copy of a golden checkpoint, whose content Flink's own classes have read. The
-copy has other topic names of the same length; `_template` names the exceptions. Some checkpoints
-are damaged or half-written. A test deletes others during a scan.
+Flink's own classes have read the content of the golden checkpoints. Each checkpoint here is a copy
+of a golden checkpoint. The copy has other topic names of the same length; `_template` lists the
+exceptions. Some checkpoints are damaged or half-written. A test deletes some checkpoints during a
+scan.
 
     python -m tests.support.many_jobs DIR --checkpoints 10000
 """
@@ -33,7 +34,7 @@ _JOBS_PER_TEAM = 100
 _DAMAGED_EVERY = 20
 _VANISHING_EVERY = 25
 _DIGITS = string.digits + string.ascii_lowercase
-# Shorter topics keep their names: there are too few other names of the same length.
+# Shorter topics keep their names, because there are too few other names of the same length.
 _SHORTEST_TOPIC = 4
 
 
@@ -61,7 +62,7 @@ class Expected:
     """The expected content of a generated checkpoint.
 
     Attributes:
-        job: the job id; None for a savepoint, whose path contains no job id.
+        job: the job id; None for a savepoint, because its path contains no job id.
         number: the checkpoint id in the metadata.
         template: the name of the golden checkpoint that was copied.
         positions: the positions in the checkpoint before any damage.
@@ -108,7 +109,7 @@ class _Template(NamedTuple):
 
     Attributes:
         own: the files in its directory, by name.
-        beside: the files beside its directory (``shared/…``), by path below the job's directory.
+        beside: the files next to its directory (``shared/…``), by path under the job's directory.
     """
 
     name: str
@@ -218,7 +219,7 @@ def _write(
 
 
 def _new_name(topic: str, number: int) -> str:
-    """Return a name of the same length, which ends with the number in base 36."""
+    """Return a name of the same length with the number in base 36 at its end."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))

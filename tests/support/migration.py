@@ -1,8 +1,8 @@
-"""A complete migration on the real systems: Kafka, Flink, our command, Spark.
+"""Run a complete migration on the real systems, with Kafka, Flink, `migrate`, and Spark.
 
 `run_flink` runs a Flink job, stops it with a savepoint, and produces more records.
 `continue_on_spark` runs a Spark query from the offsets of `migrate to-spark`. `count_records`
-counts lost and repeated records.
+counts lost and duplicated records.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for statefu
 
 @dataclass(frozen=True, slots=True)
 class FlinkResult:
-    """A stopped Flink job: its savepoint, the records it processed, and those in Kafka.
+    """A stopped Flink job, with its savepoint, its processed records, and the records in Kafka.
 
     `processed` are the records that Flink's exactly-once sink committed. `truth` are the records
-    that a plain consumer reads from Kafka before Spark starts. Neither comes from our decoder.
+    that a plain consumer reads from Kafka before Spark starts. The decoder computes neither of
+    them.
     """
 
     bootstrap_servers: str
@@ -74,7 +75,7 @@ class FlinkResult:
         return sorted({(topic, partition) for topic, partition, _, _ in self.truth})
 
     def progress(self, partition: TopicPartition) -> tuple[Progress, int]:
-        """Return how much of a partition Flink has read, and the log start at the stop."""
+        """Return Flink's progress in a partition, and the log start offset at the stop."""
         if partition not in self.bounds_at_stop:
             return Progress.ADDED_LATER, 0
         log_start, log_end = self.bounds_at_stop[partition]
@@ -100,7 +101,7 @@ class PartitionCounts:
 
 
 class CommandError(RuntimeError):
-    """A run of our command did not exit with 0."""
+    """A run of `migrate` did not exit with 0."""
 
 
 def run_flink(
@@ -184,7 +185,7 @@ def continue_on_spark(
 
 
 def migrate(*arguments: str, say: Callable[[str], None]) -> str:
-    """Run our command as a user does, and return its stdout."""
+    """Run `migrate` as a user does, and return its stdout."""
     say(f"$ migrate {' '.join(arguments)}")
     done = subprocess.run(
         [Path(sys.executable).with_name("migrate"), *arguments],
@@ -205,7 +206,7 @@ def count_records(job: FlinkResult, after_flink: Iterable[Record]) -> list[Parti
     """Compare the records of Flink and Spark, added up, with the records in Kafka, by partition.
 
     A record is its topic, partition, offset and value. A processed record that is not in Kafka
-    counts as repeated.
+    counts as duplicated.
     """
     truth, flink, others = Counter(job.truth), Counter(job.processed), Counter(after_flink)
     processed = flink + others

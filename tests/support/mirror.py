@@ -1,4 +1,4 @@
-"""A real MirrorMaker 2 that copies topics between two brokers, as one local process."""
+"""Run a real MirrorMaker 2 that copies topics between two brokers, as one local process."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _SETTINGS = {
     "status.storage.replication.factor": "1",
     "status.storage.partitions": "1",
     "refresh.topics.interval.seconds": "1",
-    # The topics of the target keep the settings that a test gave them.
+    # The topics of the target keep the settings from the test.
     "sync.topic.configs.enabled": "false",
     "sync.topic.acls.enabled": "false",
-    # Otherwise every worker looks for connectors in every jar.
+    # Without this setting, every worker searches every jar for connectors.
     "plugin.discovery": "service_load",
 }
 
@@ -63,7 +63,7 @@ class Flow:
         source: the source cluster's alias; DefaultReplicationPolicy puts it before each topic.
         target: the target cluster's alias. Flows of one mirror need different target aliases,
             because a worker's group and the topic of offset syncs are named after it.
-        identity: whether topics keep their names, by IdentityReplicationPolicy.
+        identity: True to keep the names of topics, by IdentityReplicationPolicy.
         settings: settings of the flow's connectors, such as ``offset.lag.max`` or
             ``consumer.isolation.level``.
     """
@@ -80,7 +80,7 @@ class Flow:
 
     @property
     def isolation(self) -> str:
-        """The isolation level of the mirror's consumer: by default that of Kafka's consumer."""
+        """Return the isolation level of the mirror's consumer, by default Kafka's default."""
         return self.settings.get("consumer.isolation.level", "read_uncommitted")
 
     def properties(self, source: Broker, target: Broker, group: str) -> dict[str, str]:
@@ -109,12 +109,12 @@ class Mirror(Service):
     """A process of MirrorMaker 2; a context manager.
 
     A mirror that ends by ``stop`` has committed its source offsets. After ``kill``, the next mirror
-    copies again what was copied since the last commit.
+    makes second copies of the records that were copied since the last commit.
 
     Args:
         source: the broker that is read.
         target: the broker that is written.
-        flows: what is copied; the topics must exist.
+        flows: the flows of topics to copy; the topics must exist.
     """
 
     def __init__(self, source: Broker, target: Broker, flows: Iterable[Flow]) -> None:
@@ -124,7 +124,7 @@ class Mirror(Service):
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the process. It has no address that could be asked: see ``await_copied``."""
+        """Start the process. It has no address for requests, so use ``await_copied`` to wait."""
         aliases = [alias for flow in self._flows for alias in (flow.source, flow.target)]
         properties = {"clusters": ",".join(dict.fromkeys(aliases)), **_SETTINGS}
         for flow in self._flows:
@@ -140,8 +140,8 @@ class Mirror(Service):
     def await_copied(self) -> None:
         """Wait until each partition's last record is the last one in the target too.
 
-        After ``kill``, append a record to each topic first: copies are in order, so its copy
-        follows everything that was copied again.
+        After ``kill``, first append a record to each topic. Copies are in order, so the copy of
+        this record follows all second copies.
         """
         missing = self._last_records(self._source)
         deadline = time.monotonic() + _COPY_SECONDS
@@ -169,7 +169,7 @@ class Mirror(Service):
     def pause(self) -> None:
         """Suspend the process with SIGSTOP, so that the mirror lags.
 
-        After more than 10 s its worker is no longer in its group, and joins it again.
+        After more than 10 s, its worker is no longer in its group, and has to rejoin it.
         """
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
@@ -191,13 +191,14 @@ class Mirror(Service):
         self._process = None
 
     def kill(self) -> None:
-        """Kill the process: what it has copied since its last commit will be copied again."""
+        """Kill the process; its copies since the last commit will be made a second time."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
-        # In the old group the next worker would wait until the killed one has expired. After
-        # ``stop`` the group stays: a new one restarts the connectors, which commits source offsets.
+        # In the old group, the next worker would wait until the killed one has expired. After
+        # ``stop``, the group stays. A new group would restart the connectors, and their restart
+        # commits source offsets.
         self._group = uuid.uuid4().hex[:8]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A model of logs and of mirrors that copy them, which knows the origin of every copy.
+"""Model logs and the mirrors that copy them, with the origin of every copy.
 
-The model decides what a start at an offset of the new log reads, now and once the mirror has copied
-the rest. It shares no code with ``migrate``, except the type ``Record``.
+The model computes the records that a start at an offset of the new log reads, now and once the
+mirror has copied the rest. It shares no code with ``migrate``, except the type ``Record``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = (
     "two mirrors",
 )
 Partition = tuple[str, int]
-# A mirror's offset sync: the partition, a record's offset, and that of its copy.
+# A mirror's offset sync, with the partition, a record's offset, and the offset of its copy.
 Sync = tuple[int, int, int]
 
 
@@ -55,7 +55,7 @@ class Original:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What can be told apart: equal records count as one that is there several times."""
+        """Return the distinguishable part; equal records count as copies of one record."""
         return self.key, self.content, self.time, self.is_tombstone
 
     def at(self, offset: int) -> Record:
@@ -80,7 +80,7 @@ class Copy:
 
 @dataclass(slots=True)
 class ModelLog:
-    """A log as a reader sees it: its records, and the offsets at which it begins and ends."""
+    """A log from the view of a reader, with its records, its start offset, and its end offset."""
 
     records: list[Record]
     start: int
@@ -88,7 +88,7 @@ class ModelLog:
 
 
 class ModelReader:
-    """Reads logs of the model as ``RecordReader`` reads those of Kafka."""
+    """Read logs of the model as ``RecordReader`` reads Kafka's logs."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class ModelReader:
         return set(topics) if self._is_compacted else set()
 
     def take_snapshot(self, partitions: Iterable[Partition]) -> None:
-        """Do nothing: the logs do not change."""
+        """Do nothing, because the logs do not change."""
 
     def partitions(self, topic: str) -> list[int]:
         return list(self._logs)
@@ -165,9 +165,9 @@ class Case:
     """Two clusters with a mirror between them, and a job that has read to ``positions``.
 
     Attributes:
-        is_hidden: whether nothing in the logs can tell: the mirror has dropped records, and its
-            last copy equals one before them, as if it lagged; or retention has deleted the record
-            or the copy that would show what the mirror has done.
+        is_hidden: True if the logs contain no evidence. In one case, the mirror has dropped
+            records, and its last copy equals an earlier one, as if the mirror lagged. In the other
+            case, retention has deleted the record or the copy with the evidence.
         syncs: the syncs of each topic of offset syncs.
     """
 
@@ -206,7 +206,7 @@ class Case:
         )
 
     def lost_and_repeated(self, starts: Mapping[int, int]) -> tuple[int, int]:
-        """Return how many records starts at these offsets lose, and how many they read twice.
+        """Return the number of records that starts at these offsets lose, and that they duplicate.
 
         ``starts`` has all partitions. A superseded record of a compacted topic is not lost.
         """
@@ -218,7 +218,7 @@ class Case:
             for copy in copies:
                 if copy.offset >= start and copy.origin is not None:
                     read.append(copy.origin)
-                # Records that others wrote between the mirror's are read by nobody.
+                # No start reads the records of other producers between the mirror's records.
                 lost += copy.origin is None and first <= copy.offset < start
             read += self.future[partition]
         unread = [
@@ -228,7 +228,7 @@ class Case:
             if o.offset >= self.positions[partition]
         ]
         if self.old_compacted or self.new_compacted:
-            # The last tombstone of a key may be gone from either log.
+            # The last tombstone of a key may be deleted from either log.
             newest = self._newest_by_key(read, starts)
             gone = [
                 o
@@ -310,20 +310,20 @@ def make_case(seed: int) -> Case:
         start = 0
         if copies and rng.random() < 0.3:
             start = rng.choice(copies).offset
-        # Records that the mirror wrote to another partition, and that retention has deleted there.
+        # Records that the mirror wrote to a different partition, where retention has deleted them.
         case.is_hidden |= any(
             copy.origin is not None and copy.origin.partition != p
             for copy in copies
             if copy.offset < start
         )
-        # Records that the mirror wrote too early, and that retention has deleted there.
+        # Records that the mirror wrote too early, and that retention has deleted.
         gone = [c.origin.number for c in copies if c.origin is not None and c.offset < start]
         there = [c.origin.number for c in copies if c.origin is not None and c.offset >= start]
         case.is_hidden |= kind == "reordering" and max(gone, default=-1) > min(there, default=0)
         case.copies[p] = [copy for copy in copies if copy.offset >= start]
         case.new_ranges[p] = (start, end)
-        # What others wrote before the copy of the first record that the old log still has, nothing
-        # can tell from older copies.
+        # Before the copy of the first record that the old log still has, records of other producers
+        # cannot be distinguished from older copies.
         first = case.kept[p][0].number if case.kept[p] else None
         later = [
             copy.offset
@@ -358,7 +358,7 @@ def _syncs(rng: random.Random, case: Case) -> list[list[Sync]]:
 
 
 def _has_lost_witness(case: Case) -> bool:
-    """Return whether the old cluster lacks a record that would show what the mirror has done."""
+    """Return whether the old cluster lacks a record with evidence of the mirror's actions."""
     if case.old_compacted or case.new_compacted:
         return False
     kept = {(o.partition, o.number) for log in case.kept.values() for o in log}
@@ -369,13 +369,13 @@ def _has_lost_witness(case: Case) -> bool:
         # The last copies are of records that the old log has lost.
         if any(is_kept) and not is_kept[-1]:
             return True
-        # A copy of a record that the old log has lost, which still has an equal one.
+        # A copy of a record that the old log has lost, although it still has an equal record.
         if any(
             not there and o.identity in identities
             for there, o in zip(is_kept, origins, strict=True)
         ):
             return True
-        # Records of other partitions lie among copies of records that the old log has lost.
+        # Records of other partitions between copies of records that the old log has lost.
         own = [
             o.partition == partition and there for there, o in zip(is_kept, origins, strict=True)
         ]
@@ -513,14 +513,14 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             write(p, None)
             foreign_left -= 1
     for p in numbers:
-        # A mirror that went back, skipped or dropped records, and has copied none since, looks like
-        # one that has not: these records count as copied later.
+        # A mirror may have rewound, skipped, or dropped records, and copied no records afterwards.
+        # It then looks like a mirror that has not, so these records count as copied later.
         newest_first = (o.number for o in written[::-1] if o.partition == p)
         is_complete = kind in ("reordering", "two mirrors")
         last = max(newest_first, default=-1) if is_complete else next(newest_first, -1)
         rest = [origin for origin in visible[p] if origin.number > last]
         case.future[p] = rest
-        # A dropped record that equals another one, and the mirror's newest copies.
+        # A dropped record that equals a different one, and the mirror's newest copies.
         equal = {o.identity for o in visible[p] if o.number < last}
         newest = [o for o in visible[p] if o.number == last]
         case.is_hidden |= kind in ("filtering", "skipping") and any(

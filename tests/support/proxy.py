@@ -1,8 +1,8 @@
-"""A Kafka broker behind a proxy that can delay or lose requests and answers.
+"""Run a Kafka broker behind a proxy that can delay or lose requests and answers.
 
-The proxy interprets only the beginning of each frame in Kafka's protocol. A frame begins with its
-length (`i32`). Then a request has the api key (`i16`), the api version (`i16`) and the correlation
-id (`i32`); an answer has the correlation id.
+The proxy interprets only the start of each frame in Kafka's protocol. A frame starts with its
+length (`i32`). In a request, the api key (`i16`), the api version (`i16`), and the correlation id
+(`i32`) follow. In an answer, the correlation id follows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Cut(Exception):
 
 
 class Proxy:
-    """The proxy, which listens on its own port and forwards every connection to the broker."""
+    """The proxy, with its own port, that forwards every connection to the broker."""
 
     def __init__(self, broker_address: str) -> None:
         host, port = broker_address.split(":")

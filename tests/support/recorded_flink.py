@@ -1,7 +1,7 @@
-"""A server that gives a JobManager's recorded answers, with a clock of its own.
+"""Run a server that returns a JobManager's recorded answers, with a separate clock.
 
-The answers are those of a real Flink with a job that has finished and a job that reads Kafka
-(``tests/golden/flink_rest.json``); ``python -m tests.support.recorded_flink`` records them again.
+The answers come from a real Flink with a finished job and a job that reads Kafka
+(``tests/golden/flink_rest.json``). ``python -m tests.support.recorded_flink`` records new answers.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class RecordedFlink:
 
     Attributes:
         recorded: the answer to each path.
-        reading: the id of the job that runs.
-        finished: the id of the job that has finished.
-        listed: the ids of the jobs that the JobManager knows; at first both.
-        later_ms: how much later than recorded the jobs began and ended, in milliseconds.
-        ahead_ms: by how much the JobManager's clock is ahead of this machine's, in milliseconds.
+        reading: the id of the running job.
+        finished: the id of the finished job.
+        listed: the ids of the jobs that the JobManager lists; at first, both.
+        later_ms: the delay of the jobs' start and end from the recording, in milliseconds.
+        ahead_ms: the lead of the JobManager's clock over this machine's clock, in milliseconds.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class RecordedFlink:
         self.later_ms = self.ahead_ms = 0
 
     def began_at(self, seconds_ago: float) -> None:
-        """Let the running job begin some seconds ago, by the true time."""
+        """Set the start of the running job to some seconds ago, by the true time."""
         jobs = {job["jid"]: job for job in self.recorded["/jobs/overview"]["jobs"]}
         began_ms = 1000 * (time.time() - seconds_ago) + self.ahead_ms
         self.later_ms = round(began_ms) - jobs[self.reading]["start-time"]

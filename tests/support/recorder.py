@@ -35,7 +35,7 @@ Call = dict[str, Any]
 
 FAST = ["-q", "-n", "2", "--dist", "loadscope", "-m", "not integration and not slow"]
 FAST += ["--ignore", "tests/integration"]
-_TEXT_SIZE = 10_000  # only the hash of a longer text is recorded
+_TEXT_SIZE = 10_000  # for a longer text, the recording has only the hash
 # Times this close to now differ between runs. Older times come from golden checkpoints.
 _NEAR_SECONDS = 2 * 86_400
 _VARYING = {
@@ -43,7 +43,7 @@ _VARYING = {
     "<root>": re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}\b"),
     "<tmp>": re.compile(r"/tmp/(recording-\d+/|page-|tmp)[a-z0-9_]{8}\b"),
     "<uuid>": re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=bucket-)[0-9a-f]{32}"),
-    # Hashes of paths and times: in file names, ids and checksums.
+    # Hashes of paths and times, in file names, ids, and checksums.
     "<hash>": re.compile(
         r"(?<=-)[0-9a-f]{16}(?=\.json|\.tmp)|(?<=\"id\": \")[0-9a-f]{16}(?=\")|\b[0-9a-f]{64}\b"
     ),
@@ -56,7 +56,10 @@ _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d):?(\d\d)(:?\d\d(\.\d+)?)?(
 
 
 def normalise(text: str) -> str:
-    """Replace paths, ports, UUIDs, times, durations and process ids, which differ between runs."""
+    """Replace the parts that differ between runs.
+
+    They are paths, ports, UUIDs, times, durations, and process ids.
+    """
     for name, pattern in _VARYING.items():
         text = pattern.sub(name, text)
     return _NUMBER.sub(_near_number, _DATE.sub(_near_date, text))
@@ -142,7 +145,7 @@ class Recorder:
         }
         self._index += 1
         with self._path.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # held until the file is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # locked until the file is closed
             file.write(json.dumps(call) + "\n")
 
 
@@ -161,7 +164,7 @@ def _text(output: str | bytes | None) -> str:
 
 
 def _content(path: Path) -> dict[str, str]:
-    """Return the hash of a file's normalised content, and the text if it is short."""
+    """Return the hash of a file's normalized content, and the text if it is short."""
     if not path.is_file():
         return {"sha256": "no file"}
     try:
@@ -177,7 +180,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Record the calls of a run that ``record`` has started."""
     recorder = Recorder(Path(os.environ["RECORDING"]), Path(os.environ["RECORDING_DIRECTORY"]))
     config.pluginmanager.register(recorder)
-    # Test modules, which are imported later, import these functions by name.
+    # Test modules are imported later, and import these functions by name.
     command.migrate = recorder.wrap(command.migrate, "migrate")
     subprocess.run = recorder.wrap(subprocess.run)
     pytest.TempPathFactory.mktemp = recorder.make_directory  # type: ignore[method-assign]

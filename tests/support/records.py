@@ -16,7 +16,7 @@ TopicPartition = tuple[str, int]
 
 _ANSWER_SECONDS = 30
 
-# Settings of a broker that cleans logs at once, and of a compacted topic with short segments.
+# Settings of a broker that cleans logs immediately, and of a compacted topic with short segments.
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "100"}
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -54,7 +54,7 @@ def append(
         broker: the broker.
         topic: the topic.
         values: the values by partition.
-        keyed: whether a record has a key: the part of its value before ``=``.
+        keyed: True for records with a key, the part of the value before ``=``.
         headers: the headers of each record.
         timestamp_ms: the timestamp of each record; None for the time of the call.
         transaction: ``commit`` or ``abort`` for one transaction with all records. Its end is a

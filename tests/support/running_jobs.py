@@ -26,9 +26,9 @@ def running_job(
 ) -> Iterator[tuple[str, str]]:
     """Run a cluster; yield its REST address and the id of the job that reads Kafka.
 
-    ``topic`` is a pattern of topics. The job takes a checkpoint every 200 ms. At the end it is
-    cancelled, and its last checkpoints are retained below ``checkpoints``. Their number is
-    ``retained`` if ``job_id`` is given, and otherwise 3.
+    ``topic`` is a pattern of topics. The job takes a checkpoint every 200 ms. At the end, it is
+    cancelled, and its last checkpoints are retained under ``checkpoints``. Their number is
+    ``retained`` with a ``job_id``, and otherwise 3.
     """
     jars = classpath(f"flink-{version}")
     command = java_command(

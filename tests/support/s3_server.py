@@ -58,7 +58,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 def _dispatcher() -> _Application:
-    """Return S3 and moto's own interface. moto's dispatcher looks for all services each time."""
+    """Return S3 and moto's own interface, because moto's dispatcher searches all services."""
     control, s3 = create_backend_app("moto_api"), create_backend_app("s3")
 
     def dispatch(environment: _Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:

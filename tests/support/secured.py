@@ -1,4 +1,4 @@
-"""A Kafka broker with TLS, SASL, client certificates and ACLs.
+"""Run a Kafka broker with TLS, SASL, client certificates, and ACLs.
 
 Clients of the plain listener are not authenticated, and are super users.
 """
@@ -78,7 +78,7 @@ def certificate_pem(certificate: x509.Certificate) -> str:
 
 
 class Authority:
-    """A certificate authority: a root, and an intermediate authority that signs."""
+    """A certificate authority, with a root and an intermediate authority that signs."""
 
     def __init__(self, name: str = "tests") -> None:
         self._root = _issue(f"{name}-root", None)
@@ -86,7 +86,7 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        """The root's certificate, which clients must trust."""
+        """Return the root's certificate; clients must trust it."""
         return certificate_pem(self._root.certificate)
 
     @property
@@ -192,7 +192,7 @@ class SecuredBroker(Broker):
             future.result(_ANSWER_SECONDS)
 
     def _store(self, identity: Identity) -> Path:
-        """Write a PEM store for the broker: the key and the certificates in one file."""
+        """Write a PEM store for the broker, with the key and the certificates in one file."""
         file = self._stores / f"{identity.name}.pem"
         file.write_text(identity.key_pem() + identity.chain_pem)
         return file

@@ -1,7 +1,7 @@
-"""A real Spark for the tests: a local session that runs streaming queries from Kafka to their end.
+"""Run a real Spark for the tests, in a local session, with queries from Kafka to their end.
 
 The Kafka connector comes from the locked jars. ``read_all`` writes to Spark's exactly-once file
-sink, and reads the records from there.
+sink, and reads the records from this sink.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
 # The session runs for minutes. In 48 MB, the default for C1 alone, compiled code is thrown away.
 _LONG_LIVED = ("-XX:ReservedCodeCacheSize=192m",)
-# The maximum number of records in a micro-batch: so low that a query has several micro-batches.
+# The maximum number of records in a micro-batch, low enough for several micro-batches per query.
 _RECORDS_PER_BATCH = 400
 
 
@@ -77,8 +77,8 @@ _IVY = """\
 def submit_environment(home: Path) -> dict[str, str]:
     """Return the environment of ``spark-submit --packages`` for Kafka, and of ``spark-shell``.
 
-    Ivy looks for packages only among the locked jars. Their dependencies are already on the class
-    path.
+    Ivy searches for packages only among the locked jars. Their dependencies are already on the
+    class path.
 
     Args:
         home: an empty directory for the configuration and the files of this Spark.
@@ -102,7 +102,7 @@ def submit_environment(home: Path) -> dict[str, str]:
 class Spark:
     """A local Spark session with two threads; a context manager.
 
-    Only one session per process is possible: PySpark keeps its JVM until the interpreter ends.
+    A process can have only one session, because PySpark keeps its JVM until the interpreter ends.
     """
 
     def __init__(self) -> None:
@@ -184,9 +184,9 @@ class Spark:
             bootstrap_servers: the brokers.
             subscription: an option of the source, such as `{"subscribe": "orders,payments"}`.
             checkpoint_dir: the checkpoint location.
-            starting_offsets: None for Spark's default, `latest`: a query that ignores its
-                checkpoint location then reads nothing.
-            stateful: whether a state store removes records that the query reads twice.
+            starting_offsets: None for Spark's default, `latest`. A query that ignores its
+                checkpoint location then reads no records.
+            stateful: True for a state store that removes records that the query reads twice.
         """
         source = (
             self._session.readStream.format("kafka")

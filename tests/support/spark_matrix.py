@@ -3,8 +3,8 @@
     python -m tests.support.spark_matrix [NAME…]      # such as 4.1; default: all versions
 
 tests/integration/test_spark_versions.py runs with each of these versions. A cell is the outcome of
-one test. docs/spark-matrix.json keeps the outcomes, so that one version can be tested again without
-the others. For a version without golden checkpoint locations, these are also written.
+one test. docs/spark-matrix.json stores the outcomes, so that a single version can be tested again.
+For a version without golden checkpoint locations, these are also written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make environments with other versions of Spark than the one in .venv, and run programs in them.
+"""Make environments with versions of Spark that differ from .venv, and run programs in them.
 
 An environment is a folder in the cache with PySpark and py4j, by their locked hashes. The folder
 comes first on Python's path, and so replaces the PySpark in .venv.
@@ -27,7 +27,7 @@ from tests.support.jars import cache_dir, classpath
 
 LOCK = Path(__file__).with_suffix(".toml")
 ROOT = Path(__file__).parents[2]
-# The release of PySpark in .venv, which needs no environment.
+# The release of PySpark in .venv; it needs no environment.
 VENV_RELEASE = version("pyspark")
 
 
@@ -37,7 +37,7 @@ class SparkVersionError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment of a version of Spark, which may not be installed yet.
+    """The environment of a version of Spark, installed or not.
 
     Attributes:
         name: the minor version of Spark, such as ``4.1``.
@@ -78,7 +78,7 @@ class Environment:
             )
             if made.returncode != 0:
                 raise SparkVersionError(f"PySpark {self.version}: {made.stderr.strip()}")
-            shutil.rmtree(stage / "bin", ignore_errors=True)  # its scripts name the stage folder
+            shutil.rmtree(stage / "bin", ignore_errors=True)  # its scripts contain the stage folder
             stage.rename(self.path)
 
     def variables(self) -> dict[str, str]:

@@ -70,7 +70,7 @@ def write_big_checkpoint(directory: Path, size: int, compressed: bool = False) -
 def write_with_handle(make_handle: Callable[[int], StreamHandle], directory: Path) -> Path:
     """Write a checkpoint with the handle ``make_handle(size)``.
 
-    The state is in ``outside/state``, beside the parent of ``directory``.
+    The state is in ``outside/state``, next to the parent of ``directory``.
     """
     stream, handle = split_stream(0)
     outside = directory.parents[1] / "outside" / "state"

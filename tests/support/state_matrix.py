@@ -75,7 +75,7 @@ state.
 def main(names: list[str]) -> None:
     for name in names or sorted({minor_version(VENV_RELEASE), *environments()}):
         cells = measure(name, _TESTS, ROW_TESTS)
-        # Another process may have tested another version meanwhile.
+        # Another process may have tested a different version in the meantime.
         measured = {**{line.line: line for line in read_results(RESULTS)}, name: cells}
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)

@@ -48,7 +48,7 @@ def run_stateful_job(
 
 @dataclass(frozen=True, slots=True)
 class RehearsedJob:
-    """RehearsedJob.java, which runs on, and two of its snapshots."""
+    """RehearsedJob.java, as a running job, and two of its snapshots."""
 
     earlier: Path
     later: Path
@@ -76,8 +76,8 @@ def rehearsed_job(
         version: the version of Flink.
         bootstrap_servers: the brokers.
         topic: a topic of two partitions.
-        records: how many records of each partition the job has read at least before the first
-            snapshot, and between the two.
+        records: the minimum number of records of each partition that the job has read before the
+            first snapshot, and between the two.
         kind: ``savepoint``, or ``checkpoint`` for retained checkpoints.
         workdir: an empty directory.
     """
@@ -114,11 +114,12 @@ def rehearsed_job(
 def run_idle_keys_job(
     version: str, bootstrap_servers: str, topic: str, ttl_seconds: int, workdir: Path
 ) -> tuple[Path, dict[str, dict[int, tuple[int, int]]]]:
-    """Run IdleKeysJob.java, whose state has a time to live.
+    """Run IdleKeysJob.java with a TTL on its state.
 
     Returns:
-        The savepoint; and by kind of state (``function`` or ``sql``) and by user, the count and the
-        sum after Flink has restarted from the savepoint and read new records of all users.
+        The savepoint, and the counts and sums by kind of state (``function`` or ``sql``) and by
+        user. Flink computes them after it has restarted from the savepoint and read new records of
+        all users.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -144,7 +145,7 @@ def run_idle_keys_job(
 
 
 def run_case_class_job(workdir: Path) -> Path:
-    """Run CaseClassJob.java, which uses Flink's Scala API, and return its savepoint."""
+    """Run CaseClassJob.java with Flink's Scala API, and return its savepoint."""
     jars = classpath("flink-1.20-scala")
     sources = [
         *(_JAVA / "flink" / name for name in ("LocalFlink.java", "Progress.java")),

@@ -1,4 +1,4 @@
-"""Object stores and file systems for checkpoints: real servers on 127.0.0.1.
+"""Run object stores and file systems for checkpoints, as real servers on 127.0.0.1.
 
 `s3`, `gs`, `abfs` and `webhdfs` run a server and yield a ``Store``, or an ``S3`` that has one.
 Environment variables and fsspec's settings configure the clients, as on a user's machine.
@@ -33,19 +33,19 @@ from tests.support.kafka import free_ports
 _START_SECONDS = 60
 # The newest Azurite that runs on Node 20.
 _AZURITE = Path(__file__).parent / "azurite"
-# gcsfs asks for the kind of a bucket over gRPC, which the emulator does not support.
+# gcsfs queries the kind of a bucket over gRPC, but the emulator does not support this.
 _WITHOUT_GRPC = {"GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A running store: the URL of an empty root directory, and a file system to write to it."""
+    """A running store, with the URL of an empty root directory, and a file system for writes."""
 
     root: str
     system: Any
 
     def put(self, directory: Path, name: str) -> str:
-        """Copy a directory below the root, and return the URL of the copy."""
+        """Copy a directory to a path under the root, and return the URL of the copy."""
         url = f"{self.root}/{name}"
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
             target = f"{url}/{file.relative_to(directory)}"
@@ -222,7 +222,7 @@ def _process(
 ) -> Iterator[int]:
     """Run a server, and yield the port that it prints.
 
-    With a given ``endpoint``, wait until the server answers there, and yield 0.
+    With an ``endpoint``, wait until the server answers at it, and yield 0.
     """
     errors = directory / "stderr"
     with errors.open("w") as stderr:

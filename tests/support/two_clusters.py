@@ -1,4 +1,4 @@
-"""Two clusters, a real MirrorMaker 2 between them, and a Flink job that has read a part.
+"""Run two clusters, a real MirrorMaker 2 between them, and a Flink job that has read a part.
 
 Each topic is one scene. The topics in ``MANY`` have the same records in every partition, so that
 one command can translate every position of them.
@@ -28,7 +28,7 @@ from tests.support.records import (
 )
 
 FLINK = "2.2"
-# The positions of a partition, each of which has a partition of its own.
+# The positions. Each of them has a separate partition.
 POSITIONS = range(17)
 MANY = ("marks", "committed", "twice")
 DEFAULT = Flow(
@@ -47,7 +47,7 @@ READ_BY_FLINK = ("orders", "ledger", "compacted-there", "clicks", "compacted-her
 
 @dataclass(frozen=True, slots=True)
 class TwoClusters:
-    """Two clusters, and what a Flink job has consumed of the old one.
+    """Two clusters, and the records that a Flink job has consumed from the old one.
 
     Attributes:
         job: the run of the Flink job, with its savepoint.
@@ -64,7 +64,7 @@ class TwoClusters:
     superseded: frozenset[str]
 
     def options(self, *topics: str) -> tuple[str, ...]:
-        """Return the options that name both clusters, and the topics that have other names."""
+        """Return the options for both clusters, and for the topics that have other names."""
         names = [f"{topic}={NAMES[topic]}" for topic in topics if NAMES[topic] != topic]
         return (
             *("-b", self.old.bootstrap_servers),
@@ -95,7 +95,7 @@ def values(log: Log) -> dict[int, str]:
 
 
 def lost_and_repeated(expected: Counter[str], read: Iterable[str]) -> tuple[int, int]:
-    """Return how many expected values were not read, and how many were read too often."""
+    """Return the number of expected values that were not read, or that were read too often."""
     counted = Counter(read)
     return (expected - counted).total(), (counted - expected).total()
 
@@ -161,7 +161,7 @@ def _create_topics(old: Broker, new: Broker) -> None:
         broker.create_topic(topic, 1, config)
     for topic in ("compacted-there", "compacted-here"):
         append(old, topic, _numbered(topic, (0,), range(90)), keyed=True)
-    # The new cluster's topic had records before the mirror began.
+    # The new cluster's topic had records before the mirror started.
     for broker in (old, new):
         broker.create_topic("clicks", 1)
     append(old, "clicks", _numbered("clicks", (0,), range(90)))
@@ -191,8 +191,8 @@ def _compact_and_expire(
     logs = read_logs(old, NAMES)
     position = Counter((record.topic, record.partition) for record in job.counted)
     there, here = position["compacted-there", 0], position["compacted-here", 0]
-    # The new cluster has lost the records on both sides of the position, and the old cluster
-    # others near it.
+    # The new cluster has lost the records on both sides of the position, and the old cluster has
+    # lost other records near it.
     gone_there = (there - 1, there, there + 3)
     gone_here = (here - 4, here - 2, here + 3, here + 4)
     updates = {
@@ -204,7 +204,7 @@ def _compact_and_expire(
         for topic, newer in updates.items():
             append(old, topic, {0: newer}, keyed=True)
             updates[topic] = _numbered(topic, (0,), [number])[0]
-        time.sleep(0.2)  # until the next record begins a new segment
+        time.sleep(0.2)  # until the next record starts a new segment
     mirror.await_copied()
     await_gone(old, "compacted-here", 0, gone_here)
     await_gone(new, NAMES["compacted-there"], 0, gone_there)

@@ -1,6 +1,6 @@
-"""The state of a HybridSource, which contains the state of its current source.
+"""Encode the state of a HybridSource, including the state of its current source.
 
-The layouts are those of `HybridSourceSplitSerializer` and `HybridSourceEnumeratorStateSerializer`
+The layouts follow `HybridSourceSplitSerializer` and `HybridSourceEnumeratorStateSerializer`
 (flink-connector-base 1.15.4, 2.2.0).
 """
 

@@ -1,9 +1,9 @@
-"""The state of a KafkaSource: splits in its readers, assignments in its enumerator.
+"""Encode the state of a KafkaSource: splits in its readers, assignments in its enumerator.
 
-The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
-`KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. DynamicKafkaSource has the
-layouts of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer`
+The layouts follow the connector's `KafkaPartitionSplitSerializer` and
+`KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and Flink's `SourceCoordinator`,
+`SimpleVersionedSerialization` and `SerdeUtils`. DynamicKafkaSource has the layouts of
+`DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer`
 (connectors 3.4.0-1.20 and 5.0.0-2.2). Its split version 2 and enumerator version 3 are unreleased,
 and follow the connector's main branch of June 2026.
 """
@@ -73,7 +73,7 @@ def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING
 
 
 def encode_reader_element(split: bytes, version: int = _SPLIT_SERIALIZER_VERSION) -> bytes:
-    """Encode an element of SourceReaderState: a split of any kind of source, with its version."""
+    """Encode an element of SourceReaderState with a split of any kind of source and its version."""
     out = DataOutput()
     out.i32(version)
     out.sized(split)
@@ -85,7 +85,7 @@ def encode_enumerator(
 ) -> bytes:
     """Encode an enumerator as `KafkaSourceEnumStateSerializer` versions 0 to 3 do.
 
-    Versions 0 and 1 have no status and no `initial_discovery_finished`. Versions 1 and 2 have no
+    A status and `initial_discovery_finished` exist from version 2 on. Only versions 0 and 3 have
     offsets.
     """
     out = DataOutput()
@@ -194,7 +194,7 @@ def encode_coordinator(
 ) -> bytes:
     """Encode the coordinator state of a source operator, as `SourceCoordinator` writes it.
 
-    Only version 0 ends with a `SplitAssignmentTracker`, which Flink no longer reads.
+    A `SplitAssignmentTracker` is only at the end of version 0. Flink no longer reads it.
     """
     if assignment_tracker and version != 0:
         raise ValueError(f"coordinator state of version {version} holds no assignment tracker")

@@ -1,6 +1,6 @@
-"""The streams of keyed state: canonical savepoints, and checkpoints of the heap backend.
+"""Encode streams of keyed state for canonical savepoints, and for the heap backend's checkpoints.
 
-The layouts are those of `KeyedBackendSerializationProxy`, `FullSnapshotAsyncWriter`,
+The layouts follow `KeyedBackendSerializationProxy`, `FullSnapshotAsyncWriter`,
 `HeapSnapshotStrategy` and `CopyOnWriteStateMapSnapshot` (flink-runtime 1.20.3).
 """
 
@@ -16,8 +16,8 @@ from tests.support.encoder.keyed_values import ListOf, MapOf, Serializer
 _PROXY_VERSION = 6
 _SNAPSHOT_VERSION = 2
 _KEY_VALUE = 0
-# With this bit in the first byte of a key, two bytes follow the entry: the id of the next state, or
-# the end of the key group.
+# With this bit in the first byte of a key, two bytes follow the entry. They contain the id of the
+# next state, or the end of the key group.
 _META_DATA_FOLLOWS = 0x80
 _END_OF_KEY_GROUP = 0xFFFF
 _SEPARATOR = b","

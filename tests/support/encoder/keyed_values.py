@@ -1,4 +1,4 @@
-"""Serializers of keys, namespaces and values, which write values and snapshots of themselves.
+"""Define serializers of keys, namespaces, and values that write values and their own snapshots.
 
 `write_snapshot` writes the same bytes as `TypeSerializerSnapshot.writeVersionedSnapshot`, and
 `write` the same bytes as `TypeSerializer.serialize` (flink-core and flink-runtime 1.20.3). Values
@@ -36,7 +36,7 @@ class Serializer(Protocol):
 
 
 def _text(out: DataOutput, value: str | None) -> None:
-    """Write like `StringValue.writeString`: the number of UTF-16 units plus 1, and the units."""
+    """Write like `StringValue.writeString`, the number of UTF-16 units plus 1, and the units."""
     if value is None:
         out.raw(b"\0")
         return
@@ -223,7 +223,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A map, whose values can be null."""
+    """A map with nullable values."""
 
     key: Serializer
     value: Serializer

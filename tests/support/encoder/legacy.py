@@ -1,6 +1,6 @@
-"""The state of a FlinkKafkaConsumer: partitions, encoded by Kryo, each with an offset.
+"""Encode the state of a FlinkKafkaConsumer: partitions, encoded by Kryo, each with an offset.
 
-The layouts are those of `FlinkKafkaConsumerBase` and `KafkaTopicPartition` (connector 1.15.4),
+The layouts follow `FlinkKafkaConsumerBase` and `KafkaTopicPartition` (connector 1.15.4),
 `KryoSerializer` (flink-core 1.15.4) and Kryo's `Output` (2.24.0).
 """
 
@@ -17,7 +17,7 @@ LEGACY_LATEST = -915623761774
 LEGACY_GROUP = -915623761773
 
 _FIRST_OCCURRENCE = 1
-# ASCII texts of these lengths have a shorter form in Kryo.
+# ASCII strings of these lengths have a shorter form in Kryo.
 _SHORT_ASCII = range(2, 64)
 
 

@@ -1,8 +1,8 @@
-"""The `_metadata` file: operators, their subtasks and every kind of state handle.
+"""Encode the `_metadata` file: operators, their subtasks, and every kind of state handle.
 
 Each kind of handle in a checkpoint has one class. In an older form of a handle, the fields that
-Flink added later are None. The layouts are those of `MetadataV2Serializer` to
-`MetadataV6Serializer`, `MetadataV2V3SerializerBase` and `ChannelStateHandleSerializerV1` and `V2`
+Flink added later are None. The layouts follow `MetadataV2Serializer` to `MetadataV6Serializer`,
+`MetadataV2V3SerializerBase` and `ChannelStateHandleSerializerV1` and `V2`
 (flink-runtime 1.15.4, 1.20.3, 2.2.0).
 
 `state_size` is the result of Flink's `getStateSize()`.
@@ -54,7 +54,7 @@ class ByteStreamHandle:
 
 @dataclass(frozen=True, slots=True)
 class FileHandle:
-    """A file given by its URI; its size is -1 if Flink could not determine the size."""
+    """A file with its URI; its size is -1 if Flink could not determine the size."""
 
     uri: str
     size: int
@@ -71,7 +71,7 @@ class FileHandle:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileHandle:
-    """A file given by its path below the metadata's directory."""
+    """A file with its path under the metadata's directory."""
 
     path: str
     size: int
@@ -220,7 +220,7 @@ OperatorHandle: TypeAlias = PartitionableHandle | FileMergingOperatorHandle
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsHandle:
-    """Key groups in one stream: a full snapshot, a savepoint, or raw keyed state.
+    """Key groups in one stream, of a full snapshot, a savepoint, or raw keyed state.
 
     Flink added the id later, but not for savepoints.
     """

@@ -1,12 +1,12 @@
-"""The stream that a partitionable operator-state handle refers to.
+"""Encode the stream that a partitionable operator-state handle refers to.
 
-The stream begins with a header, which has its own version and describes the states and their
+The stream starts with a header. The header has its own version, and describes the states and their
 serializers. The elements of the list states and the broadcast states follow. Elements are byte
 arrays, as in every FLIP-27 source.
 
-The layouts are those of `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
+The layouts follow `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
 `LegacyStateMetaInfoReaders`, `PartitionableListState`, `HeapBroadcastState` and
-`CompressibleFSDataOutputStream` (flink-runtime 1.15.4, 1.20.3, 2.2.0), and of flink-core's
+`CompressibleFSDataOutputStream` (flink-runtime 1.15.4, 1.20.3, 2.2.0), and flink-core's
 `TypeSerializerSnapshotSerializationUtil` and `TypeSerializerSerializationUtil` (1.15.4, 2.2.0).
 """
 
@@ -61,7 +61,7 @@ class ListState:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastState:
-    """A broadcast state and its entries, whose keys and values are byte arrays."""
+    """A broadcast state and its entries, with byte arrays as keys and values."""
 
     name: str
     entries: tuple[tuple[bytes, bytes], ...]
@@ -167,7 +167,7 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """Write a serializer as Flink 1.7 and later do: the class of its snapshot, without content."""
+    """Write a serializer as Flink 1.7 and later do, by its snapshot's class without content."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)
@@ -209,7 +209,7 @@ def _java_serialized_serializer() -> bytes:
 
 
 def _data(compressed: bool, element: bytes) -> bytes:
-    """Encode an element or a broadcast state. If compressed, it has chunks of its own."""
+    """Encode an element or a broadcast state, with separate chunks if it is compressed."""
     if not compressed:
         return element
     blocks = (element[i : i + _BLOCK_SIZE] for i in range(0, len(element), _BLOCK_SIZE))

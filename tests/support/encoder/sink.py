@@ -1,7 +1,7 @@
-"""The state of the writers and committers of a KafkaSink and of a FileSink.
+"""Encode the state of the writers and committers of a KafkaSink and of a FileSink.
 
-The layouts are those of the connector's `KafkaWriterStateSerializer` and
-`KafkaCommittableSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
+The layouts follow the connector's `KafkaWriterStateSerializer` and `KafkaCommittableSerializer`
+(1.15.4, 3.4.0-1.20, 5.0.0-2.2), and Flink's
 `CommittableCollectorSerializer`, `FileWriterBucketStateSerializer`, `FileSinkCommittableSerializer`
 (1.15.4, 1.20.3, 2.2.0; the latter also 1.14.6) and `SimpleVersionedSerialization`.
 """
@@ -37,7 +37,7 @@ class Committable:
 class FileCommittable:
     """A `FileSinkCommittable` and the state of the request to commit it.
 
-    `pending` and `in_progress` are the serialized files, which the committer publishes and deletes.
+    The committer publishes the serialized file `pending`, and deletes the file `in_progress`.
     """
 
     bucket: str = ""
@@ -65,7 +65,7 @@ def encode_writer_element(prefix: str, version: int, open_transactions: Mapping[
 def encode_file_writer_element(
     bucket: str, bucket_path: str, in_progress: bytes | None, version: int = 3
 ) -> bytes:
-    """Encode an element of a FileSink's writers: a bucket, and its in-progress file or None."""
+    """Encode an element of a FileSink's writers, a bucket with its in-progress file or None."""
     state = DataOutput()
     state.i32(0x1E764B79)
     identifier = bucket.encode()

@@ -14,9 +14,9 @@ class Dialect:
     Attributes:
         newest_handle: the highest type code of a state handle.
         proxy_versions: the versions of the header of operator state.
-        migrated_splits: whether a split may lack its starting offset
+        migrated_splits: True to allow a split without its starting offset
             (`KafkaPartitionSplit.MIGRATED`).
-        other_sources: whether to include Kafka sources of other classes than KafkaSource.
+        other_sources: True to include Kafka sources of other classes than KafkaSource.
     """
 
     metadata_versions: tuple[int, ...] = METADATA_VERSIONS

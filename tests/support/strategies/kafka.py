@@ -78,7 +78,7 @@ _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 
 @dataclass(frozen=True, slots=True)
 class ExpectedKafkaSource:
-    """The content of a KafkaSource: its readers' splits by subtask, and its enumerator's state.
+    """The content of a KafkaSource, with its readers' splits by subtask and its enumerator's state.
 
     `enumerator_splits` also have the values that `enumerator_version` does not store.
     `hybrid_index` is the source's index in a HybridSource, or None.
@@ -104,7 +104,7 @@ class ExpectedLegacySource:
 class KafkaCheckpoint:
     """A checkpoint, and the expected content of each of its Kafka sources.
 
-    `files` are the state files, by path below the job's directory.
+    `files` are the state files, by path under the job's directory.
     """
 
     version: int
@@ -128,7 +128,7 @@ class KafkaCheckpoint:
 
 @dataclass(slots=True)
 class _Files:
-    """The state files of a checkpoint, by path below the job's directory."""
+    """The state files of a checkpoint, by path under the job's directory."""
 
     job_uri: str
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -149,7 +149,7 @@ def kafka_checkpoints(
     dialect has other sources.
 
     The states are inline, in files or in segments of files, compressed or not. Files outside the
-    checkpoint's directory have absolute URIs below `job_uri`.
+    checkpoint's directory have absolute URIs under `job_uri`.
     """
     files = _Files(job_uri)
     source_ids = draw(_source_ids)
@@ -309,7 +309,7 @@ def _state_subtask(
     files: _Files,
     may_finish: bool = True,
 ) -> Subtask:
-    """Draw a subtask with this state and others; an empty state may be left out."""
+    """Draw a subtask with this state and possibly more; an empty state may be omitted."""
     if not state.elements and draw(st.booleans()):
         return Subtask(index, finished=may_finish and draw(st.booleans()))
     proxy_version = draw(st.sampled_from(dialect.proxy_versions))

@@ -28,7 +28,7 @@ from tests.support.encoder.keyed_state import (
 )
 from tests.support.strategies.primitives import blobs, ints, longs, texts
 
-# Every release of Flink since 1.15 reads this version, which needs no properties.
+# Every release of Flink since 1.15 reads this version, and the version needs no properties.
 _METADATA_VERSION = 3
 _OPERATOR = bytes(range(16))
 # A POJO class in the Java programs of the tests.

@@ -170,7 +170,7 @@ def _changelog_files_handles(dialect: Dialect) -> st.SearchStrategy[ChangelogFil
 def channel_handles(
     version: int, dialect: Dialect = EVERYTHING
 ) -> st.SearchStrategy[ChannelHandle | MergedChannelHandle]:
-    """Draw handles of records in flight, in the forms of a metadata version."""
+    """Draw handles of in-flight records, in the forms of a metadata version."""
     indexes = st.integers(0, HIGHEST_INT)
     channels = st.tuples(indexes, indexes)
     delegates = stream_handles(dialect)

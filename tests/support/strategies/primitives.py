@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 MAX_PARALLELISM = 2**15
 HIGHEST_INT = 2**31 - 1
 HIGHEST_LONG = 2**63 - 1
-# The highest size: the sum of a few sizes fits into a long.
+# The highest size, low enough that the sum of a few sizes fits into a long.
 _HIGHEST_SIZE = 2**48
 
 # Modified UTF-8 differs from UTF-8 in NUL and in characters beyond U+FFFF.
