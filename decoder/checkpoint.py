@@ -61,7 +61,7 @@ class Checkpoint:
         type: checkpoint or savepoint, and whether the job stopped with it.
         operators: the job's operators, in the order of ``_metadata``.
         sources: the state of each source, by operator id; UnknownSource if not recognized.
-        sinks: the state of each sink, by operator id; UnknownSink if not recognised.
+        sinks: the state of each sink, by operator id; UnknownSink if not recognized.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
             ``Siblings.newer``. They prove that the job kept running after this checkpoint.
         written_at: the time of ``_metadata``, in epoch milliseconds; None if the store keeps no

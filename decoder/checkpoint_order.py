@@ -1,4 +1,4 @@
-"""The siblings of a ``chk-<n>``, and which of them are newer.
+"""The siblings of a ``chk-<n>``, and the newer ones among them.
 
 A job completes its checkpoints in the order of their numbers
 (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
@@ -30,7 +30,7 @@ MIN_GAP_MS = 10_000
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
 # The maximum number of checkpoints that are tried, from the end of a run, until one has a time. An
-# incomplete checkpoint has none.
+# incomplete checkpoint has no time.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
 # The time of the run's first checkpoint is read as well.

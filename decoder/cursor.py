@@ -107,7 +107,7 @@ class Cursor:
     # -- primitives -----------------------------------------------------------------------------
 
     def _take(self, size: int, field: str) -> int:
-        """Step over ``size`` bytes and return where they start."""
+        """Step over ``size`` bytes and return their start."""
         if size < 0:
             self.fail(f"a length cannot be negative: {size}", field)
         start = self._pos

@@ -26,7 +26,7 @@ def next_chunk(cursor: Cursor) -> bytes:
     """Read the next chunk; return its data (at most 64 KiB), or b"" if its type has no data.
 
     Raises:
-        DecodeError: the chunk is cut short, fails its checksum, or is of an unknown type.
+        DecodeError: the chunk is truncated, fails its checksum, or is of an unknown type.
     """
     start = cursor.byte_offset
     header = cursor.raw(4, "snappy chunk")
@@ -57,7 +57,7 @@ def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
     The declared sizes of the chunks are added up before anything is decompressed.
 
     Raises:
-        DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes
+        DecodeError: ``data`` is truncated, is not such a stream, or has more than ``limit`` bytes
             when decompressed.
     """
     cursor = Cursor(data, label)
@@ -100,7 +100,7 @@ def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
     """Decompress streams block by block; a block can end at any byte.
 
     Raises:
-        DecodeError: the streams are cut short, or not in this format.
+        DecodeError: the streams are truncated, or not in this format.
     """
     rest = identifier = b""
     for block in blocks:

@@ -185,7 +185,7 @@ class StateFiles:
         """Return the path of a state stream's file, without reading the file.
 
         Raises:
-            DecodeError: the file is at none of its paths, or outside of the checkpoint.
+            DecodeError: the file is not at any of its paths, or outside of the checkpoint.
         """
         candidates = self._candidates(stream)
         outside: list[str] = []
@@ -195,7 +195,7 @@ class StateFiles:
         raise self._not_found(label, candidates, outside)
 
     def _candidates(self, stream: _Stream) -> list[str]:
-        """Return the distinct paths where the file may be, the most likely first."""
+        """Return the distinct possible paths of the file, the most likely first."""
         if isinstance(stream, RelativeFileState):
             names = (stream.path, posixpath.basename(stream.path))
             paths = [join(self.directory, name) for name in names]

@@ -142,7 +142,7 @@ def check_size(size: int, max_bytes: int, path: str) -> None:
 
 
 def _mode(path: str) -> int:
-    """Return a file's mode from stat; 0 if there is no file."""
+    """Return a file's mode from stat; 0 if the file does not exist."""
     try:
         return os.stat(path).st_mode  # noqa: PTH116 - as above
     except OSError as error:

@@ -4,7 +4,7 @@ Credentials in a URL would leak into messages, plans, tables and shell histories
 URL is refused, and the message shows the redacted URL.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
-``…/x?sv=…&sig=…``: The values of all parameters are redacted, because any of them may be secret.
+``…/x?sv=…&sig=…``. The values of all parameters are redacted, because any of them may be secret.
 """
 
 from __future__ import annotations

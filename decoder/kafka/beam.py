@@ -1,6 +1,6 @@
 """The positions of Apache Beam's KafkaIO in the state of Beam's Flink runner.
 
-KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), below called the source.
+KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), here called the source.
 
 In Beam 2.50 the source is read by UnboundedSourceWrapper, a Flink SourceFunction. An element of its
 list state is the source, in Java serialization, followed by the source's CheckpointMark, encoded
@@ -17,7 +17,7 @@ KafkaCheckpointMark is an array of PartitionMark. The array is stored in blocks 
 items, and ends with n = 0. If n is negative, the block is ``long n``, ``long`` size in bytes, and
 -n items. An item is ``string topic, int partition, long nextOffset, long watermarkMillis``. An int
 or long is a zig-zag varint; a string is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the
-offset of the record to be read next, or -1 if the reader has not yet asked Kafka for its starting
+offset of the record to be read next, or -1 if the reader has not yet queried Kafka for its starting
 offset. ``watermarkMillis`` is the reader's last watermark.
 
 Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)

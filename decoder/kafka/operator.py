@@ -60,7 +60,7 @@ _KAFKA_STATES = frozenset(
 # user's function may have large state of this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
-# The kinds of errors that most often mean that the state belongs to another kind of sink.
+# The kinds of errors that most often mean that the state belongs to a different kind of sink.
 _ERRORS_IN_BYTES = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
 _UNKNOWN_KIND = "neither a KafkaSink's nor a FileSink's"
 

@@ -1,7 +1,7 @@
 """The state of the writers and committers of a KafkaSink and of a FileSink.
 
 Each of these states is a list of ``byte[]``. An element is ``i32 version, i32 n``, n bytes of the
-content described below. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
+content described here. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
 
 ``writer_raw_states`` of a KafkaSink: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``.
 Version 2: the same, then ``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership`` (0 or 1), ``i32 n``

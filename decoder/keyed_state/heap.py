@@ -145,7 +145,7 @@ def read_states(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Return why a state after the unreadable state ``name`` cannot be read."""
+    """Return the reason why a state after the unreadable state ``name`` cannot be read."""
     return (
         f"it is behind the state {name!r}, which cannot be read ({problem}) and has no length: "
         "take a savepoint in canonical format"

@@ -150,8 +150,8 @@ def kryo_type(
     Args:
         name: the class.
         registered: (class, whether Kryo's own serializer writes it) of each registered class.
-        defaults: the classes for which the job has default serializers. If there is one, the result
-            is ``Unreadable``.
+        defaults: the classes for which the job has default serializers. For such a class, the
+            result is ``Unreadable``.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
     replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)

@@ -76,7 +76,7 @@ class StateSource(Protocol):
         """
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return why states after an unreadable state cannot be read, by state number."""
+        """Return the reasons why states after an unreadable state are blocked, by state number."""
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.

@@ -1,4 +1,4 @@
-"""Timers in raw keyed state, where jobs with RocksDB and timers on the heap store them.
+"""Timers in raw keyed state, from jobs with RocksDB and timers on the heap.
 
 A key group is ``F1 CD 85 9F``, ``i32`` version 2, ``i32 n`` x {``UTF service``, serializer
 snapshots of key and namespace, ``i32 n`` x event-time timer, ``i32 n`` x processing-time timer}. A
@@ -65,7 +65,7 @@ class RawTimersSource:
         """The states of the timer services, read from the first key group that is not empty.
 
         Raises:
-            DecodeError: the raw keyed state is of another kind, or the bytes are corrupt.
+            DecodeError: the raw keyed state is of a different kind, or the bytes are corrupt.
         """
         states = []
         for key_group in self.key_groups:

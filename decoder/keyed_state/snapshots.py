@@ -1,7 +1,7 @@
-"""Serializer snapshots, which describe the serializer of a state and the serializers inside of it.
+"""Snapshots of the serializer of a state and of the serializers inside of it.
 
 A snapshot is ``UTF class, i32 version`` and content that depends on the class. The content has no
-length, so nothing can be read after a snapshot of an unknown class, unless that snapshot is in a
+length. After a snapshot of an unknown class, the reader can continue only if the snapshot is in a
 frame (a field of a POJO). Classes in Flink's package are identified by the last part of their name.
 
 - *simple*: no content, except in version 2: ``UTF class`` of the serializer.

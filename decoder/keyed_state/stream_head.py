@@ -91,7 +91,7 @@ class Head:
 
 
 def read_head(cursor: Cursor, kryo_version: int) -> Head:
-    """Read a head, up to the first unknown serializer, if there is one.
+    """Read a head, up to the first unknown serializer, if any.
 
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
@@ -213,7 +213,7 @@ def _key_value_info(
 
 
 def _first_reason(*parts: types.Type | None) -> str | None:
-    """Return why the first unreadable type cannot be read, or None if all can be read."""
+    """Return the reason for the first unreadable type, or None if all types can be read."""
     for type_ in parts:
         part = types.unreadable(type_) if type_ is not None else None
         if part is not None:

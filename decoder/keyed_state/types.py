@@ -93,7 +93,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """An Either, read as a dict with "left" and "right", one of which is None."""
+    """An Either, read as a dict with "left" and "right"; one of them is None."""
 
     left: Type
     right: Type
@@ -101,7 +101,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class TaggedUnion:
-    """CoGroupedStreams' element, read as a dict with "one" and "two", one of which is None."""
+    """CoGroupedStreams' element, read as a dict with "one" and "two"; one of them is None."""
 
     one: Type
     two: Type

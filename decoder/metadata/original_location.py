@@ -49,7 +49,7 @@ def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> li
 
 
 def is_other_directory(directory: str, original: str) -> bool:
-    """Return whether ``directory`` differs from ``original``, where Flink wrote the checkpoint.
+    """Return whether ``directory`` differs from ``original``, the checkpoint's first directory.
 
     Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared if
     both have one (an HDFS URL may not).

@@ -54,7 +54,7 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
     """Read a whole ``_metadata`` file.
 
     Raises:
-        DecodeError: the file is cut short, corrupt, of another program, or of an unknown version.
+        DecodeError: the file is truncated, corrupt, of another program, or of an unknown version.
     """
     return read_all(Cursor(data, file))
 
@@ -83,7 +83,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
     """Read ``i32 magic, i32 version``.
 
     Raises:
-        DecodeError: the file is cut short, of another program, or of an unknown version.
+        DecodeError: the file is truncated, of another program, or of an unknown version.
     """
     field = "magic number"
     if cursor.remaining < 4:

@@ -31,7 +31,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
     of the result are ``UNKNOWN``.
 
     Raises:
-        DecodeError: the stream is cut short or not a Java object stream.
+        DecodeError: the stream is truncated or not a Java object stream.
     """
     known = cursor.attempt(_read_cached)
     return known if known is not None else _read(cursor)

@@ -29,7 +29,7 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
 
 
 def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of the topics that the broker has; none without a broker.
+    """Return the log ranges of the topics that the broker has; empty without a broker.
 
     Invalid names are skipped. ``at`` is the time for ``LogRange.first_at``, in epoch milliseconds.
 

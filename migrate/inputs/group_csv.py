@@ -109,7 +109,7 @@ def _positions_of_group(
 
     Raises:
         NoSuchName: the group does not exist.
-        Refused: no group was chosen, and there are several.
+        Refused: no group was chosen, and the file contains several groups.
     """
     names = sorted(groups)
     if chosen is not None:

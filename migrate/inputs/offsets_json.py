@@ -1,6 +1,7 @@
 """Spark's JSON form of Kafka offsets, in the option ``startingOffsets`` and in a query's logs.
 
-The form is ``{"topic":{"partition":nextOffset}}``, where -2 means earliest and -1 means latest.
+The form is ``{"topic":{"partition":nextOffset}}``. An offset of -2 means earliest, and -1 means
+latest.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaOffsetRangeLimit} @ Spark 4.0.0.
 """
@@ -154,7 +155,7 @@ def whole_number(text: str, largest: int, what: str) -> int:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, cut if long."""
+    """Return a string in quotes, cut if long."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
 
 

@@ -146,7 +146,7 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
 
 
 def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
-    """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
+    """Parse the offsets of a Kafka source; return None for the offset of any other source.
 
     A different connector may write the same form, but with numbers as strings, or with illegal
     topic names. All other offsets of this form are treated as Kafka's.
@@ -172,7 +172,7 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
 
 
 def read_seed(files: ByteSource, path: str) -> Offsets | None:
-    """Read the seed of a Kafka source; return None for another kind of source."""
+    """Read the seed of a Kafka source; return None for any other source."""
     with input_errors(path):
         if files.read_range(path, 0, 1) != _KAFKA_SEED:
             return None

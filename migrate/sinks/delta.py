@@ -111,7 +111,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
 
 
 def _add_parquet(log: _Log, content: bytes, name: str) -> None:
-    """Add the ``txn`` actions of a Parquet file, or note why the file was not read."""
+    """Add the ``txn`` actions of a Parquet file, or note the reason why the file was not read."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -102,5 +102,5 @@ def check_type(value: object, kind: type[_Kind], what: str) -> _Kind:
 
 
 def shorten(text: str) -> str:
-    """Return a text for a message, cut if it is long."""
+    """Return a string for a message, cut if it is long."""
     return clipped(text, _MAX_SHOWN)

@@ -15,7 +15,7 @@ class WriterKind(str, Enum):
     The kind determines the writer's numbers and its name in the sink.
 
     Attributes:
-        FILES: batches of any query that writes to a file sink; there is no name.
+        FILES: batches of any query that writes to a file sink; such a writer has no name.
         QUERY: batches of a streaming query; the name is the query's id. A new query has a new id.
         TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query's id.
         HUDI: batches of a streaming query; the name is Hudi's checkpoint identifier.

@@ -319,7 +319,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, with secrets redacted, and advice if there is any."""
+    """Return the first line of an error, with secrets redacted, and advice if any."""
     from migrate.model.secrets import redact_secrets  # here, as its patterns compile slowly
 
     lines = str(error).strip().splitlines()

@@ -30,7 +30,7 @@ _COPY_COMMANDS = {
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
 NO_TILDE = "~ is not expanded here; write the whole path"
-# A drive's path, or a share of a host. This system would take it as the name of a file.
+# A drive's path, or a share of a host. This system would treat it as the name of a file.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 NO_WINDOWS = (
     "a path of Windows, which this system takes as a file's name; write its path here, such as "

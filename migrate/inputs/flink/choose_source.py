@@ -63,7 +63,7 @@ def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source
     """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
 
     Returns:
-        The sources, and which of the options "source" and "cluster" were ignored.
+        The sources, and the ignored options among "source" and "cluster".
 
     Raises:
         NoSuchName: the checkpoint has no Kafka source.

@@ -1,26 +1,23 @@
-"""Judge whether the job of a checkpoint still runs; every command that moves positions asks here.
+"""Judge whether the job of a checkpoint still runs, for every command that moves positions.
 
-The judgment has five outcomes (``JobState``). Its evidence:
+The judgment has five outcomes (``JobState``):
 
-====================  ==============================================================================
-Evidence              Judgment
-====================  ==============================================================================
-Flink lists the job,  RUNNING: what it writes from now on is beyond the checkpoint. The same holds
-and it has not ended  for a job that may be this one: any that has not ended, if Flink does not list
-                      this job.
-Flink lists a job     RESTARTED: it continues from the checkpoint or savepoint, or has the stopped
-that continued it     job's id or name and began later. It counts even if it has ended.
-the savepoint itself  STOPPED: the job ended with this savepoint. Only Flink knows whether it was
-                      restarted since: if it lists the job as FINISHED with this savepoint, and no
-                      job that continued it, the job was not restarted.
-Flink lists the job,  ENDED: canceled, failed, or finished otherwise, and this checkpoint is its
-and it has ended      newest. If a newer one was completed, the job's output is beyond this one.
-anything else         UNKNOWN, such as a JobManager that does not list the job of a savepoint. For a
-                      retained checkpoint, a wait of two checkpoint intervals shows a running job
-                      (``wait_for_checkpoint``); no newer checkpoint is no proof, because a job that
-                      recovers takes no checkpoint, and a job that was restarted from the checkpoint
-                      writes to another directory.
-====================  ==============================================================================
+- RUNNING: Flink lists the job, and it has not ended. The job's further output is beyond the
+  checkpoint. If Flink does not list this job, any job that has not ended may be this job, and has
+  the same outcome.
+- RESTARTED: Flink lists a job that continued this job, even if the listed job has ended. Such a
+  job resumed from the checkpoint or savepoint. Alternatively, it has the stopped job's id or name,
+  and started later.
+- STOPPED: the job ended with this savepoint, according to the savepoint itself. Flink is the only
+  evidence about a later restart. If Flink lists the job as FINISHED with this savepoint, and lists
+  no job that continued it, the job was not restarted.
+- ENDED: Flink lists the job as canceled, failed, or finished otherwise, and this checkpoint is its
+  newest. If a newer checkpoint was completed, the job's output is beyond this checkpoint.
+- UNKNOWN: any other evidence, such as a JobManager that does not list the job of a savepoint. For a
+  retained checkpoint, a wait of two checkpoint intervals shows a running job
+  (``wait_for_checkpoint``). A missing newer checkpoint is no proof, because a job that recovers
+  takes no checkpoint. In addition, a job that was restarted from the checkpoint writes to a
+  different directory.
 
 A consumer group shows nothing, because KafkaSource does not join its group.
 """
@@ -57,21 +54,21 @@ if TYPE_CHECKING:
 
 # The wait for a newer checkpoint, in checkpoint intervals: checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing: a checkpoint of a busy job takes a while.
+# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
 _SHORTEST = 3.0
-# Seconds. There is no wait if it would be longer.
+# Seconds. Longer waits are skipped.
 _TOO_LONG = 60.0
-# Seconds. The wait for a single fresh checkpoint of a job, whose interval is unknown.
+# Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it is longer by this: the clock of the
-# storage may differ from the clock of this machine. S3 refuses requests of a clock that differs by
-# more than 15 minutes.
+# Seconds. The age of a checkpoint counts as a wait only if it is longer than the wait by this time.
+# The reason is that the storage's clock may differ from this machine's clock. S3 refuses requests
+# of a clock that differs by more than 15 minutes.
 _CLOCKS, _CLOCKS_OF_A_STORE = 60.0, 900.0
 _DAY = 86_400
 
 
 class JobState(Enum):
-    """Whether the job of a checkpoint still runs; see the module."""
+    """The state of a checkpoint's job; see the module's docstring."""
 
     RUNNING = auto()
     RESTARTED = auto()
@@ -86,10 +83,10 @@ class Judgment:
 
     Attributes:
         text: the evidence in one line.
-        is_beyond: whether the job has written output beyond the checkpoint, or may do so.
-        runs: whether the job, or the job that continued it, has not ended.
-        asked_flink: whether a JobManager was asked.
-        other_running: a job that runs beside the ended job, in one line; else empty.
+        is_beyond: True if the job has written output beyond the checkpoint, or may do so.
+        runs: True if the job, or the job that continued it, has not ended.
+        asked_flink: True if a JobManager was queried.
+        other_running: a job other than the ended job that runs, in one line; else empty.
     """
 
     state: JobState
@@ -108,11 +105,11 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
 
     Args:
         origin: the origin of the positions.
-        flink_rest: the address of the JobManager; None asks no JobManager.
+        flink_rest: the address of the JobManager; None for no query.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or denied the request.
-        UsageError: ``flink_rest`` is no address.
+        UsageError: ``flink_rest`` is not an address.
     """
     if flink_rest is None:
         return judge_jobs(origin, None)
@@ -158,7 +155,7 @@ def _with_newest_checkpoint(
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
-    """Judge by the jobs that a JobManager lists; None if no JobManager was asked."""
+    """Judge by the jobs that a JobManager lists; None if no JobManager was queried."""
     if jobs is None:
         if origin.stopped:
             return Judgment(JobState.STOPPED, _STOPPED)
@@ -173,7 +170,8 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if running:
         job = min(running, key=lambda job: job not in own)
         other = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
-        # Otherwise the job is known to have ended, or the running jobs are older than the stop.
+        # Otherwise, the job has ended according to Flink, or the running jobs are older than the
+        # stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
             return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
     if own and origin.stopped:
@@ -211,8 +209,8 @@ def _unknown(origin: Origin) -> str:
 def _digits_of_job(origin: Origin) -> str | None:
     """Return the id of the job that wrote the checkpoint, or its first digits; None if unknown.
 
-    The id is in the path of a ``chk-<n>``, and its first digits in the name of a savepoint; of a
-    copy, in the path that Flink wrote.
+    The path of a ``chk-<n>`` contains the id, and the name of a savepoint contains its first
+    digits. For a copy, the path is the original path that Flink wrote.
     """
     for path in (origin.pointer, origin.copied_from):
         if origin.kind != "checkpoint" or path is None:
@@ -231,7 +229,7 @@ def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
 
 
 def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job with another id is older than the stop with this savepoint."""
+    """Return whether a job with a different id is older than the stop with this savepoint."""
     if not origin.stopped or origin.written_at is None or _digits_of_job(origin) is None:
         return False
     # The time of a copy may be later than the stop.
@@ -241,7 +239,7 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
-    """Return why Flink's jobs do not show that the stopped job was not restarted, or None."""
+    """Return the reason to suspect a restart of the stopped job among Flink's jobs, or None."""
     for job in own:
         if job.state != "FINISHED":
             return f"Flink has job {job.job_id} as {job.state}, not as FINISHED"
@@ -253,12 +251,12 @@ def _end_of(own: Sequence[FlinkJob]) -> int:
 
 
 def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms: int) -> str | None:
-    """Return that a job of a later start has recovered, so that its start is not known; or None.
+    """Return a text about a job whose start after the stop is hidden by a recovery, or None.
 
     Args:
         jobs: the jobs that the JobManager lists.
         own: the stopped job, if it is among them.
-        ended_ms: when the stopped job ended, in milliseconds of the epoch.
+        ended_ms: the time when the stopped job ended, in milliseconds of the epoch.
     """
     for job, path in jobs:
         if job in own or job.began_ms < ended_ms or path is None or checkpoint_number(path) is None:
@@ -299,7 +297,7 @@ def _job_that_continued(
 
 
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job began after the savepoint was written, whatever the clocks."""
+    """Return whether a job started after the savepoint was written, even if the clocks differ."""
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
     )
@@ -310,7 +308,7 @@ def _clocks_of(origin: Origin) -> float:
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
+    """Return whether two paths refer to one savepoint; scheme and host (or bucket) do not count.
 
     If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
     Links of local paths are resolved.
@@ -325,7 +323,7 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
 
 
 def is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
-    """Return whether a path names one of the savepoints, as ``is_same_savepoint`` compares."""
+    """Return whether a path refers to one of the savepoints, as ``is_same_savepoint`` compares."""
     return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
 
 
@@ -340,18 +338,20 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
-    others count. So can a job that has ended: its output is newer than the savepoint.
+    A job counts if it was restored from the savepoint. ``stopped_job`` and ``job_name`` determine
+    further jobs that count. A job that has ended can also count, because its output is newer than
+    the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
-        ended_ms: when the stopped job ended, in epoch milliseconds, if known.
-        written_in: where Flink wrote the savepoint, if known; a restore from there counts, too.
-        stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
-            ``ended_ms``.
-        job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
-            or if this time is not known.
+        ended_ms: the time when the stopped job ended, in epoch milliseconds, if known.
+        written_in: the path at which Flink wrote the savepoint, if known; a restore from this path
+            also counts.
+        stopped_job: the stopped job's id or name. A job with this id or name counts if it runs, or
+            started after ``ended_ms``.
+        job_name: the stopped job's name. Other jobs with this name count if they started after
+            ``ended_ms``, or if ``ended_ms`` is missing.
     """
 
     def is_newer(job: FlinkJob) -> bool:
@@ -384,7 +384,7 @@ def job_refusals(
 
     ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
     offsets of a group (``is_group``). A group is refused while any job runs. ``saved``: whether the
-    positions are those of a saved plan, which has its own options.
+    positions come from a saved plan (a saved plan has its own options).
     """
     if is_group and judgment.other_running:
         return [f"{judgment.other_running}; {_STOP_IT}"]
@@ -436,7 +436,7 @@ def check_job(
 def report_stop(
     judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
 ) -> None:
-    """Log that the job was stopped with the savepoint, and what was checked about a restart."""
+    """Log that the job was stopped with the savepoint, and the checks for a restart."""
     if text := old_savepoint_text(origin, judgment, source_group):
         options = {"--flink-rest": not judgment.asked_flink, "--source-group": not saved}
         shows = " or ".join(option for option, helps in options.items() if helps)
@@ -454,7 +454,7 @@ def report_stop(
 def report_for_group(
     judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
 ) -> None:
-    """Log why no job overwrites a group's offsets, or warn that the job may run."""
+    """Log the reason why no job overwrites a group's offsets, or warn that the job may run."""
     if origin.kind == "batch":
         log.info("Spark commits to no group: these offsets stay until you run this again")
     elif origin.stopped and not judgment.is_beyond:
@@ -476,7 +476,7 @@ def report_for_group(
 def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | None) -> str:
     """Return a text if a stop is more than a day old, and nothing shows whether the job restarted.
 
-    Otherwise return an empty text.
+    Otherwise return an empty string.
     """
     is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
     if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
@@ -503,18 +503,18 @@ def check_before_write(
 ) -> None:
     """Check just before a checkpoint location, a savepoint or a plan is written.
 
-    - For a retained checkpoint of which nothing shows that the job has stopped, wait for a newer
+    - For a retained checkpoint without evidence that the job has stopped, wait for a newer
       checkpoint, as for a group.
     - For a savepoint that is more than a day old, ask for evidence that the job was not restarted.
 
     Args:
         origin: the origin of the positions.
         judgment: the judgment of ``judge``.
-        allow_ran_on: whether to skip both.
+        allow_ran_on: True to skip both.
         source_group: the consumer group whose commits are at the positions, if any.
-        refuses_old: whether an old savepoint is refused; else ``report_stop`` has warned of it.
+        refuses_old: True to refuse an old savepoint; else ``report_stop`` has warned of it.
         saved: as for ``job_refusals``.
-        flink_rest: as for ``judge``; Flink is asked again after a wait.
+        flink_rest: as for ``judge``; Flink is queried again after a wait.
         signs: as for ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
 
     Raises:
@@ -563,8 +563,8 @@ RAN_ON_WAY_OUT = "stop it with a savepoint, and move from that"
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
     """Yield signs in the job's checkpoint directory, each in one line, that the job has continued.
 
-    Log a note if the directory cannot be read. ``origin.newer`` has the newer checkpoints that were
-    known before; these are no sign.
+    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` are no
+    sign, because they were found earlier.
     """
     if origin.kind != "checkpoint":
         return
@@ -610,13 +610,13 @@ def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How long to wait for a newer checkpoint of a retained checkpoint's job.
+    """The wait for a newer checkpoint of a retained checkpoint's job.
 
     Attributes:
-        interval: the job's checkpoint interval in seconds; None if it is unknown.
+        interval: the job's checkpoint interval in seconds; None if unknown.
         age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
         wait: seconds to wait; None if a wait would show nothing.
-        clocks: by how many seconds the storage's clock may differ from this machine's.
+        clocks: the maximum difference of the storage's clock from this machine's clock, in seconds.
     """
 
     interval: float | None
@@ -626,7 +626,7 @@ class Watch:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the checkpoint is so old that a running job would have completed a newer one."""
+        """True if the checkpoint is so old that a running job would have completed a newer one."""
         if self.interval is None or self.age is None:
             return False
         return self.age > max(_INTERVALS * self.interval, _SHORTEST) + self.clocks
@@ -647,7 +647,7 @@ NO_WATCH = Watch(None, None, None)
 
 
 def find_watch(origin: Origin) -> Watch:
-    """Return how long to wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
+    """Return the wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
     if origin.kind != "checkpoint" or origin.stopped or checkpoint_number(origin.pointer) is None:
         return NO_WATCH
     try:
@@ -661,7 +661,7 @@ def find_watch(origin: Origin) -> Watch:
         watch = Watch(interval, age, wait if wait <= _TOO_LONG else None, _clocks_of(origin))
         if origin.copied_from is None:
             return watch
-        # The times may be those of the copy, so that no newer checkpoint shows nothing.
+        # The times may belong to the copy, so a missing newer checkpoint proves nothing.
         return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
     is_fresh = age is not None and age <= _TOO_LONG
     in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
@@ -679,16 +679,16 @@ def wait_for_checkpoint(
 ) -> bool:
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
-    A job that has another JobManager than the one that was asked shows itself here, too.
+    The wait also detects a job of a different JobManager.
 
     Args:
         watch: the result of ``find_watch``.
         signs: returns signs that the job has continued; raises ``Refused`` unless that is allowed.
-        watched: what else ``signs`` watches, for the log.
+        watched: other objects that ``signs`` watches, for the log.
 
     Returns:
-        Whether the absence of a newer checkpoint suggests that the job has stopped. False if there
-        was no wait.
+        True if the absence of a newer checkpoint suggests that the job has stopped. False without a
+        wait.
 
     Raises:
         Refused: as for ``signs``.
@@ -702,7 +702,8 @@ def wait_for_checkpoint(
         return True
     if watch.wait is None:
         return False
-    # The time since the plan does not count: a saved plan has the time of another machine's clock.
+    # The time since the plan does not count, because a saved plan may come from a different
+    # machine's clock.
     log.info(f"waiting {watch.wait:.0f} s for a checkpoint that a running job would take")
     with timed("waiting for a checkpoint"):
         time.sleep(watch.wait)

@@ -61,8 +61,8 @@ class JobDetails:
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
-        checkpoint: the path of the newest completed checkpoint; None if there is no completed
-            checkpoint, or it has no path.
+        checkpoint: the path of the newest completed checkpoint; None without a completed
+            checkpoint, or if it has no path.
         newest_savepoint: the checkpoint id and the path of the newest savepoint; None without a
             savepoint, or if a checkpoint was completed after it.
         failure: the reason why the newest failed checkpoint failed; None if no checkpoint has
@@ -239,7 +239,7 @@ class JobManager:
         )
 
     def clock_ahead_ms(self, jobs: Sequence[FlinkJob]) -> float:
-        """Return by how many milliseconds the JobManager's clock is ahead of this machine's clock.
+        """Return the lead of the JobManager's clock over this machine's clock, in milliseconds.
 
         The value is too high by at most the duration of a request. It is 0 if Flink has dropped all
         of ``jobs``, because Flink reports its clock only with the details of a job.

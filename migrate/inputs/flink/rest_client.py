@@ -70,7 +70,7 @@ def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
 
 
 def request(url: str, path: str, body: object = None) -> bytes:
-    """Return the answer to ``GET <url><path>``, or to ``POST`` if there is a body.
+    """Return the answer to ``GET <url><path>``, or to ``POST`` with a body.
 
     The body is sent as JSON.
 

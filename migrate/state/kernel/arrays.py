@@ -112,8 +112,8 @@ class Buffers:
         """Return the values of a node as an Arrow array.
 
         Raises:
-            NeedsPlainReader: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes;
-                or with ``exact``, a time has nanoseconds.
+            NeedsPlainReader: a string is not UTF-8, or a decimal has no bytes or more than 16
+                bytes; or with ``exact``, a time has nanoseconds.
         """
         column = node.column
         values, valid = self.numbers(column), self.validity(column)

@@ -28,7 +28,7 @@ _TEXT_BYTES = 1 << 20
 # The number of times that the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
-# The plain reader. The arguments are a key group, and how many of the group's entries to skip.
+# The plain reader. The arguments are a key group, and the number of the group's entries to skip.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
 
 
@@ -161,7 +161,7 @@ class FastReader:
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
         """Return the entries in the buffers as a batch, or None without entries.
 
-        Also return how many entries of the last key group are in this batch and earlier ones.
+        Also return the number of entries of the last key group in this batch and earlier batches.
 
         Raises:
             NeedsPlainReader: the columns fail a check.
