@@ -1,6 +1,6 @@
 """Find many checkpoints and read them into a few flat tables.
 
-``discovery`` finds candidates below the roots. ``candidates`` reads each candidate, and ``rows``
+``discovery`` finds candidates under the roots. ``candidates`` reads each candidate, and ``rows``
 makes rows of the tables from the result. ``lag`` computes the lag of a position. ``inventory``
 makes a ``ScannedJob`` from a checkpoint's row and lags. ``write_tables`` writes the tables.
 

@@ -1,6 +1,6 @@
 """Split candidates into chunks, and read them.
 
-A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error: the
+A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error. The
 error is returned as a ``Failure``, so that the other candidates are still read.
 """
 
@@ -21,8 +21,9 @@ from migrate.storage.files import Files, MissingExtra
 
 _LONG_MAX = (1 << 63) - 1
 
-# The highest averages for a chunk: its number of candidates, and its bytes of metadata. A chunk is
-# large enough to be worth the start of a task, and small enough for a quick retry.
+# The highest average number of candidates in a chunk, and the highest average number of bytes of
+# metadata. A chunk is large enough to be worth the start of a task, and small enough for a quick
+# retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
@@ -35,12 +36,12 @@ _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a checkpoint, or a directory that may hold checkpoints, could not be read.
+    """The reason why a checkpoint or a directory of checkpoints could not be read.
 
     Attributes:
         kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library for the storage or
             the compression is not installed on the reading machine), or ``internal error`` (a bug
-            of ours).
+            in ``migrate``).
         message: the error and the path, in one line.
     """
 
@@ -55,13 +56,13 @@ class Candidate:
     Attributes:
         pointer: the directory of ``_metadata``, or the directory that could not be listed;
             absolute, or a URL.
-        job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
+        job_directory: the directory of its job, with the ``chk-<n>``; None for a savepoint.
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
-        read_newest: whether to read the newest complete checkpoint of the job directory, instead of
+        read_newest: True to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
-        chk_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
-            for a savepoint, which has no number, only -1; None for the other checkpoints.
-            ``mark_newest`` sets these numbers.
+        chk_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job.
+            For a savepoint, only -1, because savepoints have no number. None for the other
+            checkpoints. ``mark_newest`` sets these numbers.
         failure: the reason why this directory could not be listed; None if it could.
     """
 
@@ -74,12 +75,12 @@ class Candidate:
 
     @property
     def job_id(self) -> str | None:
-        """The job's id, if it is the name of the job's directory (Flink's default)."""
+        """Return the job's id, if it is the name of the job's directory (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
     def number(self) -> int | None:
-        """``n`` of ``chk-<n>``, if it fits into Flink's long."""
+        """Return ``n`` of ``chk-<n>``, if it fits into Flink's long."""
         number = checkpoint_number(self.pointer)
         return number if number is not None and number <= _LONG_MAX else None
 
@@ -117,7 +118,7 @@ def split_candidates(
 
     Args:
         candidates: the candidates to split.
-        chunks: the maximum number of chunks; None: computed from the number and size of the
+        chunks: the maximum number of chunks; None to compute it from the number and size of the
             candidates.
         limit: the highest average number of candidates in a chunk, if ``chunks`` is None.
     """
@@ -151,7 +152,7 @@ def read_candidate(
         return Failure(error.kind.value, str(error))
     except (MissingExtra, ImportError) as error:
         return Failure("missing package", f"{candidate.pointer}: {error}")
-    except Exception as error:  # a bug of ours must not stop the reading of other candidates
+    except Exception as error:  # a bug in migrate must not stop the reading of other candidates
         return Failure("internal error", f"{candidate.pointer}: {type(error).__name__}: {error}")
 
 

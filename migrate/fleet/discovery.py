@@ -1,8 +1,8 @@
 """Search directory trees for checkpoints, many directories at a time.
 
 The search lists each directory once. If a directory has the name of a ``chk-<n>`` or a savepoint,
-the search only asks for the size of its ``_metadata``. It skips ``shared`` and ``taskowned`` of a
-job, which hold only state. It does not follow links below a root.
+the search queries only the size of its ``_metadata``. It skips ``shared`` and ``taskowned`` of a
+job, because they contain only state. It does not follow links under a root.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _Visit(NamedTuple):
     """A directory to visit.
 
     Attributes:
-        is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint, or a root names the
+        is_checkpoint: True if it has the name of a ``chk-<n>`` or a savepoint, or if a root is the
             ``_metadata`` in it.
-        choices: if only the newest complete ``chk-<n>`` of this directory is wanted, the names of
-            all its ``chk-<n>``, newest first; otherwise empty.
+        choices: the names of all its ``chk-<n>``, newest first, if the scan selects only the newest
+            complete ``chk-<n>`` of this directory; otherwise empty.
     """
 
     path: str
@@ -59,11 +59,11 @@ _Step = tuple[Sequence[Candidate], Sequence[_Visit]]
 
 
 def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
-    """Return every checkpoint and savepoint below the roots, sorted by pointer and number.
+    """Return every checkpoint and savepoint under the roots, sorted by pointer and number.
 
-    A checkpoint without ``_metadata`` (incomplete, or still being written) is returned too; reading
-    it will fail. For a root that cannot be searched, or a directory that cannot be listed, a
-    candidate with a failure is returned.
+    A checkpoint without ``_metadata`` (incomplete, or still being written) is also returned, and
+    its reading will fail. For a root that cannot be searched, or a directory that cannot be listed,
+    a candidate with a failure is returned.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
@@ -88,7 +88,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
                     by_pointer.setdefault(candidate.pointer, candidate)
                 for visit in more:
                     place = visit
-                    if len(roots) > 1:  # two roots may name one directory, by a link
+                    if len(roots) > 1:  # two roots may lead to one directory, by a link
                         place = visit._replace(path=files.absolute(visit.path))
                     if place not in seen:
                         seen.add(place)
@@ -96,7 +96,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             if not visits:
                 break
             # For local directories, threads take more time than they save. Each task for the pool
-            # costs time, hence batches; several for each thread, because some take longer.
+            # costs time, so directories are visited in batches. Each thread gets several batches,
+            # because some take longer.
             local = [visit for visit in visits if "://" not in visit.path]
             remote = [visit for visit in visits if "://" in visit.path]
             size = max(1, -(-len(remote) // (_THREADS * _BATCHES_PER_THREAD)))
@@ -121,11 +122,11 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the first visits for a root, or a candidate with the reason why there are none."""
+        """Return the first visits for a root, or a candidate with the reason for their absence."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")
-        # Absolute, because Spark's executors have another working directory.
+        # Absolute, because Spark's executors have a different working directory.
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         if path is None:
             advice = why_not_read(root)

@@ -1,4 +1,4 @@
-"""The inventory of a scan: each job's newest complete checkpoint, and the obstacles to a move."""
+"""List each job's newest complete checkpoint, and the obstacles to a move."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from migrate.model.wording import counted, join_some
 _UNLISTABLE_KINDS = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
-# The maximum number of missing topics that a line names.
+# The maximum number of missing topics in a line.
 _MAX_TOPICS = 5
 _MIN_GAP = timedelta(milliseconds=MIN_GAP_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -48,17 +48,17 @@ class ScannedJob:
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
         positions: the number of topic-partitions of each source, added up.
-        lag: the sum of the known lags; None without a broker, or if no lag is known. A lag is the
-            log end minus the position; there may be fewer records.
-        lag_unknown: the number of positions whose lag is unknown; 0 without a broker.
+        lag: the sum of the available lags; None without a broker, or without any lag. A lag is the
+            log end offset minus the position; there may be fewer records.
+        lag_unknown: the number of positions without a lag; 0 without a broker.
         unlisted: the number of partitions with records that the topics have on the broker and the
-            checkpoint lacks; ``lag`` is without them. 0 without a broker.
-        obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
-            ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``; ``ran-on`` may come
-            from another line of the same job.
+            checkpoint lacks. ``lag`` does not include them. 0 without a broker.
+        obstacles: the codes of the obstacles to a move, sorted. The codes ``expired``,
+            ``beyond-end``, ``topic-gone``, and ``partition-gone`` come from the broker. ``ran-on``
+            may come from a different line of the same job.
         why_not: the obstacles in words.
-        to_check: the codes of what to check before the job moves, sorted.
-        error_kind, error: why the checkpoint could not be read.
+        to_check: the codes of the items to check before the job moves, sorted.
+        error_kind, error: the reason why the checkpoint could not be read.
     """
 
     pointer: str
@@ -86,12 +86,12 @@ class ScannedJob:
 
     @property
     def movable(self) -> bool:
-        """Whether the checkpoint was read, and no obstacle to a move was found."""
+        """Return whether the checkpoint was read, and no obstacle to a move was found."""
         return self.readable and not self.obstacles
 
     @property
     def label(self) -> str:
-        """The job's name: its id, or the name of its directory."""
+        """Return the job's id as its name, or else the name of its directory."""
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
@@ -126,12 +126,12 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
 
 
 def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
-    """Return the jobs; those that ran on after what stands for them get the obstacle ``ran-on``.
+    """Return the jobs, with the obstacle ``ran-on`` if a job kept running after its checkpoint.
 
-    A job counts its savepoints and its checkpoints together. So it ran on after a savepoint, or
-    after its newest checkpoint, if another line of the same job has a higher number. If a job with
-    a fixed id starts without its state, it counts from 1 again. So if the times contradict the
-    numbers, the lines are to be checked (``numbering-began-anew``).
+    A job numbers its savepoints and its checkpoints in one sequence. If a different line of the
+    same job has a higher number, the job kept running after a savepoint or its newest checkpoint.
+    If a job with a fixed id starts without its state, its numbers restart at 1. If the times
+    contradict the numbers, the lines must therefore be checked (``numbering-began-anew``).
     """
     jobs = list(jobs)
     highest: dict[str, ScannedJob] = {}
@@ -147,14 +147,14 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
 
 
 def _first_digits(job: ScannedJob) -> str | None:
-    """Return the first digits of the job's id; None if they are not known or show no single job."""
+    """Return the first digits of the job's id, or None unless they identify a single job."""
     name = SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
     digits = name[1] if name is not None else (job.job_id or "")[:6]
     return digits if job.readable and digits not in ("", FIXED_JOB_ID[:6]) else None
 
 
 def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:
-    """Return a job with what the lines with the highest number and of the last time show of it."""
+    """Return a job with the obstacle or the check that ``highest`` and ``last`` show."""
     if _is_written_later(job, highest) or (job is highest and _is_written_later(last, job)):
         codes = {*job.to_check, Code.NUMBERING_BEGAN_ANEW.value}
         return replace(job, to_check=tuple(sorted(codes)))
@@ -218,7 +218,7 @@ class Totals:
 
     @property
     def not_read(self) -> int:
-        """The number of unreadable jobs and of unlistable directories."""
+        """Return the number of unreadable jobs and of unlistable directories."""
         return sum(self.errors.values())
 
 
@@ -239,7 +239,7 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_unlistable(job: ScannedJob) -> bool:
-    """Return whether a job stands for a missing or unlistable directory, not for a savepoint."""
+    """Return whether a job represents a missing or unlistable directory, not a savepoint."""
     has_savepoint_name = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _UNLISTABLE_KINDS and not has_savepoint_name
 
@@ -257,9 +257,9 @@ class JobPlan:
         group: the consumer group that the plan is for; None if the plan is for Spark.
         file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
-        reasons: why there is no plan.
-        failure: the error that ended the planning, perhaps a bug of ours; None without an error,
-            and for a DecodeError.
+        reasons: the reasons why no plan exists.
+        failure: the error that ended the planning, perhaps a bug in ``migrate``; None without an
+            error, and for a DecodeError.
     """
 
     group: str | None
@@ -277,7 +277,7 @@ class Inventory:
         jobs: all jobs, each represented by its newest complete checkpoint, all savepoints, and the
             directories that could not be listed; sorted by pointer.
         checkpoints, unreadable: the number of checkpoints, and of unreadable ones among them.
-        plans: the plan of each job, by the job's pointer; None if no plans were asked for.
+        plans: the plan of each job, by the job's pointer; None if no plans were requested.
     """
 
     jobs: tuple[ScannedJob, ...]

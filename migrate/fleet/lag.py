@@ -1,4 +1,4 @@
-"""The lag of a position on a broker, and the obstacle to continuing at this position."""
+"""Compute the lag of a position on a broker, and the obstacle to continuing at this position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.planning.partition import plan_position
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
 UNREACHABLE_WORDS = "whose lag is not known, because the broker did not answer for the partition"
-# For each verdict: the code of the obstacle, and the words that follow a number of positions.
+# The code of the obstacle for each verdict, and the words that follow a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
     Verdict.BEYOND_END: (
@@ -24,22 +24,23 @@ OBSTACLES = {
     Verdict.TOPIC_GONE: (TOPIC_GONE, "of topics that the broker does not have"),
     Verdict.PARTITION_GONE: ("partition-gone", "of partitions that the broker does not have"),
 }
-# The default policies, which allow no loss and no repetition.
+# The default policies, which refuse loss and duplication.
 _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position; only ``topic`` is set if the state names the position's cluster.
+    """The lag of one position; only ``topic`` is set if the state contains the position's cluster.
 
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
             partition.
-        records: the log end minus the next offset; None if one of them is unknown, or if the next
-            offset is beyond the log end. The log may have fewer records than that, because
-            transaction markers and compaction leave gaps.
-        obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
-            ``topic-gone``, ``partition-gone`` or ``unreachable``; None without an obstacle.
-        unknown: why the broker did not answer for the partition; None if it did.
+        records: the log end offset minus the next offset. None if one of them is missing, or if the
+            next offset is beyond the log end offset. The log may have fewer records than that,
+            because transaction markers and compaction leave gaps.
+        obstacle: the reason why no reader can continue at the position: ``expired``,
+            ``beyond-end``, ``topic-gone``, ``partition-gone`` or ``unreachable``; None without an
+            obstacle.
+        unknown: the reason why the broker did not answer for the partition; None if it did.
     """
 
     topic: str = ""
@@ -51,7 +52,7 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics to ask a broker about: those of positions without a named cluster."""
+    """Return the topics to query a broker about, from positions without a named cluster."""
     return {position.topic for position in positions if position.cluster is None}
 
 
@@ -72,7 +73,7 @@ def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
     """Return the lag of a position, as a plan computes it.
 
-    If the state names the position's cluster, the broker may be of another one.
+    If the state contains the position's cluster, the broker may belong to a different one.
     """
     if position.cluster is not None:
         return Lag(position.topic)

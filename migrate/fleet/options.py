@@ -1,4 +1,4 @@
-"""The options of the data source ``flink_checkpoint``, and the rows that they select."""
+"""Parse the options of the data source ``flink_checkpoint``, and select rows by them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class CheckpointOptions:
     """The parsed options.
 
     Attributes:
-        latest_only: whether to read only the newest complete ``chk-<n>`` of each job, and all
+        latest_only: True to read only the newest complete ``chk-<n>`` of each job, and all
             savepoints.
-        allow_external_files: whether state may be read outside of a checkpoint's directories.
-        partitions: the maximum number of tasks; None: computed from the number and size of the
+        allow_external_files: True to read state also outside of a checkpoint's directories.
+        partitions: the maximum number of tasks; None to compute it from the number and size of the
             checkpoints.
     """
 
@@ -54,7 +54,7 @@ def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
     ``topic`` is one topic, or several, separated by commas.
 
     Raises:
-        UsageError: a name is unknown, or a value is invalid.
+        UsageError: a name or a value is not valid.
     """
     values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(values.keys() - {name.lower() for name in _NAMES} - _PATHS)

@@ -1,6 +1,6 @@
-"""The rows of a checkpoint in each view, and the obstacles to moving the checkpoint as it is.
+"""Make the rows of a checkpoint in each view, and list the obstacles to an unchanged move.
 
-This module asks no broker.
+This module queries no broker.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a checkpoint cannot be moved as it is.
+    """A reason why a checkpoint cannot be moved unchanged.
 
     ``code`` is the code of a finding, or one of ``OBSTACLE_CODES``.
     """
@@ -156,11 +156,12 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved as it is.
+    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved unchanged.
 
-    Each decision that the user must make is an obstacle: whether to allow loss or repetition, the
-    name of Flink's consumer group, the choice of a cluster or source. A partition that is still at
-    ``earliest`` is no obstacle, because the broker knows the log start.
+    Each decision that the user must make is an obstacle. These decisions are the acceptance of loss
+    or duplication, the name of Flink's consumer group, and the choice of a cluster or source. A
+    partition that is still at ``earliest`` is no obstacle, because the broker has the log start
+    offset.
     """
     checked = findings_to_check(extraction)
     reasons = [

@@ -1,12 +1,12 @@
-"""Run a scan: read each checkpoint once, ask the broker once, and write the tables.
+"""Run a scan by reading each checkpoint once, querying the broker once, and writing the tables.
 
 ``scan_locally`` runs a scan with processes of this machine; ``migrate.spark.scan_on_spark`` runs it
 on Spark. Both read checkpoints with ``read_chunk``.
 
-On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
-checkpoint is read. Otherwise the checkpoints are kept in temporary files until the broker has been
-asked about all topics. Each process keeps only its current checkpoint, one row for each job and the
-rows of a batch in memory.
+On this machine, if no broker is queried, the rows of each checkpoint are written as soon as the
+checkpoint is read. Otherwise, temporary files store the checkpoints until the broker has been
+queried about all topics. Each process keeps in memory only its current checkpoint, one row for each
+job, and the rows of a batch.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
 # A function that gets the step ("read", "compared" or "planned"), the number of checkpoints or jobs
-# for which the step is done, and their total number.
+# that are done with the step, and their total number.
 Progress = Callable[[str, int, int], None]
-# A function that asks a broker about topics.
+# A function that queries a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]
 
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
 # The highest average number of candidates in a chunk. It is low, so that no process waits long for
-# the last chunk of another process.
+# the last chunk of a different process.
 _MAX_CANDIDATES = 100
 
 
@@ -53,8 +53,8 @@ class ScanRequest:
     """The options that determine a scan's result.
 
     Attributes:
-        with_lag: whether the result has the lag, for which a broker is asked.
-        output: the tables to write; None: no tables.
+        with_lag: True if the result has the lag, from a query of a broker.
+        output: the tables to write; None for no tables.
     """
 
     with_lag: bool = False
@@ -62,7 +62,7 @@ class ScanRequest:
 
     @property
     def views(self) -> tuple[CheckpointView, ...]:
-        """The views whose rows are needed."""
+        """Return the views whose rows are needed."""
         return tuple(CheckpointView) if self.output else (CheckpointView.CHECKPOINTS,)
 
     def columns(self, view: CheckpointView) -> tuple[ViewColumn, ...]:
@@ -77,12 +77,12 @@ class ScannedCheckpoint(NamedTuple):
     """The rows and positions of one checkpoint.
 
     Attributes:
-        newest: whether it is the newest checkpoint of its job, or a savepoint.
-        is_counted: whether it counts in the totals of the scan, and has rows in the tables. False
-            for a checkpoint that was read in place of one that has vanished, if it is a candidate
-            too: then it is counted in its own turn.
+        newest: True for the newest checkpoint of its job, and for a savepoint.
+        is_counted: True if it counts in the totals of the scan, and has rows in the tables. False
+            for a checkpoint that was read in place of a deleted one, if it is also a candidate. The
+            scan then counts it separately as a candidate.
         rows: the rows of each view of the request.
-        positions: the positions, in the order of their rows; empty if no broker is asked, or if
+        positions: the positions, in the order of their rows; empty if no broker is queried, or if
             the checkpoint could not be read.
     """
 
@@ -119,8 +119,8 @@ def read_chunk(
 ) -> Iterator[ScannedCheckpoint]:
     """Read the candidates of a chunk, as ``mark_newest`` returns them.
 
-    If a running job has deleted its newest checkpoint meanwhile, the one that is the newest by now
-    is read as well. Usually it is a candidate, too, but was not complete at the search.
+    If a running job has deleted its newest checkpoint since the search, its present newest one is
+    read as well. Usually this checkpoint is also a candidate, but was not complete at the search.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.chk_numbers
@@ -193,11 +193,11 @@ def scan_locally(
 ) -> ScanSummary:
     """Read candidates, as ``mark_newest`` returns them, with local processes; write the tables.
 
-    If reading or the broker fails, no part of a table is left behind.
+    If reading or the broker fails, no part of a table remains.
 
     Raises:
-        Refused: one of the tables exists already.
-        ServiceError: worker processes were killed again and again.
+        Refused: one of the tables already exists.
+        ServiceError: worker processes were killed repeatedly.
         Exception: an error of ``ask_broker``, or of writing the tables.
     """
     request = ScanRequest(ask_broker is not None, output)
@@ -235,7 +235,7 @@ def scan_locally(
 
 
 def _save_chunk(files: Files, request: ScanRequest, folder: Path, chunk: _Chunk) -> set[str]:
-    """Read a chunk, save its checkpoints in a file, and return the topics to ask a broker about."""
+    """Read a chunk, save its checkpoints in a file, and return the topics for the broker query."""
     topics: set[str] = set()
     path = _chunk_file(folder, chunk)
     with add_path_to_errors(path), path.open("wb") as file:

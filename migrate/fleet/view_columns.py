@@ -1,8 +1,9 @@
-"""The views: flat tables of checkpoints, with a name, a type and a value for each column.
+"""Define the views, flat tables of checkpoints with a name, a type, and a value for each column.
 
-The values, and most of the names, are those of ``migrate inspect --format json``. Every view begins
-with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A checkpoint
-that could not be read has one row in each view: its error, and the facts from its path and size.
+The values, and most of the names, are the same as in ``migrate inspect --format json``. Every view
+starts with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A
+checkpoint that could not be read has one row in each view. The row contains its error, and the
+facts from its path and size.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
-    """Return a column for a sum of sizes, at most ``_LONG_MAX``: a file may contain any sizes."""
+    """Return a column for a sum of sizes, limited to ``_LONG_MAX`` because any size is possible."""
     size = sum_sizes or attrgetter(name)
     return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
 
@@ -216,7 +217,7 @@ FINDING = (  # values of a Finding
     _string("operator_id", "operator it is about; null for the checkpoint as a whole"),
     _string("message", "the finding in words"),
 )
-# The columns of each view between IDENTITY and ERROR, which every view has.
+# The columns of each view between IDENTITY and ERROR.
 BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     CheckpointView.POSITIONS: (*SOURCE, *POSITION),
     CheckpointView.OPERATORS: (*SOURCE, *OPERATOR),

@@ -1,10 +1,10 @@
 """Apply a function to many items, in this process and in worker processes of this machine.
 
-``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process runs the caller's
-script again. With fork, a child may wait forever for a lock that another thread (of a notebook,
-Spark or a storage client) held during the fork. A worker is a Python process that imports
-this module and the function's module, but does not run the caller's script. Items are pickled to
-its stdin, results to its stdout.
+``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process would rerun the
+caller's script. With fork, a child may wait forever for a lock of a different thread. This happens
+if a thread (of a notebook, Spark, or a storage client) has the lock during the fork. A worker is a
+Python process that imports this module and the function's module, but not the caller's script.
+Items are pickled to its stdin, and results to its stdout.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 # memory, a new process makes the next attempt.
 _ATTEMPTS = 4
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.workers import serve; serve()"
-# A container's processor limit, as a quota and a period: one file in cgroup v2, two files in v1.
+# A container's processor limit, as a quota and a period, in one file (cgroup v2) or two (v1).
 _CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 _CGROUP_V1 = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("quota", "period"))
 
@@ -54,13 +54,13 @@ def cores() -> int:
 
 
 class WorkerPool:
-    """A pool of this process and ``size - 1`` workers, which start when there is work for them.
+    """A pool of this process and ``size - 1`` workers; a worker starts when it has an item.
 
     The end of the ``with`` block stops the workers; their unfinished work is lost.
     """
 
     def __init__(self, size: int) -> None:
-        # sys.executable is empty if Python is embedded in another program.
+        # sys.executable is empty if Python is embedded in a different program.
         self._workers = [_Worker() for _ in range(size - 1 if sys.executable else 0)]
 
     def __enter__(self) -> WorkerPool:
@@ -212,7 +212,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # skips the flush of ``answers``, which fails if its pipe is broken
+    os._exit(0)  # skips the flush of ``answers`` and its error for a broken pipe
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

@@ -67,8 +67,8 @@ def check_output(output: Output) -> None:
     """Check, before any work is done, that the tables can be written without Spark.
 
     Raises:
-        UsageError: only Spark can write to a URI of this kind; or the format is Parquet, and
-            pyarrow is not installed.
+        UsageError: Spark is required for a URI of this kind, or the format is Parquet, and pyarrow
+            is not installed.
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
@@ -90,7 +90,7 @@ def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
     no table is published. Call ``check_output`` before.
 
     Raises:
-        Refused: the directory of a table has files already; no table is published.
+        Refused: the directory of a table already contains files; no table is published.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
@@ -132,7 +132,7 @@ def _folder_in(target: Path) -> Iterator[str]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if created:
-            with suppress(OSError):  # fails if the directory holds the tables
+            with suppress(OSError):  # fails if the directory contains the tables
                 target.rmdir()
 
 
@@ -185,7 +185,7 @@ def table_file(
 
                 yield add
                 write()
-        case TableFormat.CSV:  # as a scan on Spark writes it: a header, empty cells for null
+        case TableFormat.CSV:  # the form of a scan on Spark, with a header and empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 csv_writer = csv.writer(file, lineterminator="\n")
