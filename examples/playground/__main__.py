@@ -34,7 +34,7 @@ from tests.support.kafka import Broker, KeptProcess, free_ports
 
 ROOT = Path(__file__).parents[2]
 PORT = 9092
-# If a different program answers on this port, another port is used.
+# If a different program answers on this port, Flink uses a free port.
 _FLINK_PORT = 8081
 FLINK_JARS = "flink-2.2"
 JARS = (FLINK_JARS, KAFKA_JARS)

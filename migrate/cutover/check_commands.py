@@ -1,7 +1,7 @@
 """Check the commands of the spec before the job is stopped, and run ``rehearse``.
 
 The shell must be able to parse a command, and the program and the script of its first command must
-exist. Later commands of a shell line are not checked, because the first may create what they use.
+exist. Later commands of a shell line are not checked, because the first may create their files.
 """
 
 from __future__ import annotations

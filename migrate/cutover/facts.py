@@ -180,7 +180,7 @@ class GroupFacts:
         """Return one line for each planned partition with a current commit by another move.
 
         A commit by another cut-over counts at any offset. A commit by ``commit-group`` counts only
-        at the planned offset. Only the rollback files in the searched folders are read.
+        at the planned offset. Rollback files outside of the searched folders are not read.
         """
         lines, at_plan = [], self._at(planned)
         written = writers(self.changes, self.view)

@@ -237,13 +237,13 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
-        Refused: a job began later and has recovered since, so Flink does not show its start.
+        Refused: a job started later and has recovered, so Flink does not show its start.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
         return None
     jobs = read_restored_jobs(spec.flink.rest)
-    # The times of the jobs are of the JobManager's clock.
+    # The times of the jobs come from the JobManager's clock.
     ahead_ms = context.flink.clock_ahead_ms([job for job, _ in jobs])
     stopped_job, job_name = record.flink.job_id, record.flink.job_name
     ended_ms, written_in = record.flink.ended_ms, None
@@ -252,11 +252,11 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     if ended_ms is None:  # not recorded
         saved = read_savepoint(context, savepoint)
         written_in = saved.written_in
-        # The clock of the storage may differ from this machine's, too: prefer Flink's own time.
+        # The storage's clock may also differ from this machine's clock, so prefer Flink's time.
         if saved.written_at is not None:
             ended_ms = saved.written_at + round(ahead_ms)
         for job in (job for job, _ in jobs if job.ended and stopped_job in (job.job_id, job.name)):
-            with suppress(UnknownToFlink):  # Flink has dropped the job since
+            with suppress(UnknownToFlink):  # Flink has dropped the job
                 newest = context.flink.details(job.job_id).newest_savepoint
                 if newest is not None and is_any_savepoint(newest[1], savepoint, written_in):
                     ended_ms = job.ended_ms

@@ -57,7 +57,7 @@ class Record:
 
     Raises:
         Refused: the spec has a change that ``forbidden_changes`` yields.
-        InputError: ``record.json`` is not a record, is a record of another version, or was edited.
+        InputError: ``record.json`` is not a record, has a different version, or was edited.
     """
 
     def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:

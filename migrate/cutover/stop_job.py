@@ -50,7 +50,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
         _record_end(context, job, attempt.savepoint)
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:
-        context.record.change_flink(savepoints=None)  # the next stop may write to another folder
+        context.record.change_flink(savepoints=None)  # the next folder may differ
         problem = f"the stop failed: {attempt.problem}"
     else:
         limit = f"{context.spec.timeouts.stop} (timeouts.stop)"

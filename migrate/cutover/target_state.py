@@ -50,7 +50,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the group was written on another cluster, or an empty string."""
+    """Return a refusal if the group was written on a different cluster, or an empty string."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""

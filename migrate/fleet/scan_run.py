@@ -201,7 +201,7 @@ def scan_locally(
         Exception: an error of ``ask_broker``, or of writing the tables.
     """
     request = ScanRequest(ask_broker is not None, output)
-    # At least one chunk, so that empty tables are written if there is no checkpoint.
+    # At least one chunk, so that empty tables are written even without checkpoints.
     chunks = list(enumerate(split_candidates(candidates, limit=_MAX_CANDIDATES) or [[]]))
     files = Files()
     with ExitStack() as stack:

@@ -72,7 +72,7 @@ def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
-    """Return a time; None if there is none, or if it is not in the years 1970 to 9999."""
+    """Return a time, or None if it is missing or not in the years 1970 to 9999."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds
@@ -228,7 +228,7 @@ BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     view: (*IDENTITY, *columns, *ERROR) for view, columns in BODY.items()
 }
-# Columns after ERROR in the table of positions, if the scan asks a broker.
+# Columns after ERROR in the table of positions, if the scan queries a broker.
 LAG = (  # values of a Lag
     _long("log_start", "partition's log start offset; null where the broker does not have it"),
     _long("log_end", "partition's log end offset; null where the broker does not have it"),

@@ -16,7 +16,7 @@ IMAGE = Path(__file__).parents[2] / "docs/img/diff.png"
 _SIZE = (1280, 900)
 _MADE = datetime(2025, 11, 21, 3, 12, 40, tzinfo=timezone.utc)
 
-# topic, partition, left, right, log start, log end
+# topic, partition, left, right, log start offset, log end offset
 _ROWS: tuple[tuple[str, int, Start, Start, int, int], ...] = (
     ("orders", 0, 184_201, 184_201, 120_000, 196_040),
     ("orders", 1, 190_554, 191_870, 186_400, 195_730),

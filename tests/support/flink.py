@@ -223,7 +223,7 @@ def run_count_job(
             topic `second-topic`.
         until: the number of records by topic and partition.
         workdir: the directory for checkpoints and savepoints.
-        stopped: True to stop with a savepoint.
+        stopped: True for a stop-with-savepoint.
         restored: the checkpoint or savepoint to start from.
         options: further settings of the job.
         extra: the name of an additional set of jars.

@@ -1,4 +1,4 @@
-"""Create the topics of the golden jobs, under new names on another broker."""
+"""Create the topics of the golden jobs, under new names on a different broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.kafka import Broker
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# Topic -> partition -> (log start, log end) at the end of the golden jobs.
+# Topic -> partition -> (log start offset, log end offset) at the end of the golden jobs.
 WATERMARKS: dict[str, dict[str, list[int]]] = json.loads((GOLDEN / "manifest.json").read_text())[
     "watermarks"
 ]

@@ -1,4 +1,4 @@
-"""Run our Flink jobs with keyed state, and read their snapshots with Flink itself.
+"""Run the tests' Flink jobs with keyed state, and read their snapshots with Flink itself.
 
 The jobs are in `java/keyed`. The sources in its subfolders compile only against some versions of
 Flink.

@@ -16,7 +16,7 @@ class MemoryFiles:
 
     @classmethod
     def of(cls, directory: Path) -> MemoryFiles:
-        """Read all files below a directory, and keep their paths."""
+        """Read all files under a directory, and keep their paths."""
         paths = (path for path in directory.rglob("*") if path.is_file())
         return cls({str(path): path.read_bytes() for path in paths})
 

@@ -337,7 +337,7 @@ def make_case(seed: int) -> Case:
 
 
 def _syncs(rng: random.Random, case: Case) -> list[list[Sync]]:
-    """Return offset syncs of the mirror, of an earlier copy of the topic, and of another target."""
+    """Return offset syncs of the mirror, an earlier copy of the topic, and a different target."""
     share = rng.choice((0.0, 0.05, 0.3, 1.0))
     own, earlier, other = list[Sync](), list[Sync](), list[Sync]()
     for p, copies in case.copies.items():

@@ -108,7 +108,7 @@ class Recorder:
         """Return a function that also records its calls if they run ``migrate``."""
 
         def recorded(*arguments: Any, **options: Any) -> Any:
-            # The first argument of subprocess.run is a list of words, or a text for a shell.
+            # The first argument of subprocess.run is a list of words, or a shell line.
             words = arguments if prefix else arguments[0]
             words = [words] if isinstance(words, str | Path) else [*prefix, *words]
             words = [normalise(str(word)) for word in words]

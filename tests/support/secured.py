@@ -132,7 +132,7 @@ class SecuredBroker(Broker):
     """A broker with secured listeners; users have only the permissions that `allow` grants.
 
     The listener SASL accepts SCRAM-SHA-512 and PLAIN over TLS. MTLS requires client certificates.
-    ELSEWHERE is like SASL, but its certificate is for another host. BARE is SASL without TLS.
+    ELSEWHERE is like SASL, but its certificate is for a different host. BARE is SASL without TLS.
     """
 
     def __init__(self, plain_users: dict[str, str] | None = None) -> None:

@@ -108,7 +108,7 @@ class Spark:
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="spark-"))
         os.environ.update(launch_environment())
-        # Otherwise another installed Spark could run.
+        # Otherwise, a different installed Spark could run.
         os.environ.pop("SPARK_HOME", None)
         settings = {
             "spark.master": "local[2]",
@@ -157,7 +157,7 @@ class Spark:
     def stream(
         self, bootstrap_servers: str, name: str | None = None, /, **options: str
     ) -> DataFrame:
-        """Return a stream from Kafka; without a seed it starts at the log end.
+        """Return a stream from Kafka; without a seed, it starts at the log end offset.
 
         A stream can have a name since Spark 4.2.
         """

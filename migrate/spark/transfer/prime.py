@@ -135,12 +135,12 @@ def prime(
         names: the names of Kafka's streams, in the order of ``rows``, if the streams have names
             (``readStream.name(…)`` of Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
-        flink_rest: the address of Flink's JobManager, which shows whether the job of the rows'
+        flink_rest: the address of Flink's JobManager. Its answer shows whether the job of the rows'
             savepoint runs or was restarted.
-        allow_ran_on: whether to prime although the job has output beyond the savepoint, which will
-            be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows are
-            of a retained checkpoint (see ``check_before_write``). Rows of your own name no
-            savepoint, so their job is not judged.
+        allow_ran_on: True to prime although the job has output beyond the savepoint. This output
+            will be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows
+            are from a retained checkpoint (see ``check_before_write``). Your own rows do not
+            contain a savepoint, so their job is not judged.
 
     Raises:
         Refused: the job of the savepoint runs, or has output beyond the savepoint, and

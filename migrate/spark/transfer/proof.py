@@ -431,7 +431,7 @@ def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
 def _exact_texts(key: Column, state: SparkState) -> list[Column]:
     """Return a key as text if it has a floating-point number, otherwise nothing.
 
-    Joins and groups of Spark take -0.0 and 0.0 as one key, but their texts differ.
+    Joins and groups of Spark take -0.0 and 0.0 as one key, but their string forms differ.
     """
     types = " ".join(field.type.simpleString() for field in state.keys)
     return [key.cast("string")] if re.search("float|double", types) else []

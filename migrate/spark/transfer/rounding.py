@@ -42,8 +42,8 @@ class Rounding:
     """The comparison of sums of floating-point numbers.
 
     Attributes:
-        additions: the largest number of additions that Spark and Flink each did separately, which
-            is the number of records between the checkpoints.
+        additions: the largest number of additions that Spark and Flink each did separately.
+            It is the number of records between the checkpoints.
         float_error: the allowed difference, relative to the sum of the absolute values; None to
             compute it from the number of additions.
         all_fields: True if all floating-point fields are such sums; False if only the fields are

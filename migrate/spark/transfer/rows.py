@@ -310,7 +310,7 @@ def aggregate_rows(
         rows = split_into_panes(entries, key_names, value_names, slide_ms)
     for column in aggregates:
         rows = divide_sum(rows, column)
-    # sequence(0, -1) counts down, so n = 0 needs another expression.
+    # sequence(0, -1) counts down, so n = 0 needs a different expression.
     rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
     for column in aggregates:
         rows = add_value(rows, column)

@@ -102,7 +102,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     ``first_end`` is the end of the first window that is made into rows, in epoch milliseconds.
 
     Raises:
-        Refused: Flink's timer for that window is at another time.
+        Refused: Flink's timer for that window is at a different time.
         UsageError, DecodeError: as for ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=False)

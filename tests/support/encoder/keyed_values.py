@@ -167,7 +167,7 @@ def _composite(
 
 @dataclass(frozen=True, slots=True)
 class TupleOf:
-    """A tuple of 1 to 25 fields; only a text field can be null."""
+    """A tuple of 1 to 25 fields; only a string field can be null."""
 
     fields: tuple[Serializer, ...]
 

@@ -1,4 +1,4 @@
-"""Numbers, texts and paths as they occur in checkpoints."""
+"""Draw numbers, strings, and paths as they occur in checkpoints."""
 
 from __future__ import annotations
 
