@@ -10,7 +10,7 @@ from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
 # Command-line options take precedence over these variables, and a file of Kafka properties that
-# names brokers over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a broker is asked.
+# names brokers over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a broker is queried.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 _FLINK_VARIABLE = "MIGRATE_FLINK_REST"
 

@@ -135,7 +135,7 @@ class Command(TyperCommand):
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
-    """Return why a command lacks ``--execute`` or an option of other commands, or an empty text."""
+    """Return why a command lacks ``--execute`` or an option of other commands, or nothing ("")."""
     from migrate.cli.help import COMMANDS
     from migrate.cli.main import load_command
     from migrate.model.wording import join_some, similar_names

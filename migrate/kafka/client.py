@@ -70,7 +70,7 @@ _UNREACHABLE = frozenset(
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
-# Seconds between two polls for connection errors during the log-in.
+# Seconds between two polls for connection errors during the authentication.
 _POLL_INTERVAL = 0.05
 # A variable, or quotes around the value.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
@@ -86,7 +86,7 @@ class Connection:
         timeout: seconds for each request.
 
     Raises:
-        BrokerError: no broker answered in time, or the log-in failed.
+        BrokerError: no broker answered in time, or the authentication failed.
         ConfigError: librdkafka does not accept the properties.
     """
 
@@ -112,8 +112,8 @@ class Connection:
     def _log_in(self) -> None:
         """Wait until a broker has authenticated the client.
 
-        librdkafka retries a failed log-in for ever. Without this method, a wrong password would
-        look like a broker that does not answer.
+        librdkafka retries a failed authentication forever. Without this method, a wrong password
+        would look like a broker that does not answer.
         """
         # This request needs no permission.
         answer = self.admin.describe_cluster(request_timeout=self.timeout)
@@ -130,7 +130,7 @@ class Connection:
                     # keeps the client (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
-        # Connection errors before the log-in are not the cause of later errors.
+        # Connection errors before the authentication are not the cause of later errors.
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:
@@ -190,7 +190,7 @@ class Connection:
         )
 
     def _last_failure(self) -> str:
-        """Return the last connection error in brackets, or an empty text."""
+        """Return the last connection error in brackets, or an empty string."""
         for failure in reversed(self._failures):
             if failure.code() != KafkaError._ALL_BROKERS_DOWN:
                 return f" ({self._reason(failure)})"

@@ -115,7 +115,7 @@ class _Span:
 class RecordReader:
     """A reader of the records of one cluster.
 
-    With ``is_committed``, it leaves out the records of transactions that were aborted, and ends
+    With ``is_committed``, it omits the records of transactions that were aborted, and ends
     before the first transaction that is still open (``read_committed``).
 
     Raises:
@@ -232,8 +232,8 @@ class RecordReader:
     def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of the records in the last ``most`` offsets.
 
-        Records without a key or a value are left out. If the records have more than ``MOST_BYTES``,
-        the newest ones are left out.
+        Records without a key or a value are omitted. If the records have more than ``MOST_BYTES``,
+        the newest ones are omitted.
         """
         log_start, log_end = self._ranges([partition])[partition]
         contents: list[tuple[bytes, bytes]] = []

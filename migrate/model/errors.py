@@ -39,7 +39,9 @@ class InputError(MigrateError):
 
 
 class Refused(MigrateError):
-    """A move that would lose, repeat or overwrite something, or is ambiguous; nothing was written.
+    """A move that is ambiguous, or would lose, duplicate or overwrite something.
+
+    Nothing was written.
 
     Attributes:
         reasons: each reason in one line.

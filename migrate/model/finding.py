@@ -92,7 +92,7 @@ class Code(str, Enum):
     NO_ENUMERATOR = "no-enumerator", _warning()
     NOT_A_STOP = "not-a-stop", _warning()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", _warning()
-    # This finding is for Spark queries, whose output may be ahead of their positions.
+    # This finding is for Spark queries. Their output may be ahead of their positions.
     OUTPUT_BEYOND = "output-beyond", _warning()
     PENDING_TRANSACTIONS = "pending-transactions", _warning(scan_obstacle=True)
     QUERY_STATE = "query-state", _warning()

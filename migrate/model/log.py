@@ -1,4 +1,4 @@
-"""The logger ``migrate``, which the command line shows on stderr, and the stages of long work."""
+"""The logger ``migrate`` (shown on stderr by the command line), and the stages of long work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stage:
         self._seen = ""
 
     def seen(self, text: str) -> None:
-        """Report what the stage last observed, such as "batch 3 has started", if it is new."""
+        """Report the last observation of the stage, such as "batch 3 has started", if it is new."""
         if text != self._seen:
             self._seen = text
             for watcher in watchers:

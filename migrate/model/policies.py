@@ -1,4 +1,4 @@
-"""The user's choices about a move; by default, lost or repeated records are not allowed."""
+"""The user's choices about a move; by default, lost or duplicated records are not allowed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # at the log start if Flink would start there, else refused
+    AS_FLINK = "as-flink"  # at the log start if Flink would do so, else refused
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -69,7 +69,7 @@ class OnAmbiguous(str, Enum):
     """The policy for a position whose records occur several times in the target's cluster."""
 
     FAIL = "fail"
-    FIRST = "first"  # the first place: loses no record, may repeat those up to the last one
+    FIRST = "first"  # the first place; loses no record, may duplicate records up to the last place
 
 
 class Compare(str, Enum):
@@ -80,7 +80,7 @@ class Compare(str, Enum):
 
 
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse ``OLD=NEW`` texts.
+    """Parse ``OLD=NEW`` strings.
 
     Raises:
         UsageError: a text has another form, or an OLD occurs twice.
@@ -111,7 +111,7 @@ _MOST_PARTITIONS = 1_000_000
 
 
 def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
-    """Parse ``TOPIC:0-3,5`` texts.
+    """Parse ``TOPIC:0-3,5`` strings.
 
     Raises:
         UsageError: a text has another form.

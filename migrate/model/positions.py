@@ -95,7 +95,7 @@ class Origin:
 class PositionState(str, Enum):
     """The state of one topic-partition in a source."""
 
-    NEXT = "next"  # assigned to a reader, which has read it up to the next offset
+    NEXT = "next"  # assigned to a reader, and read up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
     LATEST = "latest"  # assigned, no record read yet; starts at the log end as of the job's start
     COMMITTED = "committed"  # assigned, no record read yet; starts at the group's committed offset
@@ -115,7 +115,7 @@ class Marker(str, Enum):
 class Unknown(str, Enum):
     """The reason why a partition has neither a next offset nor a marker."""
 
-    UNRESOLVED = "unresolved"  # the input has the partition, but no position for it
+    UNRESOLVED = "unresolved"  # the input has the partition without a position
     ABSENT = "absent"  # the input does not have the partition
 
 

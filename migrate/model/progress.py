@@ -25,7 +25,7 @@ class RunningStage:
 
     Attributes:
         started: the time of its start, by ``time.monotonic``.
-        seen: what it last observed; may be empty.
+        seen: the last observation of the stage; may be empty.
     """
 
     what: str
@@ -33,7 +33,7 @@ class RunningStage:
     seen: str = ""
 
     def text(self) -> str:
-        """Return the stage, its duration, and what it last observed, in one line."""
+        """Return the stage, its duration, and its last observation, in one line."""
         seconds = f"{time.monotonic() - self.started:.0f} s"
         return f"{self.what}: {seconds}{f'; {self.seen}' if self.seen else ''}"
 

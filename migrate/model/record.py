@@ -86,7 +86,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Records to read: at most ``before`` below and ``after`` from an offset or a time on.
+    """At most ``before`` records below and ``after`` records from an offset or a time on, to read.
 
     Attributes:
         is_time: True if ``at`` is a time in milliseconds of the epoch. It then means the first

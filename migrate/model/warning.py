@@ -85,7 +85,7 @@ class WarningCode(str, Enum):
 
 
 def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
-    """Return the text of a warning, which is the sentence and the code in brackets."""
+    """Return the text of a warning, with its code in brackets after the sentence."""
     return WarningText(f"{sentence} [{code}]")
 
 

@@ -70,7 +70,7 @@ def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `` (did you mean 'orders' or 'order'?)``, or an empty text if there are no names."""
+    """Return `` (did you mean 'orders' or 'order'?)``, or an empty string if there are no names."""
     choices = " or ".join(map(repr, names))
     return f" (did you mean {choices}?)" if choices else ""
 

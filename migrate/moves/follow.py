@@ -78,7 +78,7 @@ def follow(
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     files = Files()
-    with suppress(OSError):  # a store that does not answer is asked again
+    with suppress(OSError):  # a store that does not answer is queried again
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
         # Before the query's first start, the directory is missing, empty, or has only Spark's
         # temporary files. The names of these files start with a dot.

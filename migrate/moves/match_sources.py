@@ -70,7 +70,7 @@ def match_sources(
 def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Yield a refusal if the savepoint identifies its clusters, but positions are of others."""
+    """Yield a refusal of positions of other clusters, if the savepoint identifies its clusters."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:

@@ -386,7 +386,7 @@ class Request(Choice):
         """The policies for the plan in the job's cluster.
 
         If the target reads another cluster, ``topic_map`` has the names of that cluster, and is
-        left out here.
+        omitted here.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 

@@ -1,4 +1,4 @@
-"""The steps of every move after its input is read: ask the broker, plan, report."""
+"""The steps of every move after its input is read: query the broker, plan, report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Move:
     """The positions that were read, and the plans that were made from them.
 
     Attributes:
-        snapshot: the broker's answers, or None if no broker was asked.
+        snapshot: the broker's answers, or None if no broker was queried.
         plans: one plan for each part (see ``make_move``).
     """
 
@@ -42,7 +42,7 @@ class Move:
         """Log the origin, the plans' lines and the warnings; return the warnings.
 
         Args:
-            names: for each plan, a name to print before its lines, or an empty text.
+            names: for each plan, a name to print before its lines, or an empty string.
             more_warnings: warnings to log after the plans' warnings.
         """
         origin = self.chosen_input.positions.origin

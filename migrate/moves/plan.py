@@ -174,7 +174,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
 
 
 def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
-    """Return a plan, and its name for messages, which is its file or "this".
+    """Return a plan, and its name for messages (its file or "this").
 
     Raises:
         Refused: the ``Plan`` has refusals.

@@ -141,7 +141,7 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
 
 
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
-    """Return how a partition of the plan differs from its current ``starts``, or an empty text."""
+    """Return a planned partition's difference from its current ``starts``, or an empty string."""
     if planned.operator_id is None:
         return f"the plan has it as unknown, and it is at {_join_starts(starts)}" if starts else ""
     if planned.operator_id not in starts:

@@ -84,10 +84,12 @@ def save_plans(
 ) -> dict[str, JobPlan]:
     """Plan each job, save its plan and an index of the plans; return the plans by job pointer.
 
-    No plan is saved if the job has an obstacle, if another job would have the same group (even one
-    that has an obstacle today), if the planning fails (the broker does not answer, for example), or
-    if the plan has refusals or needs a person's decision. In these cases the result has the
-    reasons.
+    No plan is saved in these cases, and the result has the reasons:
+
+    - The job has an obstacle.
+    - Another job would have the same group, even if that job has an obstacle today.
+    - The planning fails, for example because the broker does not answer.
+    - The plan has refusals, or needs a person's decision.
 
     Args:
         jobs: the jobs of an inventory.

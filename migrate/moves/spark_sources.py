@@ -36,7 +36,7 @@ def plan_streams(
         The start and the plan of each Spark source, and all warnings.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it; or a topic of an
+        Refused: the move would lose or duplicate records and no option allows it; or a topic of an
             assigned Flink source goes to no Spark source.
         UsageError: no source has one of the names, or options do not go together.
     """

@@ -96,8 +96,8 @@ def translate_side(
     """Return the positions of the left side of a diff in the cluster of the right side.
 
     A position without a match becomes ``Unknown.UNRESOLVED``. If there is no record between the
-    translated offset and the right side's offset, the right side's is returned, so that the sides
-    do not differ.
+    translated offset and the right side's offset, the right side's offset is returned, so that
+    the sides do not differ.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))

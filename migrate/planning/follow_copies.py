@@ -179,5 +179,5 @@ class Follower:
 
     @property
     def to_come(self) -> int:
-        """The number of records that the mirror will copy again, because it has gone back."""
+        """The number of records that the mirror will recopy, because it has gone back."""
         return self._top - self._state

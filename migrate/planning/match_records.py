@@ -42,7 +42,7 @@ class MatchOutcome(str, Enum):
     LAGGING = "mirror lags"  # some consumed records are not copied yet
     WENT_BACK = "mirror went back"  # the new log has records twice from the place on
     AMBIGUOUS = "ambiguous"  # several places in the new log agree
-    EXPIRED = "expired there"  # the new log begins after the first record that was not consumed
+    EXPIRED = "expired there"  # the new log starts after the first unconsumed record
     FILTERED = "filtered"  # records of the old log have no copy
     FOREIGN = "foreign records"  # the new log has records that the old log lacks
     OTHER_PARTITIONING = "other partitioning"  # both

@@ -43,9 +43,9 @@ def relevant_findings(
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
-    Findings that the plan reports by partition are left out. One finding with the total size
+    Findings that the plan reports by partition are omitted. One finding with the total size
     replaces those about state that does not move. With ``ignore_other_sources``, findings about
-    other sources are left out, unless they are about the whole job.
+    other sources are omitted, unless they are about the whole job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}

@@ -1,6 +1,6 @@
 """Plan one partition: from a position and a log range to a next offset with a verdict.
 
-A start that would lose or repeat records is a problem, unless a policy allows it.
+A start that would lose or duplicate records is a problem, unless a policy allows it.
 """
 
 from __future__ import annotations

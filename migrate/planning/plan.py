@@ -23,7 +23,7 @@ class Verdict(str, Enum):
     NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint
     FINISHED = "finished"  # a bounded source has read it to the stopping offset
     SUSPECT = "suspect"  # in range, but the topic may have been recreated
-    EXPIRED = "expired"  # below the log start: records are already gone
+    EXPIRED = "expired"  # below the log start, so records were already deleted
     BEYOND_END = "beyond end"  # beyond the log end: a recreated topic, or another cluster
     PARTITION_GONE = "partition gone"
     TOPIC_GONE = "topic gone"

@@ -99,7 +99,7 @@ def collect_warnings(
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
-    """Yield warnings of records that the move may lose or repeat."""
+    """Yield warnings of records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         every = (
             "; every partition is suspect, as with a checkpoint of another cluster, and these "
@@ -147,7 +147,7 @@ def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]
 def target_group_warnings(
     origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
 ) -> Iterator[WarningText]:
-    """Yield a warning of a new group, and warnings of records that the group repeats or skips.
+    """Yield a warning of a new group, and warnings of records that the group duplicates or skips.
 
     These are no refusals, because the user wants to move the group.
     """
@@ -270,7 +270,7 @@ def partial_topic_warnings(
 
 
 def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
-    """Return how far Flink's group has committed beyond the positions, or an empty text."""
+    """Return how far Flink's group has committed beyond the positions, or an empty string."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
         return ""

@@ -105,7 +105,7 @@ def _translate(
     )
     if match is None or planned.next_offset is None:
         return new
-    assert planned.log_start is not None and planned.log_end is not None  # a broker was asked
+    assert planned.log_start is not None and planned.log_end is not None  # a broker was queried
     new = replace(
         new,
         next_offset=match.next_offset,

@@ -67,14 +67,14 @@ class StartOutcome(str, Enum):
 
     OK = "ok"
     LOST = "lost"  # it started above the position
-    REPEATED = "repeated"  # it started below the position, or read some records twice
+    REPEATED = "repeated"  # it started below the position, or reread some records
     MISSING = "missing"  # it has no start, or the query does not read it
-    EXPIRED = "expired"  # its next offset is below the log start: records are gone
-    BEYOND_END = "beyond end"  # its next offset is beyond the log end: another log or cluster
+    EXPIRED = "expired"  # its next offset is below the log start, so records were deleted
+    BEYOND_END = "beyond end"  # its next offset is beyond the log end (another log or cluster)
     RECREATED = "topic recreated"  # since the plan was made: the plan's offsets are of the old log
     GONE = "gone"  # the broker has no such topic or partition
-    MOVED_ON = "moved on"  # others have committed for the group, above the position
-    UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is not known
+    MOVED_ON = "moved on"  # another client has committed for the group, above the position
+    UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Verification:
 
     @property
     def counts(self) -> dict[StartOutcome, int]:
-        """The number of partitions of each outcome; outcomes without a partition are left out."""
+        """The number of partitions of each outcome; outcomes without a partition are omitted."""
         counts = Counter(partition.outcome for partition in self.partitions)
         return {outcome: counts[outcome] for outcome in StartOutcome if counts[outcome]}
 

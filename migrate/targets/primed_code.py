@@ -34,7 +34,7 @@ def priming_code(
             that gets a checkpoint location for each state.
         connector: the jar of Spark's Kafka connector.
         file: the name of the file, for the first line.
-        allow_ran_on: whether the move was allowed although the job has output beyond the savepoint.
+        allow_ran_on: True if the move was allowed although the job has output beyond the savepoint.
     """
     lines = [
         *code_head(PYTHON, [stream], connector, file),

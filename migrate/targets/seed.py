@@ -1,4 +1,4 @@
-"""A seed, which is the checkpoint location of a Spark query that has not run yet.
+"""A seed (the checkpoint location of a Spark query that has not run yet).
 
 ``metadata`` contains ``{"id":"<uuid>"}``. For each Kafka source, ``sources/<n>/0`` contains a zero
 byte, ``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts

@@ -22,7 +22,7 @@ class SparkStart:
         checkpoint_location: the user's checkpoint location, in the form for the query; or None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
         states: the keyed states that the printed Python writes to the checkpoint location.
-        allow_ran_on: whether the move was allowed although the job has output beyond the positions.
+        allow_ran_on: True if the move was allowed although the job has output beyond the positions.
     """
 
     streams: tuple[SparkStream, ...]

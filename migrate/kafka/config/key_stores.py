@@ -148,7 +148,7 @@ def _own_pem(content: bytes, path: str, layer: Mapping[str, str]) -> dict[str, s
 
 
 def check_file(name: str, path: str) -> None:
-    """Refuse a file that librdkafka might read for ever; accept a directory or a missing file.
+    """Refuse a file that librdkafka might read forever; accept a directory or a missing file.
 
     Raises:
         ConfigError: the path is a pipe, a device, or a file that is too large for certificates.

@@ -41,9 +41,9 @@ class Result(str, Enum):
     """The outcome of one partition."""
 
     COMMITTED = "committed"  # the target was written, and read back
-    UNCHANGED = "unchanged"  # the group held the target before, and holds it now
-    FAILED = "failed"  # the target was not written: the group holds the same as before
-    DIFFERS = "differs"  # the group holds another offset than the target, or none
+    UNCHANGED = "unchanged"  # the group had the target already, and still has it
+    FAILED = "failed"  # the target was not written, and the offset is unchanged
+    DIFFERS = "differs"  # the group has no offset, or an offset other than the target
     UNKNOWN = "unknown"  # the group could not be read back
 
 

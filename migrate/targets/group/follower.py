@@ -155,7 +155,7 @@ class GroupFollower:
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """Return the distance of each position from the log end; leave out partitions without a log.
+    """Return the distance of each position from the log end; omit partitions without a log.
 
     Raises:
         Refused: a position is beyond the log end, or no partition has a log.

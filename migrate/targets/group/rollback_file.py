@@ -326,10 +326,10 @@ def writers(
 
 
 def cut_over_folders(parent: Path) -> list[Path]:
-    """Return the folders of the cut-overs in a folder, except those that went back.
+    """Return the folders of the cut-overs in a folder, except cut-overs that were rolled back.
 
-    Their rollback files are part of a group's history. A record that cannot be read counts as one
-    that has not gone back.
+    Their rollback files are part of a group's history. A cut-over with an unreadable record counts
+    as not rolled back.
     """
     folders = (file.parent for file in sorted(parent.glob("*/record.json")))
     return [folder for folder in folders if not _went_back(folder)]
