@@ -28,8 +28,9 @@ def with_magnitudes(
 ) -> SparkState:
     """Return Spark's state with the column ``magnitude``, if the records have it.
 
-    The magnitude is twice the sum of the absolute values. The sum from before the records is one of
-    the numbers that are added up. It is at most the final sum plus the sum of the absolute values.
+    The magnitude is twice the sum of the absolute values, because the sum from before the records
+    is one of the added numbers. This earlier sum is at most the final sum plus the sum of the
+    absolute values.
     """
     if len(rows) != 1 or len(events) != 1:
         return state

@@ -30,7 +30,7 @@ Write = Callable[[DataFrame, Path, str], Any]
 
 
 class Tables:
-    """The writers of the tables, with a separate session for each program."""
+    """The writers of the tables, with one session for this program's set of jars."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
