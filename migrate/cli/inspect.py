@@ -6,7 +6,7 @@ import gc
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from decoder import list_checkpoints
@@ -16,7 +16,7 @@ from migrate.cli.terminal import emit, emit_pieces
 from migrate.cli.typer_parameters import WIDE, Checkpoint, TextFormat, option, with_options
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import InputError
-from migrate.model.finding import Severity
+from migrate.model.finding import Finding, Severity
 from migrate.model.log import log, timed
 from migrate.model.wording import counted
 from migrate.moves import inspect as inspecting
@@ -51,16 +51,16 @@ def inspect(
 
                 emit_pieces(inspection_csv(extraction))
             case TextFormat.TABLE:
-                from migrate.report.inspection_table import inspection_table
+                from migrate.report.inspection_table import inspection_table, shown_findings
 
                 emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
-                log.info(_summary(chk, extraction))
+                log.info(_summary(chk, extraction, shown_findings(extraction, wide=wide)))
 
 
-def _summary(chk: str, extraction: Extraction) -> str:
+def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> str:
     """Return the numbers of sources, positions and findings; with positions, the next command."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
-    severities = Counter(finding.severity for finding in extraction.findings)
+    severities = Counter(finding.severity for finding in findings)
     summary = ", ".join(
         [
             counted(len(extraction.sources), "Kafka source"),

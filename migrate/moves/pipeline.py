@@ -56,7 +56,7 @@ class Move:
             and origin.kind == "checkpoint"
             and may_have_a_pattern(self.chosen_input.chosen)
         ):
-            log.info(
+            log.debug(
                 "note: a job that finds its topics by a pattern may not have found the youngest "
                 "yet, and they cannot be seen here: --topic-pattern REGEX looks for them"
             )

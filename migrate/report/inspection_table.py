@@ -8,7 +8,7 @@ from typing import TextIO
 from decoder import CheckpointKind, Operator, StopKind
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
-from migrate.model.finding import Severity
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
@@ -44,10 +44,17 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
     operators = checkpoint.operators
     yield from table_lines(_columns(operators), operators, screen, wide=wide)
     yield "\n"
-    for finding in extraction.findings:
+    for finding in shown_findings(extraction, wide=wide):
         where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
         severity = screen.text(finding.severity.value, _STYLES[finding.severity])
         yield f"{severity}{where} {finding.code}: {printable(finding.message)}\n"
+
+
+def shown_findings(extraction: Extraction, *, wide: bool) -> list[Finding]:
+    """Return the findings that the table shows; the release of Flink only if it is ``wide``."""
+    return [
+        finding for finding in extraction.findings if wide or finding.code is not Code.WRITTEN_BY
+    ]
 
 
 def _heading(source: Source, screen: Screen) -> str:

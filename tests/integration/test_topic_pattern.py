@@ -69,10 +69,10 @@ def test_a_topic_that_a_running_job_has_not_found_moves_by_its_pattern(
             assert time.monotonic() < deadline
             time.sleep(0.1)
     known = {f"{family}-eu": {"0": 10}, f"{family}-us": {"0": 10}}
-    left_behind = _to_spark(broker, kept / job_id)
+    left_behind = _to_spark(broker, kept / job_id, "-v")
     assert json.loads(left_behind.stdout) == known
     assert _NOTE in left_behind.stderr
-    moved = _to_spark(broker, kept / job_id, "--topic-pattern", f"{family}-[a-z]+")
+    moved = _to_spark(broker, kept / job_id, "-v", "--topic-pattern", f"{family}-[a-z]+")
     assert json.loads(moved.stdout) == {f"{family}-ap": {"0": 0, "1": 0}, **known}
     found = f"topic {family}-ap matches --topic-pattern and is not in the checkpoint of 2"
     assert found in moved.stderr
