@@ -22,7 +22,6 @@ from migrate.storage.json_models import OWN_KIND, Model, read_content
 
 # In bytes; PyYAML takes five seconds for this size.
 _LARGEST_SPEC = 262_144
-_DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
@@ -38,6 +37,7 @@ _EXPECTED = {
     "list_type": "a list is expected",
     "model_type": "keys with values are expected",
     "dict_type": "keys with values are expected",
+    "json_invalid": "nested too deeply, or with half of a surrogate pair",
 }
 _EXAMPLES = {
     "flink": "{savepoint: PATH}",
@@ -71,7 +71,7 @@ def read_spec(path: Path) -> SpecFile:
     creation_hint = "cut-over takes a spec (YAML), which names a savepoint as flink.savepoint"
     content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
     try:
-        values = yaml.load(content, _Strict)
+        values = _load(content)
         if values is None:
             raise InputError(f"{path}: it is empty; write version: 1, flink, kafka and target")
         if isinstance(values, dict):  # pydantic refuses anything else
@@ -81,8 +81,8 @@ def read_spec(path: Path) -> SpecFile:
                 )
             values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
         spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: {_yaml_problem(error)}") from error
+    except _RefusedYaml as error:
+        raise InputError(f"{path}: {error}") from error
     except ValidationError as error:
         problems = dict.fromkeys(
             _problem(problem)
@@ -123,21 +123,31 @@ def _keys(parents: list[str]) -> list[str]:
     return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
 
 
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    if isinstance(error, _RefusedYaml):
-        return str(error)
-    if isinstance(error, yaml.reader.ReaderError):
-        return f"not YAML: {error.reason}: character {error.position + 1}"
-    assert isinstance(error, yaml.MarkedYAMLError)
-    problem = (error.problem or "").removeprefix("but ")
-    known = (text for part, text in _YAML_PROBLEMS.items() if part in problem)
-    return f"not YAML: {next(known, problem)}{_line(error.problem_mark)}"
+def _load(content: bytes) -> Any:
+    """Return the values of a YAML document.
+
+    Raises:
+        _RefusedYaml: the content is not YAML, or has a feature that a spec may not use.
+    """
+    try:
+        return yaml.load(content, _Strict)
+    except yaml.reader.ReaderError as error:
+        problem = f"not YAML: {error.reason}: character {error.position + 1}"
+    except yaml.MarkedYAMLError as error:
+        found = (error.problem or "").removeprefix("but ")
+        known = (text for part, text in _YAML_PROBLEMS.items() if part in found)
+        problem = f"not YAML: {next(known, found)}{_line(error.problem_mark)}"
+    except RecursionError:
+        problem = "nested too deeply"
+    except (ValueError, OverflowError):  # PyYAML does not catch these
+        problem = "an escape, or a version of YAML, that cannot be read; take it out"
+    raise _RefusedYaml(problem)
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """A feature of YAML that a spec may not use."""
+    """A file that is not YAML, or a feature of YAML that a spec may not use."""
 
-    def __init__(self, problem: str, mark: Any) -> None:
+    def __init__(self, problem: str, mark: Any = None) -> None:
         super().__init__(problem + _line(mark))
 
 
@@ -148,8 +158,8 @@ def _line(mark: Any) -> str:
 class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, strings, integers, true, false, and null.
 
-    Keys are strings, even ``on`` and ``1``. Repeated keys, aliases, tags, deep nesting, and invalid
-    escapes are refused, as are characters that are not possible in command arguments.
+    Keys are strings, even ``on`` and ``1``. Repeated keys, empty values, aliases, tags, and NUL
+    characters, which are not possible in command arguments, are refused.
     """
 
     # No spec has dates or fractions, and the merge key `<<` needs aliases.
@@ -160,7 +170,6 @@ class _Strict(yaml.SafeLoader):
         },
         **{first: [_INTEGER] for first in "-0123456789"},
     }
-    _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
@@ -170,22 +179,10 @@ class _Strict(yaml.SafeLoader):
             )
         if event.tag is not None:
             raise _RefusedYaml(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
-        if self._depth == _DEEPEST:
-            raise _RefusedYaml(f"nested deeper than {_DEEPEST} levels", event.start_mark)
-        self._depth += 1
         node = super().compose_node(parent, index)
-        self._depth -= 1
-        if isinstance(node, yaml.ScalarNode):
-            _check_scalar(node)
+        if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
+            raise _RefusedYaml("a NUL character; take it out", node.start_mark)
         return node
-
-    def fetch_more_tokens(self) -> None:
-        try:
-            super().fetch_more_tokens()
-        except (ValueError, OverflowError) as error:
-            raise _RefusedYaml(
-                "an escape, or a version of YAML, that cannot be read; take it out", self.get_mark()
-            ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         mapping: dict[Hashable, Any] = {}
@@ -197,7 +194,7 @@ class _Strict(yaml.SafeLoader):
             name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
                 twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
-                raise _RefusedYaml(twice, None)
+                raise _RefusedYaml(twice)
             lines[key.value] = line
             is_empty = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
             if is_empty and value.value == "" and key.value not in _PARTS:
@@ -205,14 +202,3 @@ class _Strict(yaml.SafeLoader):
                 raise _RefusedYaml(empty, key.start_mark)
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping
-
-
-def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse characters that are not possible in a file or a command."""
-    if "\0" in node.value:
-        raise _RefusedYaml("a NUL character; take it out", node.start_mark)
-    try:
-        # A character beyond U+FFFF may be written as two escapes, a surrogate pair, as in JSON.
-        node.value.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError as error:
-        raise _RefusedYaml("half of a surrogate pair; take it out", node.start_mark) from error
