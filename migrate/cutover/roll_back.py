@@ -33,7 +33,7 @@ from migrate.cutover.target_state import (
 )
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused, add_notes
-from migrate.moves.rollback import rollback
+from migrate.moves.rollback import GroupRollback, rollback
 from migrate.targets.group.commit import Applied
 from migrate.targets.group.rollback_decision import FORCE
 from migrate.targets.group.rollback_file import rollback_files
@@ -182,17 +182,17 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return the undo of the target's write, or None if nothing was written.
+    """Return the undo of the target's write, or None if nothing is to be undone.
 
     Raises:
-        Refused: the rollback file is missing, or the user must remove the location in a store.
+        Refused: the rollback file is missing, the group has newer commits, or the user must remove
+            the location in a store.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):
         path = _rollback_file(context, target)
         if path is not None:
-            restore = partial(_restore_group, context, path)
-            return Undo(f"bring group {target.view.name} back by {path}", restore)
+            return _restoration(context, path)
         written = {
             (row.topic, row.partition): row.planned
             for row in record.partitions
@@ -217,22 +217,36 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     return Undo(f"rename the primed location {location.name}", rename)
 
 
-def _restore_group(context: CutOverContext, path: Path) -> None:
-    """Restore a group by its rollback file.
+def _restoration(context: CutOverContext, path: Path) -> Undo | None:
+    """Return the restoration of a group by its rollback file, or None if it was restored.
 
     Raises:
-        Refused: the rollback is not possible; nothing was changed.
-        CutOverStopped: not all offsets of the group were restored.
+        Refused: the rollback is not possible.
     """
     planned = rollback(path, **context.file.target_kafka_arguments())
-    try:
-        outcome = planned.execute()
-    except Refused as error:
+    if planned.refusals:
+        error = Refused(planned.refusals)
         if planned.preview.unless_forced:
             add_notes(error, f"{FORCE} is an option of: migrate rollback {shlex.quote(str(path))}")
-        raise
+        raise error
+    if not planned.partitions:
+        return None
+    return Undo(
+        f"bring group {planned.preview.file.group} back by {path}",
+        partial(_restore_group, planned),
+    )
+
+
+def _restore_group(planned: GroupRollback) -> None:
+    """Restore a group.
+
+    Raises:
+        Refused: the group has changed since; nothing was changed.
+        CutOverStopped: not all offsets of the group were restored.
+    """
+    outcome = planned.execute()
     if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
-        raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
+        raise CutOverStopped(f"group {planned.preview.file.group}: {outcome.applied.value}")
 
 
 def roll_back(context: CutOverContext, undo: Undo | None) -> None:

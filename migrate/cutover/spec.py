@@ -59,6 +59,8 @@ def shortened(text: str) -> str:
 
 
 def _check_duration(text: str) -> str:
+    if text.strip().isdecimal():  # a number without quotes is refused, too
+        raise ValueError(f"{shortened(text)!r}: a unit is missing, as in 10s or 10m")
     if parse_duration(text) > _A_YEAR:
         raise ValueError(f"{shortened(text)!r}: longer than a year")
     return text

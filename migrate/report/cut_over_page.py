@@ -13,14 +13,10 @@ _STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
 
 
 def cut_over_page(record: CutOverRecord) -> str:
-    last_end = record.runs[-1].end if record.runs else None
     checks = {check.when: check for check in record.verifications}
     checked = checks.get("after") or checks.get("before")
     lost, repeated, note = _totals(checked)
     job = record.flink.job_name or record.name
-    css = "bad" if last_end not in (None, "done") else ""
-    if record.state == "done" and record.lost == record.repeated == 0:
-        css = "good"
     return render_page(
         "cut_over",
         title=f"Cut-over of {job}",
@@ -28,7 +24,7 @@ def cut_over_page(record: CutOverRecord) -> str:
         record=record,
         plan=record.plan,
         state=_state(record),
-        css=css,
+        css=_css(record),
         checked=checked,
         lost=lost,
         repeated=repeated,
@@ -48,6 +44,17 @@ def _state(record: CutOverRecord) -> str:
     if last.end != "done":
         return f"{state}; run {last.number} ({last.asked}): {last.end}"
     return f"{state}: done {last.asked}" if record.state == "begun" else state
+
+
+def _css(record: CutOverRecord) -> str:
+    """Return the class of the state: ``bad`` after a failed run, ``good`` for a clean cut-over."""
+    last = record.runs[-1] if record.runs else None
+    failed = last is not None and last.end not in (None, "done")
+    is_clean = record.state == "done" and record.lost == record.repeated == 0
+    # A refused rollback changes nothing, so a cut-over that was done is still done.
+    if is_clean and (not failed or (last is not None and last.asked == "back")):
+        return "good"
+    return "bad" if failed else ""
 
 
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:

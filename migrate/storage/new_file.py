@@ -44,8 +44,8 @@ def check_new_file(option: str, path: Path) -> None:
         with suppress(FileNotFoundError):
             path.lstat()
             raise already_there(path)
-        stage = _stage(path)
-        stage.open("x").close()
+        stage, file = _open_stage(path)
+        file.close()
         stage.unlink()
     except OSError as error:
         raise UsageError(
@@ -88,9 +88,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         FileExistsError: the path exists; it is not changed.
         OSError: the file cannot be written.
     """
-    stage = _stage(path)
-    # "x" fails if the file exists, so the file removed below was created here.
-    out = stage.open("xb")
+    stage, out = _open_stage(path)
     try:
         with add_path_to_errors(path), out:
             yield out
@@ -122,10 +120,10 @@ def replace_file(path: Path, text: str) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    stage = _stage(path)
+    stage, out = _open_stage(path)
     try:
-        with add_path_to_errors(path), stage.open("x", encoding="utf-8") as out:
-            out.write(text)
+        with add_path_to_errors(path), out:
+            out.write(text.encode())
             out.flush()
             os.fsync(out.fileno())
         stage.replace(path)
@@ -133,8 +131,12 @@ def replace_file(path: Path, text: str) -> None:
         stage.unlink(missing_ok=True)
 
 
-def _stage(path: Path) -> Path:
-    return path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
+def _open_stage(path: Path) -> tuple[Path, IO[bytes]]:
+    """Create a file under a new name beside ``path``; a name that is taken is left alone."""
+    while True:
+        stage = path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
+        with suppress(FileExistsError):
+            return stage, stage.open("xb")
 
 
 def _publish(stage: Path, path: Path) -> None:

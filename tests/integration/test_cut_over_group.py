@@ -197,12 +197,15 @@ def test_a_group_that_moved_on_after_it_went_back_is_left_to_the_rollback_comman
     assert cut_over.run("--until", "apply").code == 0
     assert cut_over.run("--back", "--nothing-started").code == 0
     place = min(cut_over.planned())
+    nothing = migrate("cut-over", cut_over.spec(), "--back", "--nothing-started")
+    assert nothing.code == 0 and "bring group" not in nothing.stdout, nothing.stdout
     cut_over.broker.commit(cut_over.group, {place: 1})
-    again = cut_over.run("--back", "--nothing-started")
-    assert again.code == 4, again.stderr
-    assert "has moved on since" in again.stderr
     path = min((cut_over.folder / "one.cut-over").glob("rollback-*.json"))
-    assert f"--force is an option of: migrate rollback {path}" in again.stderr
+    for mode in ((), ("--execute", "--yes")):
+        again = migrate("cut-over", cut_over.spec(), "--back", "--nothing-started", *mode)
+        assert again.code == 4, again.stderr
+        assert "has moved on since" in again.stderr
+        assert f"--force is an option of: migrate rollback {path}" in again.stderr
     assert cut_over.broker.committed(cut_over.group) == {place: 1}
 
 

@@ -78,6 +78,12 @@ def _record(state: State, runs: list[tuple[str, str | None]]) -> CutOverRecord:
             "good",
             "done; run 2 (back): refused at back",
         ),
+        (
+            "done",
+            [("execute", "done"), ("execute", "refused at verify-again")],
+            "bad",
+            "done; run 2 (execute): refused at verify-again",
+        ),
         ("went back", [("execute", "refused at stop"), ("back", "done")], "", "rolled back"),
     ],
 )

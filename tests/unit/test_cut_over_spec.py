@@ -130,6 +130,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         ({"flink": None}, "flink: missing: rest, job, savepoints; for a job that others have"),
         ({"flink": {"savepoint": "s", "savepoints": "t"}}, "flink: savepoint is of a job that has"),
         ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
+        ({"timeouts": {"stop": "10"}}, "timeouts.stop: '10': a unit is missing, as in 10s or 10m"),
         ({"timeouts": {"stop": 10}}, "timeouts.stop: a length of time is expected, as 10s"),
         (
             {"kafka": {"properties": {"request.timeout.ms": 30000}}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import secrets
 from collections.abc import Callable, Iterable
@@ -93,15 +94,16 @@ def test_any_other_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_stage_of_somebody_else_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secrets, "token_hex", lambda _: "same")
-    theirs = tmp_path / ".migrate-same.tmp"
+    names = itertools.cycle(("same", "other"))
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(names))
+    theirs, path = tmp_path / ".migrate-same.tmp", tmp_path / "f.json"
     theirs.write_text("theirs")
-    with pytest.raises(UsageError, match="cannot be written"):
-        check_new_file("--query-file", tmp_path / "f.json")
-    with pytest.raises(FileExistsError):
-        write_new(tmp_path / "f.json", "ours")
+    check_new_file("--query-file", path)
+    write_new(path, "ours")
+    replace_file(path, "ours again")
     assert theirs.read_text() == "theirs"
-    assert list(tmp_path.iterdir()) == [theirs]
+    assert path.read_text() == "ours again"
+    assert sorted(tmp_path.iterdir()) == [theirs, path]
 
 
 def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path: Path) -> None:

@@ -8,12 +8,18 @@ for log-ins, `key_stores` for certificates and `aws_msk` for AWS.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from decoder.urls import redact_url
 from migrate.kafka.config.aws_msk import AWS_MSK_IAM, token_callback
-from migrate.kafka.config.java_client import REFUSED, Translation, translate
+from migrate.kafka.config.java_client import (
+    REFUSED,
+    Translation,
+    translate,
+    with_java_names,
+)
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.config.properties import (
     ConfigError,
@@ -103,12 +109,20 @@ def kafka_config(
         if file is not None and bootstrap_servers is None:
             raise ConfigError(f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it")
         raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
+    of_file = {name for name, value in file_layer.properties.items() if texts[name] is value}
     for name in _SERVERS:
-        check_servers(name, texts.get(name, ""))
+        with _naming_file(file if name in of_file else None):
+            check_servers(name, texts.get(name, ""))
     for name, value in texts.items():
         if name.endswith(".location") and value:
-            check_file(name, value)
-    _check_mechanism(texts)
+            with _naming_file(file if name in of_file else None):
+                check_file(name, value)
+    with _naming_file(file if of_file & {"security.protocol", "sasl.mechanisms"} else None):
+        _check_mechanism(texts)
+    for name in sorted(of_file):
+        if refusal := _refusal(name, texts[name]):
+            reason = with_java_names(redact_values(refusal, {name: texts[name]}))
+            raise ConfigError(f"{file}: not a usable Kafka configuration: {reason}")
     config: dict[str, str | TokenCallback] = {**texts}
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login
@@ -117,14 +131,27 @@ def kafka_config(
     return config
 
 
+@contextmanager
+def _naming_file(file: Path | None) -> Iterator[None]:
+    """Begin the message of a ``ConfigError`` with the file of the property, if it is from one."""
+    try:
+        yield
+    except ConfigError as error:
+        if file is None:
+            raise
+        raise ConfigError(f"{file}: {error}") from error
+
+
 def _read_layer(file: Path) -> Translation:
     """Return a file's properties for librdkafka; log the names of its unknown properties.
 
     Raises:
         ConfigError: as for ``kafka_config``.
     """
-    layer = translate(read_file(file))
-    unknown = [name for name in layer.properties if not _knows(name)]
+    properties = read_file(file)
+    with _naming_file(file):
+        layer = translate(properties)
+    unknown = [name for name in layer.properties if _refusal(name, "") is None]
     for name in unknown:
         if name in REFUSED:
             raise ConfigError(
@@ -142,8 +169,8 @@ def _read_layer(file: Path) -> Translation:
     return Translation(known, layer.aws_login)
 
 
-def _knows(name: str) -> bool:
-    """Return whether librdkafka has a property of this name.
+def _refusal(name: str, value: str) -> str | None:
+    """Return why librdkafka refuses a value, or an empty text; None for an unknown property.
 
     librdkafka sets the properties in their order, and stops at the first error. No client is made,
     because the second property does not exist.
@@ -151,12 +178,14 @@ def _knows(name: str) -> bool:
     from confluent_kafka import KafkaException, Producer
 
     try:
-        Producer({name: "", _NO_PROPERTY: ""})
+        Producer({name: value, _NO_PROPERTY: ""})
     except KafkaException as error:
-        text = error.args[0].str()
-        return "No such configuration property" not in text or f'"{_NO_PROPERTY}"' in text
+        text: str = error.args[0].str()
+        if "No such configuration property" not in text:
+            return " ".join(text.split())
+        return "" if f'"{_NO_PROPERTY}"' in text else None
     except (AttributeError, TypeError, ValueError):
-        return True  # a property that wants a Python object: Connection refuses it
+        return ""  # a property that wants a Python object: Connection refuses it
     raise AssertionError(f"librdkafka knows the property {_NO_PROPERTY}")
 
 
