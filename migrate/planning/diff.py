@@ -73,12 +73,26 @@ class DiffRow(PartitionRow):
             low, high = max(low, self.log.start), min(high, self.log.end)
         return max(high - low, 0)
 
+    @property
+    def lag(self) -> int | None:
+        """The log end minus the right side's next offset: an upper bound of its records to read.
+
+        None if one of them is not known, or if the next offset is beyond the log end.
+        """
+        if self.right_offset is None or self.log is None or self.right_offset > self.log.end:
+            return None
+        return self.log.end - self.right_offset
+
 
 @dataclass(frozen=True, slots=True)
 class DiffTotals:
-    """The numbers of rows by relation, and the sums of their differences.
+    """The numbers of rows by relation, and the sums of their differences and lags.
 
     Differences ahead and behind have separate sums, so that they do not cancel out.
+
+    Attributes:
+        lag: the sum of the known lags, or None if no lag is known.
+        lag_unknown: the number of the right side's partitions whose lag is not known.
     """
 
     partitions: int
@@ -90,6 +104,8 @@ class DiffTotals:
     unresolved: int
     offsets_ahead: int
     offsets_behind: int
+    lag: int | None
+    lag_unknown: int
 
     def of(self, relation: Relation) -> int:
         """Return how many rows have this relation."""
@@ -167,10 +183,14 @@ def _relation(
 def _totals(rows: Iterable[DiffRow]) -> DiffTotals:
     rows = tuple(rows)
     counts = Counter(row.relation for row in rows)
+    lags = [row.lag for row in rows if row.right is not Unknown.ABSENT]
+    known = [lag for lag in lags if lag is not None]
     differences = [row.difference or 0 for row in rows]
     return DiffTotals(
         partitions=len(rows),
         **{relation.name.lower(): counts[relation] for relation in Relation},
         offsets_ahead=sum(difference for difference in differences if difference > 0),
         offsets_behind=-sum(difference for difference in differences if difference < 0),
+        lag=sum(known) if known else None,
+        lag_unknown=len(lags) - len(known),
     )

@@ -14,7 +14,7 @@ from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
-from migrate.report.text import csv_text, difference_text
+from migrate.report.text import csv_text, difference_text, lag_text
 from migrate.storage.json_models import Model
 
 # The maximum number of partitions that have a row each. For more, each topic has a row instead.
@@ -60,6 +60,10 @@ class TotalsReport(Model):
     unresolved: _Count
     offsets_ahead: _Count
     offsets_behind: _Count
+    lag: _Count | None = Field(description="the sum of the known lags")
+    lag_unknown: _Count = Field(
+        description="the number of the right side's partitions whose lag is not known"
+    )
 
 
 class RowReport(Model):
@@ -73,6 +77,10 @@ class RowReport(Model):
     difference: int | None
     records_between: _Count | None
     log: LogReport | None
+    lag: _Count | None = Field(
+        description="the log end minus the right side's next offset; null if one of them is not "
+        "known, or if the offset is beyond the log end"
+    )
 
 
 class DiffReport(Model):
@@ -113,6 +121,7 @@ def _row(row: DiffRow) -> RowReport:
         difference=row.difference,
         records_between=row.records_between,
         log=LogReport(start=row.log.start, end=row.log.end) if row.log is not None else None,
+        lag=row.lag,
     )
 
 
@@ -135,6 +144,7 @@ _CSV_COLUMNS: dict[str, Callable[[DiffRow], object]] = {
     "records_between": lambda row: row.records_between,
     "log_start": lambda row: row.log.start if row.log is not None else None,
     "log_end": lambda row: row.log.end if row.log is not None else None,
+    "lag": lambda row: row.lag,
 }
 
 
@@ -196,6 +206,7 @@ def _columns(*, clipped: bool) -> tuple[Column[DiffRow], ...]:
         Column("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1),
         Column("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3),
         Column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
+        Column("LAG", lambda row: row.lag, drop_order=1),
     )
 
 
@@ -215,6 +226,7 @@ def _columns_of_topics() -> tuple[Column[_Topic], ...]:
         *map(partitions, Relation),
         counts("OFFSETS-AHEAD", lambda totals: totals.offsets_ahead),
         counts("OFFSETS-BEHIND", lambda totals: totals.offsets_behind),
+        Column("LAG", lambda topic: lag_text(topic[1].lag, topic[1].lag_unknown), right=True),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from migrate.model.wording import counted
+from markupsafe import Markup, escape
+
+from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, Relation
 from migrate.report.diff import start_text
 from migrate.report.page import render_page
@@ -20,7 +22,7 @@ _LEAST_WIDTH = 2.0
 
 def diff_page(diff: Diff, made: datetime) -> str:
     """Return the HTML page of a comparison with the time when it was ``made``."""
-    totals = diff.totals
+    totals, clipped = diff.totals, diff.is_clipped
     notes = dict.fromkeys(Relation, "") | {
         Relation.AHEAD: f"by {totals.offsets_ahead} offsets",
         Relation.BEHIND: f"by {totals.offsets_behind} offsets",
@@ -33,18 +35,56 @@ def diff_page(diff: Diff, made: datetime) -> str:
         notes=notes,
         made=made.isoformat(sep=" ", timespec="seconds"),
         count=counted(len(diff.rows), "partition"),
-        clipped=diff.is_clipped,
-        rows=[
-            (
-                row,
-                start_text(row.left, row.left_offset),
-                start_text(row.right, row.right_offset),
-                difference_text(row.difference),
-                _bar(row),
-            )
-            for row in diff.rows
-        ],
+        clipped=clipped,
+        rows=[_row(row, clipped=clipped) for row in diff.rows],
     )
+
+
+def _row(row: DiffRow, *, clipped: bool) -> Markup:
+    """Return a row of the table.
+
+    For thousands of rows, a template is four times slower. The topic is the only text of others.
+    """
+    left, right = start_text(row.left, row.left_offset), start_text(row.right, row.right_offset)
+    log, relation = row.log, row.relation.value
+    cells = [
+        f'<tr data-relation="{relation}"><td>{escape(printable(row.topic))}</td>',
+        _number(row.partition),
+        _number(row.left_offset, left),
+        _number(row.right_offset, right),
+        _number(row.difference, difference_text(row.difference)),
+        _number(row.records_between) if clipped else "",
+        f'<td class="{relation}">{relation.replace("-", " ")}</td>',
+        _number(log.start if log is not None else None),
+        _number(log.end if log is not None else None),
+        _number(row.lag),
+        f'<td class="{relation}">{_svg(row, left, right)}</td></tr>',
+    ]
+    return Markup("".join(cells))
+
+
+def _number(value: int | None, text: str = "") -> str:
+    """Return the cell of a number; ``text`` is what it shows, if that is not the number itself."""
+    number = "" if value is None else str(value)
+    attribute = f' data-value="{number}"' if text and text != number else ""
+    return f'<td class="number"{attribute}>{text or number}</td>'
+
+
+def _svg(row: DiffRow, left: str, right: str) -> str:
+    bar = _bar(row)
+    if bar is None:
+        return ""
+    log = f"log {row.log.start} to {row.log.end}, " if row.log is not None else ""
+    marks = [
+        f'<rect class="{css}" x="{start}" y="8" width="{width}" height="6" rx="1"/>'
+        for css, start, width in bar.stretches
+    ]
+    if bar.left:
+        marks.append(f'<path class="at-left" d="M{bar.left} 8l-4-7h8z"/>')
+    if bar.right:
+        marks.append(f'<path class="at-right" d="M{bar.right} 14l-4 7h8z"/>')
+    label = f"{log}left {left}, right {right}"
+    return f'<svg role="img" aria-label="{label}">{"".join(marks)}</svg>'
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from migrate.model.finding import Code
 from migrate.model.wording import counted
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
+from migrate.report.text import lag_text
 
 # Obstacles that disappear when the job is stopped with a savepoint, in words.
 _ENDED_BY_A_STOP = {
@@ -28,7 +29,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
     unknown = sum(job.lag_unknown + job.unlisted for job in jobs)
-    total_lag = _lag_text(inventory.totals.lag, unknown)
+    total_lag = lag_text(inventory.totals.lag, unknown)
 
     def moves(job: ScannedJob) -> str:
         return _moves_and_why(job, inventory)[0]
@@ -43,7 +44,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
         Column("PARTITIONS", lambda job: job.positions, total=True),
         Column(
             "LAG",
-            lambda job: _lag_text(job.lag, job.lag_unknown + job.unlisted),
+            lambda job: lag_text(job.lag, job.lag_unknown + job.unlisted),
             right=True,
             total=total_lag,
         ),
@@ -66,13 +67,6 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     if plan is not None and plan.file is None:
         return "no", "; ".join(plan.reasons)
     return "check" if job.to_check else "yes", ", ".join(job.to_check)
-
-
-def _lag_text(known: int | None, unknown: int) -> str:
-    """Return the known lag, if any, with ``+?`` if some partitions have an unknown lag."""
-    if known is None:
-        return ""
-    return f"{known}+?" if unknown else str(known)
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:

@@ -41,3 +41,10 @@ def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iter
         text.seek(0)
         text.truncate()
         writer.writerows(islice(rows, ROWS_AT_ONCE))
+
+
+def lag_text(known: int | None, unknown: int) -> str:
+    """Return the known lag, if any, with ``+?`` if some partitions have an unknown lag."""
+    if known is None:
+        return ""
+    return f"{known}+?" if unknown else str(known)

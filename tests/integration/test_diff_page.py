@@ -153,6 +153,28 @@ def test_the_page_is_dark_where_its_reader_wants_that(tmp_path: Path, browser: C
     assert dark == ["rgb(20, 23, 28)", "rgb(231, 234, 240)"]
 
 
+def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrome) -> None:
+    size = browser.get_window_size()
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    try:
+        page = Page(browser, tmp_path / "diff.html", html_of(example()))
+        scrolls, bar, shade, overflows, focus = page.script(
+            "const box = document.querySelector('.scroll'), page = document.documentElement;"
+            "return [box.scrollWidth > box.clientWidth, box.offsetHeight - box.clientHeight,"
+            " getComputedStyle(box).backgroundImage, page.scrollWidth > page.clientWidth,"
+            " box.tabIndex]"
+        )  # type: ignore[misc]
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.set_window_size(size["width"], size["height"])
+    assert scrolls and not overflows
+    assert bar >= 8 or "gradient" in shade  # a scroll bar that takes room, or a shade at the edge
+    assert "gradient" in shade and focus == 0
+
+
 def test_offsets_beyond_what_a_double_holds_are_sorted_exactly(
     tmp_path: Path, browser: Chrome
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -168,6 +169,28 @@ def test_json_is_what_the_schema_says() -> None:
 def test_a_path_that_is_no_text_can_be_told_in_json() -> None:
     nameless = PositionSet("json:\udcff", {("t", 0): 1})
     assert json.loads(diff_json(diff(nameless, nameless, {})))["left"]["label"] == "json:\\udcff"
+
+
+def test_lag_is_what_the_right_side_has_left_to_read(tmp_path: Path) -> None:
+    left = side({0: 5, 1: 5, 2: 5, 3: 5, 4: 5, 5: 5})
+    right = side({0: 5, 1: 10, 2: 11, 3: Marker.LATEST, 5: Marker.EARLIEST})
+    ranges = logs(dict.fromkeys(range(5), (0, 10)) | {5: (3, 10)})
+    compared = diff(left, right, ranges)
+    # An offset beyond the log end is of another log, and `latest` is not today's log end.
+    lags = [5, 0, None, None, None, 7]
+    assert [row.lag for row in compared.rows] == lags
+    assert (compared.totals.lag, compared.totals.lag_unknown) == (12, 2)
+    report = json.loads(diff_json(compared))
+    assert [row["lag"] for row in report["partitions"]] == lags
+    assert (report["totals"]["lag"], report["totals"]["lag_unknown"]) == (12, 2)
+    rows = csv.DictReader(io.StringIO(diff_csv(compared)))
+    assert [row["lag"] for row in rows] == ["5", "0", "", "", "", "7"]
+    assert re.search(r"LAG\n.* 10 +5\n", diff_table(compared, io.StringIO()))
+    page = diff_page(compared, datetime(2026, 1, 2, tzinfo=timezone.utc))
+    assert "lag of right" in page and '<td class="number">7</td>' in page
+    without = diff(left, right, {})
+    assert (without.totals.lag, without.totals.lag_unknown) == (None, 5)
+    assert "LAG" not in diff_table(without, io.StringIO())
 
 
 def test_csv_has_a_row_for_each_partition() -> None:
