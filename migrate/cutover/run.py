@@ -13,6 +13,7 @@ from decoder import DecodeError
 from migrate.cutover.check_commands import rehearse
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import CHANGES_OR_WAITS, Decision, Done
+from migrate.cutover.downtime import LAST_STEP, downtime
 from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
@@ -228,6 +229,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
                 progress.is_asking = True
                 confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
+                progress.begin(step.name, progress.state_if_stopped)
                 facts, decision = _decide(context, step)  # the facts may have changed
             if isinstance(decision, Done):
                 text = decision.reason
@@ -236,11 +238,14 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
             else:
                 log.info(f"{step.name}: {title}")
                 progress.changed = progress.changed or decision in CHANGES_OR_WAITS
-                progress.begin(step.name, step.state_during or progress.state_if_stopped)
+                # The time of a step includes its decision, which may wait for Flink.
+                progress.state_if_stopped = step.state_during or progress.state_if_stopped
                 text = ACTIONS[decision](context, facts)
                 record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
+            if step.name == LAST_STEP and record.model.downtime is None:
+                record.change(downtime=downtime(record.model))
         if until in (None, NAMES[-1]):
             record.change(state="done")
     return results

@@ -8,6 +8,7 @@ from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.observe_stopped_job import MAX_WAIT_SECONDS
+from migrate.cutover.record import now
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped
@@ -26,6 +27,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
     job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
     log.info(f"asking Flink to stop {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
+    context.record.change_flink(stop_asked_at=now())
     context.flink.stop(
         job.flink_job.job_id,
         job.folder,

@@ -13,16 +13,17 @@ planned offset.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, GroupFacts
+from migrate.cutover.record import now
 from migrate.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.spark_log import committed_positions
 from migrate.model.errors import CutOverStopped
-from migrate.model.positions import TopicPartition
+from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.wording import counted
 from migrate.moves.options import kafka
 from migrate.moves.verify import verify
@@ -69,11 +70,28 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         reached=reached,
     )
     result = verify_start(record.model.partitions, verification, evidence)
+    positions = dict(plan.next_offsets)
+    if isinstance(facts.target, GroupFacts):
+        positions |= {key: row.next_offset for key, row in facts.target.view.committed.items()}
+    else:
+        positions |= reached
+    report = result.report.model_copy(
+        update={"at": now(), "lag": _lag(plan.next_offsets, positions, logs)}
+    )
     others = [report for report in record.model.verifications if report.when != result.report.when]
-    record.change(verifications=[*others, result.report], partitions=list(result.rows))
+    record.change(verifications=[*others, report], partitions=list(result.rows))
     if not result.report.verified:
         raise CutOverStopped(f"not verified: {result.text}")
     return result.text
+
+
+def _lag(
+    planned: Iterable[TopicPartition], positions: Mapping[TopicPartition, int], logs: Logs
+) -> int | None:
+    """Return the lag of the planned partitions, or None if the broker lacks one of them."""
+    ranges = {key: log_of(logs, *key) for key in planned}
+    lags = [log.end - positions[key] if log is not None else -1 for key, log in ranges.items()]
+    return sum(lags) if all(lag >= 0 for lag in lags) else None
 
 
 # -- the outcome of each partition; no I/O ---------------------------------------------------------

@@ -63,6 +63,9 @@ class FlinkReport(Model):
     ended_ms: int | None = Field(
         description="when the job ended, by Flink's clock, in milliseconds of the epoch"
     )
+    stop_asked_at: str | None = Field(
+        default=None, description="when migrate last asked Flink to stop the job"
+    )
 
 
 class PartitionReport(Model):
@@ -134,6 +137,12 @@ class VerificationReport(Model):
     unknown: int = Field(ge=0, description="the number of partitions whose start is unknown")
     lost: Offset
     repeated: Offset
+    at: str | None = None
+    lag: Offset | None = Field(
+        default=None,
+        description="the sum of the log ends minus the offsets where the target starts (before), "
+        "or that it has reached (after); null if one of them is unknown",
+    )
 
 
 class StartReport(Model):
@@ -144,6 +153,27 @@ class StartReport(Model):
 
     at: str
     returned: int | None
+
+
+class DowntimePart(Model):
+    """The time up to the end of a step, from the end of the one before."""
+
+    step: str
+    seconds: float = Field(ge=0)
+
+
+class DowntimeReport(Model):
+    """The downtime, from the request to stop the job to the first batch or commit that was seen.
+
+    This is an upper bound of the time from Flink's last record in the savepoint to the first
+    committed batch of Spark. Both times are from the clock of ``migrate``. The sum of the parts is
+    the downtime.
+    """
+
+    began_at: str
+    ended_at: str
+    seconds: float = Field(ge=0)
+    parts: list[DowntimePart]
 
 
 class CutOverRecord(Model):
@@ -176,6 +206,10 @@ class CutOverRecord(Model):
     partitions: OncePerPartition[PartitionReport]
     steps: list[StepReport]
     runs: list[RunReport]
+    downtime: DowntimeReport | None = Field(
+        default=None,
+        description="null until the first batch, and if this cut-over did not stop the job",
+    )
     # Records of earlier releases have no ``sha256``.
     sha256: Sha256 | None = None
 

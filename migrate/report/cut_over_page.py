@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timezone
+from typing import Literal
 
 from migrate.model.wording import counted
 from migrate.report.cut_over import CutOverRecord, VerificationReport
 from migrate.report.page import render_page
 
+_CHECKS: tuple[Literal["before", "after"], ...] = ("before", "after")
 _STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
 
 
@@ -29,6 +31,7 @@ def cut_over_page(record: CutOverRecord) -> str:
         lost=lost,
         repeated=repeated,
         note=note,
+        lag=_lag(checks),
         facts=list(_facts(record)),
         time=_time,
     )
@@ -92,5 +95,12 @@ def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
 
 
 def _time(text: str) -> str:
-    """Return a time of the record (UTC), rounded down to the second."""
-    return datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ", "seconds")
+    """Return a time of the record in UTC, rounded down to the second."""
+    time = datetime.fromisoformat(text).astimezone(timezone.utc)
+    return f"{time.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+
+
+def _lag(checks: dict[Literal["before", "after"], VerificationReport]) -> str:
+    """Return the lag at the start and after it, each ``?`` if it is unknown."""
+    lags = [checks[when].lag if when in checks else None for when in _CHECKS]
+    return " \N{RIGHTWARDS ARROW} ".join("?" if lag is None else str(lag) for lag in lags)

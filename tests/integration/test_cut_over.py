@@ -300,6 +300,16 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     assert {step["name"] for step in record["steps"]} == set(_TITLES)
     ends = [run["end"] for run in record["runs"]]
     assert ends.count(None) >= 10 and ends[-2:] == ["done", "done"]
+    # Flink's and Spark's own times are in the downtime, and its parts account for all of it.
+    downtime, committed = record["downtime"], (target / "commits/0").stat().st_mtime
+    asked, seen = (datetime.fromisoformat(downtime[name]) for name in ("began_at", "ended_at"))
+    assert asked.timestamp() <= record["flink"]["ended_ms"] / 1000 <= committed
+    assert committed <= seen.timestamp() + 0.01
+    assert sum(part["seconds"] for part in downtime["parts"]) == pytest.approx(downtime["seconds"])
+    assert downtime["seconds"] == pytest.approx((seen - asked).total_seconds())
+    before, after = record["verifications"]
+    assert (before["when"], after["when"]) == ("before", "after")
+    assert before["lag"] >= 0 and after["lag"] >= 0
     assert len(record["partitions"]) == 5
     for one in record["partitions"]:
         assert one["started"] == one["planned"] and one["reached"] >= one["planned"]

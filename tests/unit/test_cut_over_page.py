@@ -6,7 +6,17 @@ import re
 
 import pytest
 
-from migrate.report.cut_over import KIND, CutOverRecord, FlinkReport, RunReport, State
+from migrate.cutover.downtime import downtime
+from migrate.report.cut_over import (
+    KIND,
+    CutOverRecord,
+    FlinkReport,
+    RunReport,
+    State,
+    StepReport,
+    StepState,
+    VerificationReport,
+)
 from migrate.report.cut_over_page import cut_over_page
 
 _AT = "2026-01-02T03:04:05.678+00:00"
@@ -51,6 +61,62 @@ def _record(state: State, runs: list[tuple[str, str | None]]) -> CutOverRecord:
             for number, (asked, end) in enumerate(runs, 1)
         ],
     )
+
+
+def _step(name: str, second: str, state: StepState = "done") -> StepReport:
+    at = f"2026-01-02T03:04:{second}+00:00"
+    return StepReport(name=name, state=state, told="x", ended_at=at, seconds=0.1, run=1)
+
+
+def test_parts_account_for_the_whole_downtime() -> None:
+    """Regression: 3 seconds between the ends of `stop` and `clean` were in no step."""
+    record = _record("done", [("execute", "done")])
+    steps = [
+        _step("check", "01.000"),
+        _step("stop", "07.500"),
+        _step("clean", "10.750"),
+        _step("plan", "11.000"),
+        _step("first-batch", "31.250"),
+        _step("verify-again", "40.000"),
+    ]
+    flink = record.flink.model_copy(update={"stop_asked_at": "2026-01-02T03:04:05.000+00:00"})
+    record = record.model_copy(update={"steps": steps, "flink": flink})
+    found = downtime(record)
+    assert found is not None
+    assert [(part.step, part.seconds) for part in found.parts] == [
+        ("stop", 2.5),
+        ("clean", 3.25),
+        ("plan", 0.25),
+        ("first-batch", 20.25),
+    ]
+    assert found.seconds == sum(part.seconds for part in found.parts) == 26.25
+    page = cut_over_page(record.model_copy(update={"downtime": found}))
+    assert "26.3 s</b><small>at most" in page or "26.2 s</b><small>at most" in page
+    assert "2026-01-02 03:04:05 UTC" in page and "<td>clean</td>" in page
+
+
+def test_downtime_is_unknown_before_the_first_batch_and_without_a_stop() -> None:
+    record = _record("begun", [])
+    first = record.model_copy(update={"steps": [_step("first-batch", "31.250")]})
+    flink = record.flink.model_copy(update={"stop_asked_at": "2026-01-02T03:04:05.000+00:00"})
+    failed = [_step("stop", "07.500"), _step("first-batch", "31.250", "failed")]
+    stopped = record.model_copy(update={"flink": flink, "steps": failed})
+    for unknown in (record, first, stopped):
+        assert downtime(unknown) is None
+        assert "<small>not known</small>" in cut_over_page(unknown)
+
+
+def test_lag_at_the_start_and_after_it() -> None:
+    checks = [
+        VerificationReport(
+            when=when, verified=True, partitions=1, unknown=0, lost=0, repeated=0, at=_AT, lag=lag
+        )
+        for when, lag in (("before", 120), ("after", 0))
+    ]
+    record = _record("done", []).model_copy(update={"verifications": checks})
+    assert "120 &#8594; 0</b>" in cut_over_page(record)
+    record = record.model_copy(update={"verifications": checks[:1]})
+    assert "120 &#8594; ?</b>" in cut_over_page(record)
 
 
 @pytest.mark.parametrize(
