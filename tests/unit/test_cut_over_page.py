@@ -107,12 +107,10 @@ def test_downtime_is_unknown_before_the_first_batch_and_without_a_stop() -> None
 
 
 def test_lag_at_the_start_and_after_it() -> None:
-    checks = [
-        VerificationReport(
-            when=when, verified=True, partitions=1, unknown=0, lost=0, repeated=0, at=_AT, lag=lag
-        )
-        for when, lag in (("before", 120), ("after", 0))
-    ]
+    before = VerificationReport(
+        when="before", verified=True, partitions=1, unknown=0, lost=0, repeated=0, at=_AT, lag=120
+    )
+    checks = [before, before.model_copy(update={"when": "after", "lag": 0})]
     record = _record("done", []).model_copy(update={"verifications": checks})
     assert "120 &#8594; 0</b>" in cut_over_page(record)
     record = record.model_copy(update={"verifications": checks[:1]})
