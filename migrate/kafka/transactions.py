@@ -52,7 +52,7 @@ _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """The producer and the new state, as the used part of a transaction log record."""
+    """The used part of a transaction log record (the producer and the new state)."""
 
     producer_id: int
     epoch: int

@@ -51,7 +51,7 @@ def _read_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """The connection to Kafka, as the arguments of every function that queries a broker."""
+    """The arguments for the connection to Kafka, in every function that queries a broker."""
 
     bootstrap_servers: Annotated[
         str | None,

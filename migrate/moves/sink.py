@@ -208,8 +208,8 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Yield refusals of a sink that would skip the first batches of a new query.
 
-    A file sink skips them for every new query, the other sinks only for a query that writes under a
-    remembered name.
+    A file sink skips them for every new query, the other sinks only for a query that writes under
+    a name in their memory.
     """
     scope = " of every query that sets none" if writer is None else ""
     identifier = DEFAULT_IDENTIFIER if writer is None else writer

@@ -50,7 +50,7 @@ class MatchOutcome(str, Enum):
 
     @property
     def is_match(self) -> bool:
-        """True if a start at the place loses and duplicates nothing, as far as was compared."""
+        """True if a start at the place loses and duplicates none of the compared records."""
         return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
 
     @property

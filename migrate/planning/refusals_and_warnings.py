@@ -215,7 +215,7 @@ def missing_partition_refusals(
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
-    """Warn if a recreated topic cannot be detected, as the checkpoint's time is not sure."""
+    """Warn if a recreated topic cannot be detected, because the checkpoint's time is uncertain."""
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was deleted and created again cannot be detected"

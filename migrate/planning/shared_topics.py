@@ -31,7 +31,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """True if the sources might read two clusters, as the state of one of them names none."""
+        """True if the sources might read two clusters, because the state of one identifies none."""
         return any(None in source.clusters for source in self.sources)
 
     @property

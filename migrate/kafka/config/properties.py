@@ -66,7 +66,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret or the other values; the longest first, as one may contain another."""
+    """Return the secret or the other values, longest first because one may contain another."""
     values = {
         value
         for name, value in config.items()
