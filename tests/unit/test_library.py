@@ -48,7 +48,7 @@ _OF_THE_COMMAND_LINE = {
     "scan": {"wide"},
     "show": {"wide"},
     "follow": set(),
-    "cut-over": {"yes", "dry_run"},
+    "cut-over": {"yes", "dry_run", "init", "flink_rest"},
 }
 # What a call takes of a program, and the command line draws.
 _OF_THE_LIBRARY = {"scan": {"progress"}, "cut-over": {"confirm"}}
