@@ -13,7 +13,7 @@ planned offset.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.cutover.context import CutOverContext
@@ -70,14 +70,11 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         reached=reached,
     )
     result = verify_start(record.model.partitions, verification, evidence)
-    positions = dict(plan.next_offsets)
+    now_at = reached
     if isinstance(facts.target, GroupFacts):
-        positions |= {key: row.next_offset for key, row in facts.target.view.committed.items()}
-    else:
-        positions |= reached
-    report = result.report.model_copy(
-        update={"at": now(), "lag": _lag(plan.next_offsets, positions, logs)}
-    )
+        now_at = {key: row.next_offset for key, row in facts.target.view.committed.items()}
+    lag = lag_of({key: now_at.get(key, start) for key, start in plan.next_offsets.items()}, logs)
+    report = result.report.model_copy(update={"at": now(), "lag": lag})
     others = [report for report in record.model.verifications if report.when != result.report.when]
     record.change(verifications=[*others, report], partitions=list(result.rows))
     if not result.report.verified:
@@ -85,13 +82,16 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     return result.text
 
 
-def _lag(
-    planned: Iterable[TopicPartition], positions: Mapping[TopicPartition, int], logs: Logs
-) -> int | None:
-    """Return the lag of the planned partitions, or None if the broker lacks one of them."""
-    ranges = {key: log_of(logs, *key) for key in planned}
-    lags = [log.end - positions[key] if log is not None else -1 for key, log in ranges.items()]
-    return sum(lags) if all(lag >= 0 for lag in lags) else None
+def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
+    """Return the lag of these positions, or None if the broker lacks one of the partitions."""
+    lag = 0
+    for partition, next_offset in positions.items():
+        log = log_of(logs, *partition)
+        if log is None:
+            return None
+        # The query may have read records that were written after the log ends were read.
+        lag += max(log.end - next_offset, 0)
+    return lag
 
 
 # -- the outcome of each partition; no I/O ---------------------------------------------------------

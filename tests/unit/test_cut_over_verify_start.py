@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.verify_start import Evidence, StartResult, verify_start
+from migrate.cutover.verify_start import Evidence, StartResult, lag_of, verify_start
+from migrate.model.cluster_snapshot import LogRange
 from migrate.model.positions import Unknown
 from migrate.planning import Verdict
 from migrate.planning.verify import PlanCheck, StartOutcome, Verification, VerifiedPartition
@@ -160,3 +161,19 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
     )
     nothing = verify_start([_row()], Verification("t", ()), seen)
     assert not nothing.report.verified
+
+
+@pytest.mark.parametrize(
+    ("reached", "ends", "lag"),
+    [
+        ({0: 80, 1: 20}, {0: 200, 1: 50}, 150),
+        # The query has read records that came after the log ends were read.
+        ({0: 210, 1: 20}, {0: 200, 1: 50}, 30),
+        ({0: 80, 1: 20}, {0: 200}, None),
+    ],
+)
+def test_lag_of_planned_partitions(
+    reached: dict[int, int], ends: dict[int, int], lag: int | None
+) -> None:
+    logs = {"orders": {partition: LogRange(0, end) for partition, end in ends.items()}}
+    assert lag_of({("orders", number): at for number, at in reached.items()}, logs) == lag
