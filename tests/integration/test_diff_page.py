@@ -163,7 +163,7 @@ def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrom
         page = Page(browser, tmp_path / "diff.html", html_of(example()))
         found = page.script(
             "const box = document.querySelector('.scroll'), page = document.documentElement;"
-            "return [box.scrollWidth > box.clientWidth, box.offsetHeight - box.clientHeight,"
+            "return [box.scrollWidth > box.clientWidth,"
             " getComputedStyle(box).backgroundImage, page.scrollWidth > page.clientWidth,"
             " box.tabIndex]"
         )
@@ -171,10 +171,10 @@ def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrom
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.set_window_size(size["width"], size["height"])
     assert isinstance(found, list)
-    scrolls, bar, shade, overflows, focus = found
+    scrolls, shade, overflows, focus = found
     assert scrolls and not overflows
-    assert bar >= 8, "the scroll bar takes no room"
-    assert "gradient" in shade and focus == 0
+    # This browser shows no scroll bars, as a phone: the shades at the edges show it.
+    assert shade.count("gradient") == 4 and focus == 0
 
 
 def test_offsets_beyond_what_a_double_holds_are_sorted_exactly(
