@@ -151,6 +151,13 @@ def _around(
     own, copies, match = best
     if not is_compacted and _is_open(match):
         match = match_records(own, copies, syncs=syncs())
+    if match.unknown is not None and not (own.is_from_start and own.is_to_end):
+        # The copy may be of a record that was not read.
+        is_known = yield from _are_known([match.unknown], depth)
+        if is_known is not False:
+            match = not_found_match("the records there are in another order than in the job's log")
+        else:
+            match = replace(match, records=1, bound=Bound.AT_LEAST)
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
         match = (yield from _match_at_log_ends(own, copies, depth)) or match
@@ -228,8 +235,13 @@ def _match_at_log_ends(
     if copies.is_to_end and copies.records:
         last = yield from _origin(copies.records[-1], depth)
         if last is not None and last < own.position:
-            missing = sum(record.offset > last for record in own.before)
-            return Match(MatchOutcome.LAGGING, records=max(1, missing))
+            lacking = [record for record in own.before if record.offset > last]
+            if not lacking:
+                return None
+            is_copied = yield from _are_known(lacking[:1], depth, Side.NEW)
+            if is_copied is not False:
+                return not_found_match("the mirror has gone back, and copies older records again")
+            return Match(MatchOutcome.LAGGING, records=len(lacking))
     return None
 
 
@@ -318,6 +330,7 @@ class _Check:
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
+        self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
         self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
 
@@ -355,9 +368,10 @@ class _Check:
             foreign = follower.foreign
             is_known_first = yield from self._is_first(known)
             if follower.has_begun and not is_known_first:
-                foreign += follower.trailing
-            if own_start == 0:  # the old log never had older records
-                foreign += follower.leading
+                foreign += bool(follower.trailing)
+            if own_start == 0 and self._is_first_known is False:
+                foreign += bool(follower.leading)  # the old log never had older records
+            is_done &= not (follower.leading and self._is_first_known is not False)
             is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
             if violation := violation_match(follower.missing + lacking, foreign):
@@ -418,9 +432,11 @@ class _Check:
         if new is None:
             is_complete = is_first_complete and self._is_search_complete
             return violation_match(1, 0) if is_complete else None
-        if self._own.log_start == 0:  # the old log never had older records
-            count = yield Read(Side.NEW, new, block, 1)
-            return violation_match(0, max(1, len(count.before)))
+        # A mirror that went back may have copied later records first.
+        self._is_first_known = yield from _are_known(first.after[:1], depth)
+        if self._own.log_start == 0 and self._is_first_known is False:
+            # The old log never had older records.
+            return violation_match(0, 1)
         if depth.is_whole or known.new - self._copies.log_start <= depth.counted:
             return None  # copies of later records may come before the anchor (see ``history``)
         run = yield Read(Side.NEW, max(0, begin.after[0].timestamp), 0, 1, is_time=True)
@@ -535,7 +551,8 @@ class _Check:
             return not_found_match("a part of the job's log is not found there")
         self._count(follower.compared)
         lacking = 0 if follower.is_violated else follower.lacking(last.old)
-        return violation_match(follower.missing + lacking, follower.foreign + follower.trailing)
+        foreign = follower.foreign + bool(follower.trailing)
+        return violation_match(follower.missing + lacking, foreign)
 
     def _count(self, compared: int) -> None:
         """Add to the number of compared records. For ``PROVED``, this number is complete."""
@@ -588,7 +605,7 @@ class _Check:
             return replace(
                 match,
                 outcome=MatchOutcome.WENT_BACK,
-                records=follower.repeated + (0 if self._has_gaps else max(0, follower.to_come)),
+                records=follower.repeated,
                 bound=Bound.EXACT if is_exact else Bound.AT_LEAST,
             )
         is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
@@ -627,27 +644,34 @@ class _Check:
         match, is_doubtful = self._match, False
         if not trailing or not match.is_searched_to_end:
             return match
+        is_older = yield from _are_known(unknown[-1:], self._depth)
+        is_doubtful |= is_older is None
+        if is_older and match.outcome.is_lossless:
+            return replace(match, bound=Bound.AT_LEAST)
         if match.outcome.is_match:
-            is_older = yield from _are_known(unknown[-1:], self._depth)
-            is_doubtful |= is_older is None
             if is_older and ((yield from self._find_origin(unknown[-1])) or 0) > newest:
                 # The mirror has skipped records, and at least one copy is of none.
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=2)
             if is_older:
                 return replace(
-                    match, outcome=MatchOutcome.WENT_BACK, records=trailing, bound=Bound.AT_LEAST
+                    match, outcome=MatchOutcome.WENT_BACK, records=1, bound=Bound.AT_LEAST
                 )
+        # Without all old records in memory, some of the copies may have an origin.
+        is_all_old = self._own.is_from_start and self._own.is_to_end
+        least = trailing if is_all_old else 1
         is_aborted = yield from _are_known(unknown, self._depth, Side.ALL_OLD)
         if is_aborted:
-            return Match(MatchOutcome.FOREIGN, records=trailing)
+            return Match(MatchOutcome.FOREIGN, records=1)
         is_doubtful |= is_aborted is None
         for other in self._others:
             is_other = yield from _are_known(unknown, self._depth, partition=other)
             if is_other:
-                return Match(MatchOutcome.OTHER_PARTITIONING, records=trailing)
+                return Match(MatchOutcome.OTHER_PARTITIONING, records=1)
             is_doubtful |= is_other is None
+        if not match.is_all_copied and is_doubtful:
+            return not_found_match("not all records there are found in the job's log")
         if not match.is_all_copied:
-            return Match(MatchOutcome.FOREIGN, records=trailing)
+            return Match(MatchOutcome.FOREIGN, records=least)
         if is_doubtful:  # too many records are as new as these
             return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match

@@ -26,9 +26,9 @@ class Follower:
         leading: with ``is_open``, the number of older records at the start.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
-        foreign: the number of copies without an origin that a known copy follows. With ``is_open``,
-            copies before a copy of the first record do not count, because they may be of older
-            records.
+        foreign: the number of runs of copies without an origin that a known copy follows. The first
+            copy of a run has no origin outside of the memory, either. With ``is_open``, copies
+            before a copy of the first record do not count, because they may be of older records.
         trailing: the number of copies without an origin since the last known copy.
         unknown: the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
@@ -124,7 +124,7 @@ class Follower:
                 self._state = self._top = possible[-1]
             self.is_from_first = self._state == 0
         if not (self._has_older and possible[0] == 0):
-            self.foreign += self.trailing
+            self.foreign += bool(self.trailing)
         self.trailing = 0
         if self._begin is not None:
             self._state = self._number_of(self._begin)

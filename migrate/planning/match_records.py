@@ -96,6 +96,7 @@ class Match:
             transactions. The place may be different without records of aborted transactions.
         trailing: the number of records without an origin after the last copy.
         is_all_copied: True if the last record of the old log is copied.
+        unknown: for a violation, a copy without an origin among the records that were read.
         first_pair, last_pair: the offsets (old, new) of the first and the last record of the
             compared runs whose copy is certain.
     """
@@ -117,6 +118,7 @@ class Match:
     is_doubtful: bool = field(default=False, compare=False)
     trailing: int = field(default=0, compare=False)
     is_all_copied: bool = field(default=False, compare=False)
+    unknown: Record | None = field(default=None, compare=False)
     first_pair: tuple[int, int] | None = field(default=None, compare=False)
     last_pair: tuple[int, int] | None = field(default=None, compare=False)
 
@@ -335,7 +337,18 @@ class _Alignment:
             # Another client has written before the mirror has copied the consumed records.
             foreign += trailing
         violation = violation_match(self._missing, foreign)
-        return violation and replace(violation, trailing=trailing, is_doubtful=self._is_doubtful)
+        if violation is None:
+            return None
+        inner = self._run[self._first : self._last + 1]
+        places = zip(inner, self._origins, strict=True)
+        unknown = [copy for copy, possible in places if not possible]
+        outer = (*self._run[: self._first], *self._run[self._last + 1 :])
+        return replace(
+            violation,
+            trailing=trailing,
+            is_doubtful=self._is_doubtful,
+            unknown=next(iter([*unknown, *outer]), None) if foreign else None,
+        )
 
     def match(self) -> Match:
         """Return the match of a new log without violations."""
@@ -359,13 +372,12 @@ class _Alignment:
         # Each origin is certain, so each duplicate is certain.
         top = max(high) + 1
         distinct = len({origin for origin in high if origin >= position})
-        # Without gaps, the old log has no aborted records, so the mirror will copy all of these.
-        to_come = 0 if has_gaps(self._own) else top - (high[-1] + 1)
+        # If the mirror has not come back to its last record, it copies further ones again.
         is_exact = high[-1] + 1 == top and self._is_all_known
         return self._make(
             MatchOutcome.WENT_BACK,
             place,
-            len(high) - distinct + to_come,
+            len(high) - distinct,
             Bound.EXACT if is_exact else Bound.AT_LEAST,
         )
 
@@ -386,9 +398,14 @@ class _Alignment:
         trailing = place < len(self._run)
         if not (self._new.is_to_end or trailing):
             return not_found_match("too many records have the same time")
+        top = max(self._highest) + 1  # before the mirror went back, if it did
+        if most < self._position <= top:
+            # It has copied the consumed records, and will copy some of them again.
+            again = self._position - least
+            return self._make(MatchOutcome.WENT_BACK, place, again, Bound.AT_MOST)
         if most < self._position:
-            bound = Bound.EXACT if least == most else Bound.AT_LEAST
-            return Match(MatchOutcome.LAGGING, records=self._position - most, bound=bound)
+            bound = Bound.EXACT if least == most and top == most else Bound.AT_LEAST
+            return Match(MatchOutcome.LAGGING, records=self._position - top, bound=bound)
         if least < self._position:
             if least == 0 and self._may_be_older(self._origins[-1]):
                 return not_found_match(EQUAL_RECORDS)

@@ -161,8 +161,8 @@ def _translation_refusals(
                 what = f"the log there begins {records} later"
                 way_out = "mirror the topic again, or move while both clusters have the records"
             case MatchOutcome.FILTERED:
-                what = f"{records} of the job's log without a copy, and later ones with one"
-                way_out = "mirror all records of the topic to a new topic"
+                what = f"{records} of the job's log skipped: the next copy is of a later record"
+                way_out = "mirror all records of the topic to a new topic, in their order"
             case MatchOutcome.FOREIGN:
                 what = f"{records} there not in the job's log"
                 way_out = (

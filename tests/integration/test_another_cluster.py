@@ -395,7 +395,10 @@ def test_equal_records(broker: Broker, other: Broker, tmp_path: Path) -> None:
 
 
 def test_a_mirror_that_goes_back_now(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """Regression: "proved", and "repeats up to 60" while 120 were repeated in the end."""
+    """Regression: "proved", and "repeats up to 60" while 120 were repeated in the end.
+
+    The mirror may stay where it is, so only the copies that are there are a lower bound.
+    """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -407,7 +410,7 @@ def test_a_mirror_that_goes_back_now(broker: Broker, other: Broker, tmp_path: Pa
     refused = _to_spark(chk, broker, other)
     assert (refused.code, refused.stdout) == (4, "")
     assert "mirror went back" in refused.stderr
-    assert "duplicates at least 120 records" in refused.stderr, refused.stderr
+    assert "duplicates at least 10 records" in refused.stderr, refused.stderr
     copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 90)
     allowed = _to_spark(chk, broker, other, "--on-ambiguous", "first")
     assert "repeats up to 120 records" in allowed.stderr, allowed.stderr

@@ -70,6 +70,8 @@ def judge(case: Case, matches: dict[int, Match]) -> str:
             committed = sum(not o.is_aborted for o in consumed)
             if match.compared not in (len(consumed), committed):
                 return f"proved with {match.compared} of {len(consumed)} records"
+        if what := judge_violation(case, partition, match):
+            return what
     starts = {p: match.next_offset for p, match in matches.items() if match.next_offset is not None}
     if case.is_hidden or len(starts) < len(case.positions):
         return ""  # nothing can tell, or refused
@@ -89,6 +91,24 @@ def judge(case: Case, matches: dict[int, Match]) -> str:
     keeps_order = case.kind != "reordering"
     if bounds <= {Bound.EXACT, Bound.AT_LEAST} and repeated < stated and keeps_order:
         return f"{repeated} repeated, at least {stated} stated"
+    return ""
+
+
+def judge_violation(case: Case, partition: int, match: Match) -> str:
+    """Return what is wrong about the number of records that a mirror lacks, or has not copied."""
+    kept = case.kept[partition]
+    origins = [copy.origin for copy in case.copies[partition]]
+    if match.outcome is MatchOutcome.LAGGING:
+        copied = {id(o) for o in origins}
+        consumed = [o for o in kept if o.offset < case.positions[partition]]
+        most = sum(id(o) not in copied for o in consumed)
+    elif match.outcome is MatchOutcome.FOREIGN:
+        own = {o.at(o.offset).digest for o in kept}
+        most = sum(copy.record.digest not in own for copy in case.copies[partition])
+    else:
+        return ""
+    if match.records > most:
+        return f"{match.records} {match.outcome.value} of {most}"
     return ""
 
 
