@@ -379,6 +379,16 @@ class _Check:
             if not is_done:
                 return not_found_match("the start of the job's log is not found there")
             self._count(follower.compared)
+            if follower.late:
+                is_later = yield from _are_known(follower.late, self._depth)
+                if is_later:  # the mirror has skipped records, and copied them afterwards
+                    return Match(MatchOutcome.FILTERED, records=1)
+                checked = 0 if is_later is None else len(follower.late)
+                self._skip(follower.late_count - checked)
+            # The old log had at most as many older records as offsets. Other clients may have
+            # written the rest, or the mirror has copied records again.
+            older = follower.leading if follower.has_begun else follower.trailing
+            self._skip(older - own_start)
             is_from_log_start = follower.is_from_first or is_known_first
         is_all = self._depth.is_whole and is_from_log_start and not self._match.unread
         is_all &= not self._match.is_by_syncs

@@ -24,6 +24,8 @@ class Follower:
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start.
+        late: with ``is_open``, the first of the copies at the start that are as new as the first
+            old record, so they may be of later records; ``late_count`` is their number.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
         foreign: the number of runs of copies without an origin that a known copy follows. The first
@@ -61,7 +63,8 @@ class Follower:
         self._first = 0  # the number of the first record in memory
         # The number and the offset of a record in each addition, to reread from this record.
         self._marks: list[tuple[int, int]] = []
-        self.leading = 0
+        self.leading = self.late_count = 0
+        self.late: list[Record] = []
         self.is_from_first = False
         self._state = self._top = passed
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
@@ -113,6 +116,11 @@ class Follower:
     def add_unknown(self, copy: Record) -> None:
         """Add a copy that has no origin."""
         self.trailing += 1
+        first = self._index.records[0].timestamp if self._index.records else 0
+        if self._is_open and copy.timestamp >= first:
+            self.late_count += 1
+            if len(self.late) < _MOST_UNKNOWN:
+                self.late.append(copy)
         if len(self.unknown) < _MOST_UNKNOWN:
             self.unknown.append(copy)
 

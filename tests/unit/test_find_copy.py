@@ -170,6 +170,44 @@ def test_proved_counts_all_records_up_to_the_position(position: int, log_start: 
     assert [match.compared for match in found.matches.values()] == [at - log_start]
 
 
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_more_copies_than_older_records_are_not_called_compared(is_whole: bool) -> None:
+    """Regression: 3 records of a client lay before the copy of the first record: "proved"."""
+    items = _named(0, 120)
+    old, new = _log(items, 62), _log([*items[:60], *_foreign(3, 1060), *items[60:]])
+    found = _Found({0: old}, {0: new}, {0: 100}, is_whole=is_whole)
+    assert (found.outcomes, found.unread) == ({MatchOutcome.MATCHED}, 3)
+    right = _Found({0: old}, {0: _log(items)}, {0: 100}, is_whole=is_whole)
+    assert right.outcomes == {MatchOutcome.PROVED if is_whole else MatchOutcome.MATCHED}
+    assert right.is_complete
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_later_records_before_the_first_copy_are_refused(is_whole: bool) -> None:
+    """Regression: the mirror has skipped records, and copied them last; "proved".
+
+    The syncs show where to look, so the later records are not among those that are searched.
+    """
+    items: list[Item] = [(f"0/{at}", 1000) for at in range(9000)]
+    old = _log(items, 1000)
+    new = _log([*items[:900], *items[8000:], *items[950:8000]])
+    found = _Found({0: old}, {0: new}, {0: 7000}, is_whole=is_whole, syncs=[[(0, 7000, 7950)]])
+    assert found.outcomes <= _VIOLATIONS
+
+
+@pytest.mark.parametrize("end", [85, 120])
+def test_mirror_that_restarts_from_its_start_has_copied_the_consumed_records(end: int) -> None:
+    """Regression: "exactly 72 consumed records not copied yet"; all or nearly all are copied."""
+    items = _named(0, 120)
+    new = {0: _log([*items[:end], *items[:10]])}
+    found = _Found({0: _log(items)}, new, {0: end})
+    assert found.outcomes == {MatchOutcome.WENT_BACK}
+    found = _Found({0: _log(items)}, new, {0: min(120, end + 2)})
+    (match,) = found.matches.values()
+    if match.outcome is MatchOutcome.LAGGING:
+        assert match.records == 2
+
+
 def _beats(number: int) -> ModelLog:
     """Return a log of a record and equal ones, as a mirror has copied it."""
     return _log([("a", 1000), *[("beat", 1001)] * number])
