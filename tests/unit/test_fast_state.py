@@ -315,6 +315,18 @@ def test_a_text_of_more_than_the_most_room_is_read_plainly(
     assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
 
 
+def test_plain_reader_skips_returned_entries_after_kernel_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fast_read, "_ROWS", 4)
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
+    monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
+    texts = ["a" if n % 5 else "b" * 5000 for n in range(300)]
+    (way,) = compare_readers(_read(_state("VALUE", of.STRING, texts), heap=False)["state"])
+    assert way.rows == 300
+    assert any(skipped for _, skipped in way.handed_over)
+
+
 # -- what it refuses -----------------------------------------------------------------------------
 
 _KEY = b"\x04abc"
