@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _APP = "migrate"
+_ONLY_CONNECT = (
+    "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: connect a "
+    f"session first, or install the complete PySpark: {install_command('spark')}"
+)
 # If this variable is set, spark-submit has started the JVM and applied all settings.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Masters whose executors run on this machine, in the driver's JVM and with the same Python.
@@ -100,6 +104,32 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return (PySparkException, Py4JError)
 
 
+def current_session() -> SparkSession:
+    """Return the active session; without one, start a session with Spark's own defaults.
+
+    ``SparkSession.builder.getOrCreate`` does not find a session of Spark Connect, unless the URL of
+    its server is in the environment.
+
+    Raises:
+        UsageError: there is no session, and ``pyspark-client`` cannot start Spark.
+    """
+    active = _active_session()
+    if active is not None:
+        return active
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if find_spec("py4j") is not None:
+        return SparkSession.builder.getOrCreate()
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    try:
+        # It finds a session that was connected in another thread.
+        return ConnectSession.builder.getOrCreate()  # type: ignore[return-value]
+    except PySparkException as error:
+        raise UsageError(_ONLY_CONNECT) from error
+
+
 def _active_session() -> SparkSession | None:
     import pyspark
     from pyspark.sql import SparkSession
@@ -122,10 +152,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     if master is None:
         raise UsageError("there is no Spark session: name a master")
     if find_spec("py4j") is None:
-        raise UsageError(
-            "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: connect "
-            f"a session first, or install the complete PySpark: {install_command('spark')}"
-        )
+        raise UsageError(_ONLY_CONNECT)
     from pyspark import SparkConf, SparkContext
 
     defaults = {

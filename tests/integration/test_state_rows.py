@@ -14,11 +14,12 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType
+from pyspark.sql.types import DoubleType, LongType
 
 import migrate
 from migrate.spark import (
@@ -33,6 +34,7 @@ from migrate.spark import (
 from migrate.spark.rehearsal.report import _describe_differences
 from migrate.spark.transfer.flat_state import Field, SparkState
 from migrate.spark.transfer.proof import compare, compare_with_expected
+from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state, temporary_setting
 from migrate.spark.transfer.verify_state import _expected, verify_state
 from tests.support.command import migrate as command
@@ -449,10 +451,37 @@ def test_minus_zero_and_zero_are_two_keys(
         conf={},
     )
     assert not verify().is_right
-    assert (verify(merge_keys=True).right, verify(merge_keys=True).is_right) == (
-        len(counts) - 1,
-        True,
+    for sample in (None, *range(1, len(counts) - 1)):
+        # Regression: a sample that had one of the two entries was "1 wrong".
+        proof = verify(merge_keys=True, sample=sample)
+        assert (proof.right, proof.is_right) == (sample or len(counts) - 1, True), sample
+
+
+def test_a_sum_of_float_is_right_within_the_rounding_error_of_float(session: SparkSession) -> None:
+    """Regression: "1 wrong". Flink adds FLOATs as FLOAT, and Spark as DOUBLE; numpy does both."""
+    numbers = np.random.default_rng(3).random(2_000, dtype=np.float32) * np.float32(100)
+    by_flink = np.float32(0)
+    for number in numbers:
+        by_flink += number
+    by_spark = float(numbers.astype(np.float64).sum())
+    state = session.createDataFrame(
+        [(1, float(by_flink), len(numbers))], "key BIGINT, total FLOAT, n BIGINT"
     )
+    schema, sums = "user BIGINT, price FLOAT", {"price": "total"}
+    rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums=sums)
+
+    def proof(total: float) -> StateProof:
+        fields = (Field("count", LongType()), Field("sum", DoubleType()))
+        columns = "k0 BIGINT, v0 BIGINT, v1 DOUBLE"
+        frame = session.createDataFrame([(1, len(numbers), total)], columns)
+        keys = (Field("user", LongType()),)
+        spark_state = SparkState("stateStoreSave", frame, keys, False, fields)
+        rounding = Rounding(len(numbers))
+        return compare_with_expected(spark_state, [rows], None, rounding).proof
+
+    assert abs(by_spark - float(by_flink)) > 1e-3
+    assert (proof(by_spark).right, proof(by_spark).rounded) == (1, 1)
+    assert proof(by_spark + 100).wrong == 1
 
 
 def test_ids_of_minus_zero_and_zero_stay_apart(session: SparkSession, primed: Any) -> None:

@@ -222,11 +222,15 @@ def test_a_processor_gets_no_expired_entry(
     with pytest.raises(Refused):
         given()
     assert given(ttl_ms=None).count().count() == state.count()
-    left = given(ttl_ms=TTL_SECONDS * 1000).count().count()
-    assert left == unexpired(state, ttl_ms=TTL_SECONDS * 1000).count() < state.count()
+    grouped = given(ttl_ms=TTL_SECONDS * 1000)
+    kept = unexpired(state, ttl_ms=TTL_SECONDS * 1000)
+    assert grouped.count().count() == kept.count() < state.count()
     lines = capsys.readouterr().err.splitlines()
     told = [line for line in lines if line.endswith("[expired-state]")]
     assert len(told) == 2 and told[0] == told[1]
+    # Regression: the results had no warnings.
+    carried = [warning for result in (kept, grouped) for warning in vars(result)["warnings"]]
+    assert told == [f"warning: {warning}" for warning in carried]
 
 
 def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: SparkSession) -> None:

@@ -27,6 +27,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.planning.state_proof import StateProof
 from migrate.spark.session import summarize_failure
 from migrate.spark.transfer.exact_cast import may_be_cast
+from migrate.spark.transfer.filled_state import check_shared
 from migrate.spark.transfer.flat_state import Field
 from migrate.spark.transfer.origin import StateOrigin, contradictions
 from migrate.spark.transfer.prime import prime
@@ -84,6 +85,14 @@ def test_prime_refuses_running_job(tmp_path: Path) -> None:
         with pytest.raises(Refused, match=f"Flink still has job {flink.reading}"):
             _prime(chk, tmp_path / "query", flink_rest=url)
     assert not (tmp_path / "query").exists()
+
+
+def test_files_that_spark_wrote_on_another_machine_are_refused(tmp_path: Path) -> None:
+    """Regression: a FileNotFoundError about "offsets/0"."""
+    (tmp_path / "here" / "offsets").mkdir(parents=True)
+    check_shared(tmp_path / "here")
+    with pytest.raises(Refused, match="its Spark Connect server, and the executors share"):
+        check_shared(tmp_path / "elsewhere")
 
 
 def _struct(type_: DataType) -> StructType:

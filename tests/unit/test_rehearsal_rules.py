@@ -9,17 +9,22 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, FloatType, LongType
 
+from migrate.planning.state_proof import StateProof
+from migrate.spark.rehearsal.compare import doubt_of_output
 from migrate.spark.rehearsal.coverage import Coverage, NotCompared, verdict
 from migrate.spark.rehearsal.expiry import Cause, Dropped, Expiry
 from migrate.spark.rehearsal.lateness import LateRecords, WindowGrid
 from migrate.spark.rehearsal.patterns import describe_differences, describe_hours
 from migrate.spark.transfer.flat_state import Field
+from migrate.spark.transfer.proof import Comparison
 from migrate.spark.transfer.rounding import Rounding, rounding_error
 
 DAY_MS = 86_400_000
@@ -62,6 +67,16 @@ def test_a_new_key_may_have_expired_only_if_the_checkpoints_are_that_far_apart()
 @pytest.mark.parametrize("expiry", [Expiry(None, EARLIER, EARLIER), Expiry(5, EARLIER, None)])
 def test_without_the_duration_or_the_time_the_cause_is_unknown(expiry: Expiry) -> None:
     assert expiry.cause(EARLIER, is_new=False) is Cause.UNKNOWN
+    assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
+
+
+def test_the_time_of_a_copy_is_no_proof_that_a_key_has_expired() -> None:
+    """Regression: a key that the job cleared had "expired", as the savepoint's copy was newer."""
+    newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
+    expiry = Expiry(60_000, EARLIER, newest_access, copied)
+    assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.UNKNOWN
+    assert expiry.cause(newest_access - 60_000, is_new=False) is Cause.EXPIRED
+    assert expiry.cause(copied - 59_999, is_new=False) is Cause.DIFFERENT
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
@@ -162,8 +177,86 @@ def test_which_fields_may_be_rounded() -> None:
 
 
 def test_the_user_sets_the_error() -> None:
-    assert Rounding(10, 1e-09).allowed("m", "n") == "1e-09D * m"
-    assert "least(10L, n)" in Rounding(10).allowed("m", "n")
+    field = Field("sum", DoubleType())
+    assert Rounding(10, 1e-09).allowed(0, field, "m", "n") == "1e-09D * m"
+    assert "least(10L, n)" in Rounding(10).allowed(0, field, "m", "n")
+
+
+def test_sums_of_float_differ_by_more_than_sums_of_double() -> None:
+    """Flink adds up FLOATs as FLOAT, and Spark as DOUBLE; here numpy does, by IEEE 754."""
+    random_ = random.Random(7)
+    numbers = [float(np.float32(random_.random() * 100)) for _ in range(1_000)]
+    by_flink = np.float32(0)
+    for number in numbers:
+        by_flink = by_flink + np.float32(number)
+    difference = abs(float(by_flink) - _added(numbers))
+    size = f"{_added(numbers)!r}D"
+    field = Field("sum", DoubleType())
+
+    def allowed(rounding: Rounding) -> float:
+        sql = rounding.allowed(0, field, size, None).replace("D", "").replace("L", "")
+        return float(eval(sql))
+
+    assert allowed(Rounding(999)) < difference <= allowed(Rounding(999, singles=frozenset({0})))
+    assert allowed(Rounding(999, singles=frozenset({0}))) < 0.0003 * _added(numbers)
+    of_float = Rounding(999).allowed(0, Field("sum", FloatType()), size, None)
+    assert of_float == Rounding(999, singles=frozenset({0})).allowed(0, field, size, None)
+
+
+# -- differences of the output that do not show a mistake ----------------------------------------
+
+
+def _compared(right: int, wrong: int, missing: int, unexpected: int) -> Comparison:
+    proof = StateProof(right, wrong, missing, unexpected)
+    return Comparison(proof, cast(Any, None), cast(Any, None))
+
+
+def _doubt(
+    proof: tuple[int, int, int, int],
+    mode: str = "append",
+    *,
+    keys: tuple[int, int, int, int] | None = None,
+    late: int | None = 0,
+    fires: bool = True,
+) -> str | None:
+    return doubt_of_output(
+        _compared(*proof),
+        mode,
+        None if keys is None else _compared(*keys),
+        None if late is None else LateRecords(late, 2_000, 3_000, ()),
+        None if late is None else WindowGrid(5_000, 0, 2),
+        fires_windows=fires,
+    )
+
+
+@pytest.mark.parametrize("differences", [(0, 1, 1), (0, 4, 4), (2, 1, 2), (0, 0, 4)])
+def test_output_may_differ_by_the_windows_of_late_records(
+    differences: tuple[int, int, int],
+) -> None:
+    """Regression: a right query was called wrong, as Flink had dropped a late record."""
+    proof = (30, *differences)
+    assert "has dropped 2 late records" in (_doubt(proof, late=2) or "")
+    assert _doubt(proof, late=0) is None
+    assert "which are late is not known" in (_doubt(proof, late=None) or "")
+
+
+def test_output_that_differs_by_more_than_late_records_explain_is_wrong() -> None:
+    assert _doubt((30, 0, 5, 4), late=2) is None
+    assert _doubt((30, 1, 1, 4), late=2) is None
+    assert _doubt((30, 0, 1, 1), fires=False) is None
+    assert _doubt((30, 0, 0, 0), "update", late=None) is None
+
+
+@pytest.mark.parametrize("mode", ["update", "Update", "complete"])
+def test_rows_of_each_change_are_not_compared_with_rows_of_a_batch(mode: str) -> None:
+    """Regression: Flink wrote 40 rows and Spark 20 for the same state: "wrong"."""
+    assert "once for each batch" in (_doubt((20, 0, 20, 0), mode, fires=False) or "")
+
+
+def test_another_record_of_the_same_key_is_no_mistake_of_a_deduplication() -> None:
+    doubt = _doubt((10, 0, 3, 3), keys=(13, 0, 0, 0), fires=False)
+    assert doubt is not None and "differs only beside the keys" in doubt
+    assert _doubt((10, 0, 3, 3), keys=(12, 0, 1, 1), fires=False) is None
 
 
 # -- late records --------------------------------------------------------------------------------

@@ -70,3 +70,32 @@ def test_a_command_that_must_start_spark_says_that_it_cannot(master: str) -> Non
     assert first == "False ['PySparkException']"
     reason = "there is no Spark session" if master == "None" else "has only Spark Connect"
     assert reason in second
+
+
+def test_a_session_of_spark_connect_is_found_without_its_url() -> None:
+    """Regression: ``rehearse`` failed with CONNECT_URL_NOT_SET. No server is needed for that."""
+    printed = _run(
+        "import os, threading\n"
+        "from pyspark.sql import SparkSession\n"
+        "connected = SparkSession.builder.remote('sc://127.0.0.1:1').getOrCreate()\n"
+        "from migrate.spark.session import current_session\n"
+        "found = [current_session()]\n"
+        "thread = threading.Thread(target=lambda: found.append(current_session()))\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "print([session is connected for session in found], flush=True)\n"
+        "os._exit(0)\n"  # the end of a session waits for its server
+    )
+    assert printed == "[True, True]\n"
+
+
+def test_without_a_session_pyspark_client_is_refused() -> None:
+    printed = _run(
+        "from migrate.model.errors import UsageError\n"
+        "from migrate.spark.session import current_session\n"
+        "try:\n"
+        "    current_session()\n"
+        "except UsageError as error:\n"
+        "    print(error)\n"
+    )
+    assert "has only Spark Connect" in printed and "connect a session first" in printed

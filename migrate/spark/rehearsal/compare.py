@@ -15,9 +15,9 @@ Sums of floating-point numbers are compared within their rounding error (see ``r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -27,7 +27,13 @@ from migrate.model.errors import UsageError
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted, iso_time
 from migrate.spark.rehearsal.coverage import NotCompared, Notes
-from migrate.spark.rehearsal.expiry import expiry_of, last_accesses, without_dropped
+from migrate.spark.rehearsal.expiry import (
+    StateTimeToLive,
+    expiry_of,
+    last_accesses,
+    without_dropped,
+)
+from migrate.spark.rehearsal.lateness import LateRecords, WindowGrid
 from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
 from migrate.spark.transfer.flat_state import Field, SparkState
@@ -38,6 +44,7 @@ from migrate.spark.transfer.proof import (
     to_spark_columns,
 )
 from migrate.spark.transfer.rounding import Rounding
+from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.watermark import first_pending_end
 from migrate.state.column_types import quoted
 
@@ -45,37 +52,51 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+class FlinkState(NamedTuple):
+    """The state of a checkpoint.
+
+    Attributes:
+        rows: the rows for the query.
+        expected: as for ``prime``.
+        time_to_live: None if the state has none.
+    """
+
+    rows: Rows
+    expected: DataFrame | None
+    time_to_live: StateTimeToLive | None
+
+
 def compare_state(
     state: SparkState,
-    rows: Rows,
-    expected: DataFrame | None,
-    earlier: DataFrame,
-    earlier_rows: Rows,
+    later: FlinkState,
+    earlier: FlinkState,
+    earlier_entries: DataFrame,
     watermark_ms: int | None,
     rounding: Rounding,
     notes: Notes,
     *,
     keeps_windows: bool,
+    output_is_given: bool,
     output_shows_fired: bool,
 ) -> Comparison:
     """Compare the state of a rehearsed query with the state in the later checkpoint.
 
     Args:
         state: Spark's state after the records.
-        rows: the rows of the later checkpoint's state.
-        expected: the expected state; None to compute it from the rows.
-        earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
-        earlier_rows: the rows of the earlier checkpoint's state.
+        later: the state of the later checkpoint.
+        earlier: the state of the earlier checkpoint.
+        earlier_entries: the entries of ``earlier``, with the columns of Spark's state.
         watermark_ms: the query's watermark after the records; None if it has none.
         rounding: the comparison of floating-point sums.
         notes: the object that gets the warnings, and the keys that were not compared.
         keeps_windows: True if the output mode is complete, because this mode removes no window.
-        output_shows_fired: True if the output is compared, because it has a row for each fired
-            window.
+        output_is_given: True if the output is compared.
+        output_shows_fired: True if the output is compared, and has a row for each fired window.
 
     Raises:
         Refused, UsageError: as for ``compare_with_expected``.
     """
+    rows, expected, _ = later
     first_kept_end = None
     fired_to_ms = None if keeps_windows else watermark_ms
     if state.has_window and (keeps_windows or watermark_ms is not None):
@@ -96,12 +117,18 @@ def compare_state(
                 )
             )
     comparison = compare_with_expected(state, rows, expected, rounding)
-    expiry = expiry_of(state_rows_of(earlier_rows), state_rows_of(rows))
+    if _has_same_entries(earlier_entries, comparison.flink, state) and not output_is_given:
+        notes.undetermined.append(
+            "whether the query is right, as no key of Flink's state has changed between the "
+            "checkpoints: take a later one"
+        )
+    notes.not_compared.extend(_entries_without_rows(state_rows_of(rows)))
+    expiry = expiry_of(earlier.time_to_live, later.time_to_live)
     if comparison.proof.unexpected and expiry is not None:
         accesses = None
         if expected is None:
-            accesses = last_accesses(state_rows_of(earlier_rows), state)
-        known = earlier if accesses is None else accesses
+            accesses = last_accesses(state_rows_of(earlier.rows), state)
+        known = earlier_entries if accesses is None else accesses
         state, dropped = without_dropped(state, known, comparison.flink, expiry)
         comparison = compare_with_expected(state, rows, expected, rounding)
         for number, reason in dropped.reasons(expiry):
@@ -120,6 +147,31 @@ def compare_state(
             )
         )
     return comparison
+
+
+def _has_same_entries(earlier: DataFrame, later: DataFrame, state: SparkState) -> bool:
+    """Return whether Flink has the same keys and values at two checkpoints."""
+    entry = F.struct(*state.key_columns, *state.value_columns)
+    sides = earlier.select(entry.alias("entry")), later.select(entry.alias("entry"))
+    return all(
+        one.join(
+            other.select(F.col("entry").alias("other")),
+            F.col("entry").eqNullSafe(F.col("other")),
+            "left_anti",
+        ).isEmpty()
+        for one, other in (sides, sides[::-1])
+    )
+
+
+def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
+    """Yield how many entries of Flink's states the user has left out."""
+    for stream in rows:
+        left_out = stream.left_out
+        if left_out:
+            entries = counted(left_out, "entry", "entries")
+            yield NotCompared(
+                left_out, f"{entries} of Flink's {stream.held}, of which rows makes no rows"
+            )
 
 
 def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
@@ -166,6 +218,56 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
         )
     comparison = compare(SparkState("output", spark, keys, False, values), flink, rounding=rounding)
     return replace(comparison, proof=replace(comparison.proof, entries=None))
+
+
+def doubt_of_output(
+    comparison: Comparison,
+    output_mode: str,
+    keys: Comparison | None,
+    late: LateRecords | None,
+    windows: WindowGrid | None,
+    *,
+    fires_windows: bool,
+) -> str | None:
+    """Return why a difference of the output does not show that the query is wrong.
+
+    Return None if the output does not differ, or if it differs by more than that explains.
+
+    Args:
+        comparison: the comparison of the output of a query with state.
+        output_mode: the query's output mode.
+        keys: for a deduplication, the comparison of the keys alone; None if the output lacks them.
+        late: the late records; None if it is not known which are late.
+        windows: the query's windows; None if they are not known.
+        fires_windows: whether the query has windows and a watermark.
+    """
+    proof = comparison.proof
+    if proof.is_right:
+        return None
+    if output_mode.lower() != "append":
+        return (
+            f"whether the output is right: in output mode {output_mode} the query writes a key "
+            "once for each batch, and Flink each time that it changes"
+        )
+    if keys is not None and keys.proof.is_right:
+        return (
+            "whether the output is right: it differs only beside the keys, and the order of "
+            "records of several partitions, of which the first of a key is written, is not known"
+        )
+    if not fires_windows:
+        return None
+    if late is None or windows is None:
+        return (
+            "whether the output is right: it may differ by late records, and which are late is not "
+            "known; it is for one stream with the columns topic, partition and offset"
+        )
+    rows = proof.wrong + max(proof.missing, proof.unexpected or 0)
+    if rows > late.number * windows.per_record:
+        return None
+    return (
+        f"whether the output is right: {counted(rows, 'row')} of it may differ because Flink has "
+        f"dropped {counted(late.number, 'late record')}, which the query takes in one batch"
+    )
 
 
 def _number_occurrences(

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
 from migrate.model.wording import counted, iso_time
+from migrate.spark.transfer.filled_state import Rows, state_rows_of
 from migrate.spark.transfer.flat_state import SparkState
-from migrate.spark.transfer.origin import LAST_ACCESS
+from migrate.spark.transfer.origin import LAST_ACCESS, time_to_live_of
 from migrate.spark.transfer.proof import key_order
 from migrate.spark.transfer.rows import StateRows
 
@@ -42,13 +43,15 @@ class Expiry:
     Attributes:
         ttl_ms: the TTL in milliseconds; None if the user keeps every entry. Flink may then have
             dropped expired entries, but the TTL is not available.
-        earlier_ms: the time of the earlier checkpoint, or None if unknown.
-        later_ms: the time of the later checkpoint, or None if unknown.
+        earlier_ms: the earliest possible time of the earlier checkpoint, or None if unknown.
+        later_ms: the earliest possible time of the later checkpoint, or None if unknown.
+        latest_ms: the latest possible time of the later checkpoint; by default ``later_ms``.
     """
 
     ttl_ms: int | None
     earlier_ms: int | None
     later_ms: int | None
+    latest_ms: int | None = None
 
     @property
     def limit_ms(self) -> int | None:
@@ -58,14 +61,21 @@ class Expiry:
         return self.later_ms - self.ttl_ms
 
     @property
+    def possible_limit_ms(self) -> int | None:
+        """The latest last access of an entry that may have expired at the later checkpoint."""
+        if self.ttl_ms is None or self.later_ms is None:
+            return None
+        return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
+
+    @property
     def new_keys_may_expire(self) -> bool:
         """Return whether a key from between the checkpoints may expire before the later one.
 
         Its last access is in neither checkpoint.
         """
-        if self.limit_ms is None or self.earlier_ms is None:
+        if self.possible_limit_ms is None or self.earlier_ms is None:
             return True
-        return self.earlier_ms <= self.limit_ms
+        return self.earlier_ms <= self.possible_limit_ms
 
     def cause(self, last_access_ms: int | None, *, is_new: bool) -> Cause:
         """Return why Flink lacks a key.
@@ -76,9 +86,11 @@ class Expiry:
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
-        if self.limit_ms is None or last_access_ms is None:
+        if self.limit_ms is None or self.possible_limit_ms is None or last_access_ms is None:
             return Cause.UNKNOWN
-        return Cause.EXPIRED if last_access_ms <= self.limit_ms else Cause.DIFFERENT
+        if last_access_ms <= self.limit_ms:
+            return Cause.EXPIRED
+        return Cause.UNKNOWN if last_access_ms <= self.possible_limit_ms else Cause.DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,12 @@ class Dropped:
                 )
             )
         if self.unknown:
-            why = "ttl_ms is None" if expiry.ttl_ms is None else "their last access is not known"
+            why = "ttl_ms is None"
+            if expiry.ttl_ms is not None:
+                why = (
+                    "their last access is not known (of expected, last_access can be the last "
+                    "column), or not the exact time of a checkpoint (stopped_at_ms)"
+                )
             found.append(
                 (
                     self.unknown,
@@ -113,17 +130,48 @@ class Dropped:
         return found
 
 
-def expiry_of(earlier: Sequence[StateRows], later: Sequence[StateRows]) -> Expiry | None:
-    """Return the TTL of the states; None if they have none."""
-    pairs = [
-        (first.expired, last.expired)
-        for first, last in zip(earlier, later, strict=False)
-        if first.expired is not None and last.expired is not None
-    ]
-    if not pairs:
+class StateTimeToLive(NamedTuple):
+    """The time to live of a checkpoint's state.
+
+    Attributes:
+        ttl_ms: the time to live in milliseconds; None if the user keeps every entry, or if it
+            differs between the streams.
+        latest_ms: the latest possible time of the checkpoint, in epoch milliseconds; None if it is
+            not known.
+        earliest_ms: its earliest possible time; None if it is not known.
+    """
+
+    ttl_ms: int | None
+    latest_ms: int | None = None
+    earliest_ms: int | None = None
+
+    @classmethod
+    def of(cls, rows: Rows, expected: DataFrame | None) -> StateTimeToLive | None:
+        """Return the time to live of a checkpoint's state; None if it has none.
+
+        The user's own DataFrames show it if they come from ``unexpired``.
+        """
+        frames = [stream for stream in rows if not isinstance(stream, StateRows)]
+        found = [
+            cls(expired.ttl_ms, expired.stopped_at_ms, expired.earliest_stop_ms)
+            for expired in (stream.expired for stream in state_rows_of(rows))
+            if expired is not None
+        ]
+        for frame in [*frames, *([] if expected is None else [expected])]:
+            marks = time_to_live_of(frame)
+            if marks is not None:
+                found.append(cls(*marks))
+        if not found:
+            return None
+        first = found[0]
+        return first if len({item.ttl_ms for item in found}) == 1 else first._replace(ttl_ms=None)
+
+
+def expiry_of(earlier: StateTimeToLive | None, later: StateTimeToLive | None) -> Expiry | None:
+    """Return the time to live of a state at two checkpoints; None if it has none."""
+    if earlier is None or later is None:
         return None
-    first, last = pairs[0]
-    return Expiry(last.ttl_ms, first.stopped_at_ms, last.stopped_at_ms)
+    return Expiry(later.ttl_ms, earlier.earliest_ms, later.earliest_ms, later.latest_ms)
 
 
 def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
@@ -164,10 +212,12 @@ def without_dropped(
     # The rules are the same as in ``Expiry.cause``.
     new = Cause.UNKNOWN if expiry.new_keys_may_expire else Cause.DIFFERENT
     limit = F.lit(expiry.limit_ms).cast("bigint")
+    possible = F.lit(expiry.possible_limit_ms).cast("bigint")
     cause = (
         F.when(F.col("earlier").isNull(), new.value)
         .when(limit.isNull() | F.col("access").isNull(), Cause.UNKNOWN.value)
         .when(F.col("access") <= limit, Cause.EXPIRED.value)
+        .when(F.col("access") <= possible, Cause.UNKNOWN.value)
         .otherwise(Cause.DIFFERENT.value)
     )
     judged = only_spark.join(known, F.col("key").eqNullSafe(F.col("earlier")), "left_outer").select(

@@ -36,10 +36,13 @@ class WindowGrid:
     Attributes:
         step_ms: the distance between the ends of two consecutive windows; for sessions the gap.
         phase_ms: the end of any window; None for sessions, because each record opens a new one.
+        per_record: the maximum number of windows that a dropped record changes. Without the record,
+            a session may be two sessions.
     """
 
     step_ms: int
     phase_ms: int | None
+    per_record: int = 1
 
     def first_end(self, time_ms: int) -> int:
         """Return the end of the first window of a record."""
@@ -86,14 +89,15 @@ def grid_of(rows: StateRows) -> WindowGrid | None:
     if rows.time is None:
         return None
     if rows.session_gap_ms is not None:
-        return WindowGrid(rows.session_gap_ms, None)
+        return WindowGrid(rows.session_gap_ms, None, 2)
     start, end = (F.unix_millis(f"window.{bound}") for bound in ("start", "end"))
     (found,) = rows.expected.agg(
         F.min(end).alias("end"), F.min(end - start).alias("size")
     ).collect()
     if found["end"] is None:
         return None
-    return WindowGrid(rows.slide_ms or found["size"], found["end"])
+    step = rows.slide_ms or found["size"]
+    return WindowGrid(step, found["end"], -(-found["size"] // step))
 
 
 def late_records(

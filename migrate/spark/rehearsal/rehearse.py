@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from migrate.inputs.flink.choose_source import Choice
 from migrate.inputs.offsets_json import NextOffsets
@@ -41,13 +40,20 @@ from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import read_pair
-from migrate.spark.rehearsal.compare import compare_output, compare_state, end_of_first_kept
+from migrate.spark.rehearsal.compare import (
+    FlinkState,
+    compare_output,
+    compare_state,
+    doubt_of_output,
+    end_of_first_kept,
+)
 from migrate.spark.rehearsal.coverage import NotCompared, Notes
+from migrate.spark.rehearsal.expiry import StateTimeToLive
 from migrate.spark.rehearsal.kafka_range import Parse, stream_of
-from migrate.spark.rehearsal.lateness import grid_of, late_records
+from migrate.spark.rehearsal.lateness import LateRecords, WindowGrid, grid_of, late_records
 from migrate.spark.rehearsal.magnitude import with_magnitudes
 from migrate.spark.rehearsal.report import Rehearsal, make_rehearsal, other_states
-from migrate.spark.session import failure_of, spark_errors
+from migrate.spark.session import current_session, failure_of, spark_errors
 from migrate.spark.transfer.filled_state import (
     EventTime,
     FileQuery,
@@ -59,16 +65,18 @@ from migrate.spark.transfer.filled_state import (
     frames_of,
     state_rows_of,
 )
+from migrate.spark.transfer.flat_state import DEDUPLICATE
 from migrate.spark.transfer.proof import Comparison, compare_with_expected
 from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.rows import StateRows, select_columns
 from migrate.spark.transfer.spark_state import read_spark_state
 from migrate.spark.transfer.watermark import priming_warnings
+from migrate.state.column_types import quoted
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.primed_log import next_watermark, write_watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Strings in the errors of Spark's Kafka source about lost records, before and after Spark 4.0.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
@@ -116,9 +124,12 @@ def rehearse(
         source: the job's Kafka source, as for ``--source``.
         cluster: the Kafka cluster, as for ``--cluster``.
         expected: a function that takes the path of a checkpoint and returns ``expected`` as for
-            ``prime``. Needed only if Spark's expected state cannot be computed from the rows.
+            ``prime``. Needed only if Spark's expected state cannot be computed from the rows. For a
+            state with a TTL, the last column can be ``last_access``, in epoch milliseconds. Without
+            this column, the expired keys cannot be determined.
         output: the rows that Flink wrote between the checkpoints, in any order. They are compared
-            with the query's output.
+            with the query's output. A difference shows an error only in output mode ``append``, and
+            only if late records do not explain the difference.
         scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
             The default is the system's folder for temporary files, but only if Spark runs locally.
 
@@ -148,7 +159,7 @@ def rehearse(
         raise UsageError(f"float_error {float_error}: a relative error from 0 to less than 1")
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
     streams = [stream_of(pair, stream_options) for stream_options in options]
-    spark = SparkSession.builder.getOrCreate()
+    spark = current_session()
     notes = Notes()
     with _work_folder(spark, scratch) as work, _translate_errors():
         for kafka_stream, parser in zip(streams, parsers, strict=True):
@@ -157,7 +168,7 @@ def rehearse(
         files = FileQuery(query, work / "query", work / "streams", output_mode)
         output_files = work / "output" if rows is None or output is not None else None
         rounding = Rounding(sum(range_.offsets for range_ in pair.ranges.values()), float_error)
-        start_proof = comparison = time_column = None
+        start_proof = comparison = time_column = ran = None
         if rows is None:
             files.run(events, sink=_writer(output_files), empty_batch=True)
             if (files.location / "state").exists():
@@ -170,13 +181,33 @@ def rehearse(
                     (pair.later, pair.ends, "later"),
                 )
             )
-            start_proof, comparison = _run_stateful(
+            ran = _run_stateful(
                 files, first, last, events, watermark_ms, output_files, rounding, notes
             )
+            start_proof, comparison = ran.start, ran.comparison
             notes.not_compared.extend(other_states(pair.later, last.rows))
             times = {stream.time for stream in state_rows_of(last.rows)} - {None}
             time_column = times.pop() if len(times) == 1 else None
         written = None if output_files is None else spark.read.parquet(str(output_files))
+        output_comparison = doubt = None
+        if written is not None and output is not None:
+            all_fields = replace(rounding, all_fields=True)
+            output_comparison = compare_output(written, output, all_fields)
+            if ran is not None:
+                keys = None
+                if ran.keys and set(ran.keys) <= set(written.columns):
+                    columns = [quoted(name) for name in ran.keys]
+                    keys = compare_output(
+                        written.select(*columns), output.select(*columns), all_fields
+                    )
+                doubt = doubt_of_output(
+                    output_comparison,
+                    output_mode,
+                    keys,
+                    ran.late,
+                    ran.windows,
+                    fires_windows=ran.fires_windows,
+                )
         result = make_rehearsal(
             pair,
             streams,
@@ -186,23 +217,35 @@ def rehearse(
             ],
             start_proof,
             comparison,
-            None
-            if written is None or output is None
-            else compare_output(written, output, replace(rounding, all_fields=True)),
+            output_comparison,
             None if written is None else written.count(),
             time_column,
             notes,
             min_compared,
+            doubt,
         )
     print(result)
     return result
 
 
-class _FlinkState(NamedTuple):
-    """The state of a checkpoint: rows for the query, and ``expected`` as for ``prime``."""
+class _Ran(NamedTuple):
+    """A query that has run from the earlier state.
 
-    rows: Rows
-    expected: DataFrame | None
+    Attributes:
+        start: the comparison of the states before any record.
+        comparison: the comparison after all records.
+        keys: the columns of a deduplication; empty for other queries.
+        windows: the query's windows; None if they are not known.
+        late: the late records; None if they are not known.
+        fires_windows: whether the query has windows and a watermark.
+    """
+
+    start: StateProof
+    comparison: Comparison
+    keys: Sequence[str]
+    windows: WindowGrid | None
+    late: LateRecords | None
+    fires_windows: bool
 
 
 def _load_state(
@@ -212,7 +255,7 @@ def _load_state(
     positions: NextOffsets,
     events: Sequence[DataFrame],
     folder: Path,
-) -> _FlinkState:
+) -> FlinkState:
     """Read the state of a checkpoint.
 
     It is saved, because a running job may soon delete the checkpoint.
@@ -224,6 +267,8 @@ def _load_state(
             f"{counted(len(events), 'function')}"
         )
     check_rows(state_rows, [positions])
+    given = None if expected is None else expected(checkpoint)
+    time_to_live = StateTimeToLive.of(state_rows, given)
     for number, (stream, frame) in enumerate(zip(state_rows, events, strict=True)):
         complete = _with_columns(frames_of([stream])[0], frame)
         if isinstance(stream, StateRows):
@@ -231,8 +276,9 @@ def _load_state(
             state_rows[number] = replace(stream, rows=complete, expected=saved)
         else:
             state_rows[number] = complete
-    given = None if expected is None else _save(expected(checkpoint), folder / "expected")
-    return _FlinkState(state_rows, given)
+    if given is not None:
+        given = _save(given, folder / "expected")
+    return FlinkState(state_rows, given, time_to_live)
 
 
 def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
@@ -258,26 +304,22 @@ def _save(frame: DataFrame, folder: Path) -> DataFrame:
 
 def _run_stateful(
     files: FileQuery,
-    earlier: _FlinkState,
-    later: _FlinkState,
+    earlier: FlinkState,
+    later: FlinkState,
     events: Sequence[DataFrame],
     watermark_ms: int | None,
     output_files: Path | None,
     rounding: Rounding,
     notes: Notes,
-) -> tuple[StateProof, Comparison]:
-    """Run a query from the earlier state.
-
-    Returns:
-        Two comparisons of the query's state with Flink's: before any record, and after all records.
-    """
+) -> _Ran:
+    """Run a query from the earlier state."""
     spark, location, work = events[0].sparkSession, files.location, files.files.parent
     with timed("running the query over the earlier state"):
         batch, has_watermark = fill_state(
             files, earlier.rows, watermark_ms, may_lack_watermark=True
         )
         state = read_spark_state(spark, location, batch - 1, work / "state of earlier")
-        start = compare_with_expected(state, *earlier)
+        start = compare_with_expected(state, earlier.rows, earlier.expected)
     if not start.proof.is_right:
         examples = "; ".join(start.proof.examples)
         text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
@@ -296,56 +338,35 @@ def _run_stateful(
         appends = files.output_mode.lower() == "append"
         comparison = compare_state(
             state,
-            *later,
+            later,
+            earlier,
             start.flink,
-            earlier.rows,
             own_watermark,
             rounding,
             notes,
             keeps_windows=files.output_mode.lower() == "complete",
+            output_is_given=output_files is not None,
             output_shows_fired=output_files is not None and appends,
         )
+    keys = [field.name for field in state.keys] if state.operator == DEDUPLICATE else []
+    if keys and output_files is None and any(s.stores_records for s in state_rows_of(later.rows)):
+        notes.undetermined.append(
+            "whether the query keeps the record that the job keeps of each key: the query's state "
+            "has only the keys; the argument output compares the records"
+        )
     if own_watermark is None:
-        return start.proof, comparison
+        return _Ran(start.proof, comparison, keys, None, None, fires_windows=False)
     if output_files is not None and appends:
         # Only the windows that Flink has fired, before the first window that it keeps.
-        kept = end_of_first_kept(state, *later) if state.has_window else None
+        kept = None
+        if state.has_window:
+            kept = end_of_first_kept(state, later.rows, later.expected)
         until = own_watermark if kept is None else min(own_watermark, kept - 1)
         with timed("writing the windows that have fired"):
             write_watermark(location, batch, until)
             files.run([frame.limit(0) for frame in events], sink=_writer(output_files))
-    _note_late_records(files, later.rows, events, times, own_watermark, watermark_ms, notes)
-    return start.proof, comparison
-
-
-def _note_late_records(
-    files: FileQuery,
-    rows: Rows,
-    events: Sequence[DataFrame],
-    times: EventTime | None,
-    own_watermark: int,
-    watermark_ms: int | None,
-    notes: Notes,
-) -> None:
-    """Add notes about records that the query would drop as late in smaller batches.
-
-    The order of records is only defined within a partition, and therefore for a single stream.
-    """
-    streams = state_rows_of(rows)
-    found = None
-    if len(events) == 1 and len(streams) == 1 and times is not None and times.last_ms is not None:
-        (stream,) = streams
-        grid, time = grid_of(stream), stream.time
-        if grid is not None and time is not None:
-            records = events[0].sparkSession.read.schema(events[0].schema)
-            found = late_records(
-                records.parquet(str(files.files / "0")),
-                time,
-                grid,
-                times.last_ms - own_watermark,
-                watermark_ms or 0,
-            )
-    if found is None:
+    windows, late = _late_records(files, later.rows, events, times, own_watermark, watermark_ms)
+    if late is None:
         notes.not_compared.append(
             NotCompared(
                 None,
@@ -353,9 +374,40 @@ def _note_late_records(
                 "only by the watermark of an earlier batch",
             )
         )
-    elif found.number:
-        notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(found)))
+    elif late.number:
+        notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(late)))
         notes.undetermined.append("which records are late")
+    return _Ran(start.proof, comparison, keys, windows, late, state.has_window)
+
+
+def _late_records(
+    files: FileQuery,
+    rows: Rows,
+    events: Sequence[DataFrame],
+    times: EventTime | None,
+    own_watermark: int,
+    watermark_ms: int | None,
+) -> tuple[WindowGrid | None, LateRecords | None]:
+    """Return the query's windows, and the records that it would drop as late in smaller batches.
+
+    The order of records is known within a partition, and so for a single stream.
+    """
+    streams = state_rows_of(rows)
+    if len(events) != 1 or len(streams) != 1 or times is None or times.last_ms is None:
+        return None, None
+    (stream,) = streams
+    grid, time = grid_of(stream), stream.time
+    if grid is None or time is None:
+        return None, None
+    records = events[0].sparkSession.read.schema(events[0].schema)
+    late = late_records(
+        records.parquet(str(files.files / "0")),
+        time,
+        grid,
+        times.last_ms - own_watermark,
+        watermark_ms or 0,
+    )
+    return grid, late
 
 
 def _writer(folder: Path | None) -> Sink | None:

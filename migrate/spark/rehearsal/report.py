@@ -103,6 +103,7 @@ def make_rehearsal(
     time: str | None,
     notes: Notes,
     min_compared: float,
+    doubt: str | None,
 ) -> Rehearsal:
     """Make the result and its report.
 
@@ -117,6 +118,8 @@ def make_rehearsal(
         time: the events' column of event time, or None if unknown.
         notes: the warnings of the comparisons, and the keys that were not compared.
         min_compared: as for ``rehearse``.
+        doubt: why a difference of the output does not show that the query is wrong; None if it
+            does, or if there is none.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)
@@ -146,8 +149,11 @@ def make_rehearsal(
         tuple(not_compared),
         min_compared,
     )
+    judged = [state, output if doubt is None else None]
+    are_right = [comparison.proof.is_right for comparison in judged if comparison is not None]
     if start is not None:
-        proofs.append(start)
+        are_right.append(start.is_right)
+    undetermined = (*notes.undetermined, *([] if doubt is None else [doubt]))
     return Rehearsal(
         StateProof(0, 0, 0, 0) if main is None else main.proof,
         start,
@@ -159,9 +165,9 @@ def make_rehearsal(
         None if extra is None else wrong_output,
         coverage.compared,
         coverage.not_compared,
-        tuple(notes.undetermined),
-        verdict([proof.is_right for proof in proofs], coverage, notes.undetermined),
-        (*coverage.lines(), *lines),
+        undetermined,
+        verdict(are_right, coverage, undetermined),
+        (*coverage.lines(), *(f"undetermined: {reason}" for reason in undetermined), *lines),
     )
 
 

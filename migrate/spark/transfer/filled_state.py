@@ -91,8 +91,25 @@ class FileQuery:
         writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
         with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
             progress = run_available(writer, self.location)
+        check_shared(self.location)
         times = progress.get("eventTime") if progress else None  # Spark 3.5 omits an empty one
         return EventTime.parse(times) if times else None
+
+
+def check_shared(location: Path) -> None:
+    """Check that this program sees the files of a query that has run.
+
+    Spark may run on another machine, such as a server of Spark Connect, or its default file system
+    may be another, such as HDFS.
+
+    Raises:
+        Refused: the query's log is not on this disk.
+    """
+    if not (location / "offsets").is_dir():
+        raise Refused(
+            f"{location}: Spark has written the query's files elsewhere: use a directory on a disk "
+            "that this program, Spark's driver or its Spark Connect server, and the executors share"
+        )
 
 
 def frames_of(rows: Rows) -> list[DataFrame]:

@@ -17,7 +17,7 @@ from migrate.inputs.spark_log import kafka_seeds, newest_committed_batch
 from migrate.model.errors import Refused, UsageError
 from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
 from migrate.spark.transfer.origin import contradictions, origin_of
-from migrate.spark.transfer.time_to_live import TimeToLive, unexpired
+from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_and_warn, with_warnings
 from migrate.state.column_types import quoted
 from migrate.targets.location import location
 
@@ -38,6 +38,8 @@ def initial_state(
     stopped_at_ms: int | None = None,
 ) -> GroupedData:
     """Return the ``initialState`` of ``transformWithStateInPandas``.
+
+    It has the attribute ``warnings``, as the result of ``unexpired``.
 
     Args:
         spark: the session.
@@ -78,7 +80,7 @@ def initial_state(
                 f"{checkpoint_location} has committed no batch: the query would begin without the "
                 "state; give it"
             )
-        return spark.createDataFrame([], type_).groupBy(*keys)
+        return with_warnings(spark.createDataFrame([], type_).groupBy(*keys), ())
     seeds = kafka_seeds(directory, files) if exists else {}
     if not seeds:
         raise Refused(
@@ -92,9 +94,10 @@ def initial_state(
         )
     for problem in contradictions([origin_of(state)], seeds.values()):
         raise Refused(problem)
-    frame = unexpired(state, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms).selectExpr(
+    kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
+    frame = kept.selectExpr(
         *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     )
     for field in type_.fields:
         frame = cast_exactly(frame, field.name, field.dataType, field.name)
-    return frame.select(*map(quoted, names)).groupBy(*keys)
+    return with_warnings(frame.select(*map(quoted, names)).groupBy(*keys), warnings)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
 _TRUNCATE = "flink.truncateKeys"
 _EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
-# The id of the call of mark_unexpired that made a column.
+# The id of the call of mark_unexpired that made a column, and what the call was given.
 _UNEXPIRED = "flink.unexpired"
+_TIME_TO_LIVE = "flink.timeToLive"
 # A column that only states with a TTL have.
 LAST_ACCESS = "last_access"
 
@@ -86,17 +87,50 @@ def may_expire(state: DataFrame) -> bool:
     return any(marks) if marks else LAST_ACCESS in state.columns
 
 
-def mark_unexpired(state: DataFrame) -> DataFrame:
-    """Return the same state, with columns marked so that ``may_expire`` returns False."""
-    call = str(uuid.uuid4())
+def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
+    """Return the same state, with columns marked so that ``may_expire`` returns False.
+
+    ``time_to_live_of`` returns the other arguments.
+    """
+    marks = {
+        _MAY_EXPIRE: False,
+        _UNEXPIRED: str(uuid.uuid4()),
+        _TIME_TO_LIVE: json.dumps(time_to_live),
+    }
     return state.select(
         *(
-            F.col(quoted(field.name)).alias(
-                field.name, metadata={**field.metadata, _MAY_EXPIRE: False, _UNEXPIRED: call}
-            )
+            F.col(quoted(field.name)).alias(field.name, metadata={**field.metadata, **marks})
             for field in state.schema.fields
         )
     )
+
+
+def time_to_live_of(frame: DataFrame) -> list[int | None] | None:
+    """Return the further arguments of the ``mark_unexpired`` from which a DataFrame comes.
+
+    Return None if there was no such call. With Spark Connect, only the DataFrame's own columns
+    show the call.
+    """
+    plan = getattr(frame, "_jdf", None)
+    schemas = [frame.schema] if plan is None else _schemas(plan.queryExecution().analyzed())
+    for schema in schemas:
+        for field in schema.fields:
+            if _UNEXPIRED in field.metadata:
+                time_to_live: list[int | None] = json.loads(field.metadata[_TIME_TO_LIVE])
+                return time_to_live
+    return None
+
+
+def _schemas(plan: Any) -> Iterator[StructType]:
+    """Yield the schemas of a plan's nodes."""
+    yield _schema_of(plan)
+    for child in _inputs(plan):
+        yield from _schemas(child)
+
+
+def _inputs(plan: Any) -> list[Any]:
+    sequences = (plan.children(), plan.subqueries())
+    return [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
 
 
 def _plan_marks(plan: Any) -> list[bool]:
@@ -106,8 +140,7 @@ def _plan_marks(plan: Any) -> list[bool]:
     replace the marks of its inputs.
     """
     schema = _schema_of(plan)
-    sequences = (plan.children(), plan.subqueries())
-    inputs = [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
+    inputs = _inputs(plan)
     calls = {call for child in inputs for call in _unexpired_calls(_schema_of(child))}
     if not inputs or _unexpired_calls(schema) - calls:
         return _expiry_marks(schema)

@@ -23,6 +23,7 @@ from migrate.spark.transfer.flat_state import (
     Field,
     SparkState,
 )
+from migrate.spark.transfer.origin import LAST_ACCESS
 from migrate.spark.transfer.rounding import Rounding
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spread import AggregateValue
@@ -86,6 +87,8 @@ def compare_with_expected(
     comparisons = []
     for order in value_orders(stream.values):
         flink = _expected(stream, state, order)
+        if rounding is not None:
+            rounding = replace(rounding, singles=_singles(stream, state, order))
         comparisons.append(compare(state, flink, keys=keys, rounding=rounding))
         if comparisons[-1].proof.is_right:
             break
@@ -148,6 +151,16 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     for index, field in enumerate(state.values):
         expected = cast_exactly(expected, f"v{index}", field.type, field.name)
     return expected
+
+
+def _singles(rows: StateRows, state: SparkState, order: Sequence[int]) -> frozenset[int]:
+    """Return the indexes of Spark's fields whose values are FLOAT in Flink."""
+    matches = match_values([rows.values[number] for number in order], state.values)
+    return frozenset(
+        index
+        for index, match in enumerate(matches)
+        if isinstance(rows.expected.schema[f"v{order[match]}"].dataType, FloatType)
+    )
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
@@ -214,7 +227,8 @@ def to_spark_columns(
     """Return the user's expected state in the columns and types of Spark's state.
 
     Columns are matched by position. The order is the columns of the key, the window if there is
-    one, and the columns of the value.
+    one, and the columns of the value. A further column ``last_access`` at the end is kept, but it
+    is not compared.
 
     ``in_spark_units`` is True if the values are in Spark's stored form (see ``to_spark_sum``).
 
@@ -223,6 +237,8 @@ def to_spark_columns(
             start and end, or a type cannot be cast exactly.
     """
     names = state.key_columns + state.value_columns
+    if len(expected.columns) == len(names) + 1 and expected.columns[-1] == LAST_ACCESS:
+        names = [*names, LAST_ACCESS]
     if len(names) != len(expected.columns):
         raise UsageError(
             f"expected: {counted(len(expected.columns), 'column')}, and Spark's state has "
@@ -405,10 +421,10 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
     counts = [side for *pair, field in sides if field.name == "count" for side in pair]
     count = f"greatest(0L, {', '.join(counts)})" if counts else None
     conditions = []
-    for number, (flink, spark, _) in enumerate(sides):
+    for number, (flink, spark, field) in enumerate(sides):
         if number in sums:
             size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
-            near = f"abs({flink} - {spark}) <= {rounding.allowed(size, count)}"
+            near = f"abs({flink} - {spark}) <= {rounding.allowed(number, field, size, count)}"
             # Spark takes NaN as the greatest number, and the infinite as equal to each other.
             near = f"{size} < double('infinity') AND {near}"
             conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     LongType,
+    MapType,
     StructType,
     TimestampType,
 )
@@ -79,6 +80,8 @@ class StateRows:
         may_merge: True if the user has allowed entries with equal keys.
         slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
+        stores_records: whether Flink's entries have more than keys, such as records, and only the
+            keys are expected.
     """
 
     rows: DataFrame
@@ -96,6 +99,18 @@ class StateRows:
     may_merge: bool = False
     slide_ms: int | None = None
     session_gap_ms: int | None = None
+    stores_records: bool = False
+
+    @property
+    def left_out(self) -> int:
+        """The number of Flink's entries that the user has left out, as by ``where``.
+
+        Expired entries, and fired windows, are not counted; 0 if the number is not known.
+        """
+        if self.held is None or self.entries is None:
+            return 0
+        expired = 0 if self.expired is None else self.expired.number
+        return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
         """Return a proof over these rows with the number of Flink's entries."""
@@ -343,7 +358,15 @@ def aggregate_rows(
         may_merge=merge_keys,
         slide_ms=slide_ms,
         session_gap_ms=session_gap_ms,
+        stores_records=not values and _stores_records(whole),
     )
+
+
+def _stores_records(state: DataFrame) -> bool:
+    """Return whether the values of a state are records, lists or maps."""
+    if "value" not in state.columns:
+        return False
+    return isinstance(state.schema["value"].dataType, (StructType, ArrayType, MapType))
 
 
 def merge_entries(

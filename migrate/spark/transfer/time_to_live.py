@@ -11,10 +11,10 @@ Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapStat
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
@@ -26,7 +26,7 @@ from migrate.model.wording import counted, iso_time
 from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, GroupedData
 
 # A TTL in milliseconds. None keeps every entry; ``...`` means that the user did not pass one.
 TimeToLive = int | None | EllipsisType
@@ -43,12 +43,16 @@ class ExpiredEntries:
             entry is kept, or the state has no entries.
         doubtful: the number of expired entries that had not yet expired at the newest access to any
             entry, the earliest possible stop; 0 if the user passed the time of the stop.
+        earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. It is the
+            time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
+            later, because it may be the time of a copy.
     """
 
     ttl_ms: int | None
     number: int = 0
     stopped_at_ms: int | None = None
     doubtful: int = 0
+    earliest_stop_ms: int | None = None
 
     def warnings(self) -> Iterator[WarningText]:
         """Yield the warnings about a query with this state."""
@@ -81,7 +85,9 @@ def unexpired(
 
     Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows``, and
     ``initial_state`` already omit expired entries. Elements of a LIST expire one by one. The
-    warnings, such as the number of expired entries, are printed on stderr.
+    returned DataFrame has the attribute ``warnings``, a tuple of strings, such as the number of
+    expired entries. The warnings are also printed on stderr. A DataFrame that is made from the
+    returned one lacks the attribute.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
@@ -98,11 +104,32 @@ def unexpired(
             column ``last_access`` is missing; or the time of the stop cannot be determined.
         DecodeError: the checkpoint cannot be read.
     """
+    kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
+    return with_warnings(kept.select("*"), warnings)  # ``kept`` may be the user's own
+
+
+def leave_out_and_warn(
+    state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
+) -> tuple[DataFrame, tuple[WarningText, ...]]:
+    """Return the result of ``unexpired`` and its warnings, and print the warnings on stderr.
+
+    Raises:
+        Refused, UsageError, DecodeError: as for ``unexpired``.
+    """
     kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
-    if expired is not None:
-        for warning in expired.warnings():
-            print(f"warning: {warning}", file=sys.stderr)
-    return kept
+    warnings = () if expired is None else tuple(expired.warnings())
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return kept, warnings
+
+
+_Result = TypeVar("_Result", "DataFrame", "GroupedData")
+
+
+def with_warnings(result: _Result, warnings: Sequence[str]) -> _Result:
+    """Return a result of Spark's with the attribute ``warnings``."""
+    result.warnings = tuple(warnings)  # type: ignore[attr-defined]
+    return result
 
 
 def leave_out_expired(
@@ -134,7 +161,8 @@ def leave_out_expired(
     access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]
     if newest is None:  # no entries
-        return mark_unexpired(state), ExpiredEntries(ttl_ms, stopped_at_ms=stopped_at_ms)
+        empty = ExpiredEntries(ttl_ms, 0, stopped_at_ms, 0, stopped_at_ms)
+        return mark_unexpired(state, ttl_ms, stopped_at_ms, stopped_at_ms), empty
     stop, copied_from = _find_stop(state, stopped_at_ms, newest)
     expired, doubtful = _count_expired(state, stop - ttl_ms, newest - ttl_ms)
     if stopped_at_ms is not None:
@@ -145,8 +173,9 @@ def leave_out_expired(
             f"access, and {iso_time(stop)}, when _metadata was written; the checkpoint is a copy "
             f"of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
         )
-    kept = mark_unexpired(_used_after(state, stop - ttl_ms))
-    return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful)
+    earliest = newest if stopped_at_ms is None else stopped_at_ms
+    kept = mark_unexpired(_used_after(state, stop - ttl_ms), ttl_ms, stop, earliest)
+    return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful, earliest)
 
 
 def check_time_to_live(state: DataFrame) -> None:
