@@ -401,6 +401,8 @@ class _Alignment:
         top = max(self._highest) + 1  # before the mirror went back, if it did
         if most < self._position <= top:
             # It has copied the consumed records, and will copy some of them again.
+            if least == 0 or not self._old.is_from_start:
+                return not_found_match("the mirror has gone back, and copies older records again")
             again = self._position - least
             return self._make(MatchOutcome.WENT_BACK, place, again, Bound.AT_MOST)
         if most < self._position:
