@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -47,7 +48,6 @@ class Command:
     def __init__(self, folder: Path, name: str) -> None:
         self._lock = folder / f"{name}.lock"
         self.log, self.state = folder / f"{name}.log", folder / f"{name}.state"
-        self._process: subprocess.Popen[bytes] | None = None
 
     def status(self) -> CommandStatus:
         """Return the status of the command, no matter which run started it."""
@@ -88,7 +88,7 @@ class Command:
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 ["/bin/sh", "-c", _RUN_AND_WRITE_CODE, str(self.state.absolute()), *words],
                 cwd=working_directory,
                 env={**os.environ, **(environment or {})},
@@ -98,7 +98,9 @@ class Command:
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
-        return self._process.pid
+        # Reaps the process when it ends. An object that is collected before would warn.
+        threading.Thread(target=process.wait, daemon=True).start()
+        return process.pid
 
     def last_lines(self) -> tuple[str, ...]:
         """Return the log's path and the last lines of the output, or nothing without a log.

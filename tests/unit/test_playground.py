@@ -13,7 +13,7 @@ import pytest
 from examples.playground.__main__ import PlaygroundError, start, stop
 from tests.support.kafka import free_ports
 
-_SLEEP = "import time; time.sleep(60)"
+_SLEEP = "import time; time.sleep(600)"
 
 
 @pytest.fixture
