@@ -80,7 +80,7 @@ def test_the_newest_of_a_list_is_inspected_next(chk: Path) -> None:
 
 
 def test_findings_are_counted_the_worst_first() -> None:
-    assert ", 1 warning, 2 notes; next: " in _last(migrate("inspect", golden("2.2/stop")))
+    assert ", 1 warning, 1 note; next: " in _last(migrate("inspect", golden("2.2/stop")))
 
 
 def test_the_entries_of_a_state_come_next(tmp_path: Path) -> None:
