@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md maps the rooms that are there, and its commands exist."""
+"""Check that the packages, paths, and commands in CONTRIBUTING.md exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _mapped() -> dict[str, set[str]]:
     return folders
 
 
-def test_every_path_in_the_map_is_there() -> None:
+def test_every_path_in_map_exists() -> None:
     for folder, inside in _mapped().items():
         for name in ("", *inside):
             path = ROOT / folder / name
@@ -34,7 +34,7 @@ def test_every_path_in_the_map_is_there() -> None:
 
 
 @pytest.mark.parametrize("package", ["decoder", "migrate"])
-def test_every_room_is_in_the_map(package: str) -> None:
+def test_every_package_is_in_map(package: str) -> None:
     rooms = {
         f"{path.name}/" if path.is_dir() else path.name
         for path in (ROOT / package).iterdir()
@@ -43,7 +43,7 @@ def test_every_room_is_in_the_map(package: str) -> None:
     assert _mapped()[package] == rooms - {"__init__.py"}
 
 
-def test_its_make_targets_and_modules_exist() -> None:
+def test_make_targets_modules_and_paths_exist() -> None:
     text = PAGE.read_text()
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets

@@ -1,4 +1,4 @@
-"""migrate/model/explanations.md: every code of a finding, and sections that exist."""
+"""Check that migrate/model/explanations.md explains every code, with links to existing sections."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_every_code_is_explained_in_order() -> None:
     assert list(read_explanations()) == sorted(code.value for code in (*Code, *WarningCode))
 
 
-def test_every_code_is_emitted() -> None:
-    """Each member is named outside of the modules that define and explain it."""
+def test_every_code_is_used() -> None:
+    """Each member occurs outside the modules that define and explain the member."""
     defined = {ROOT / "migrate/model" / f"{name}.py" for name in _DEFINE}
     sources = set((ROOT / "migrate").rglob("*.py")) - defined
     text = "\n".join(source.read_text() for source in sources)
@@ -30,8 +30,8 @@ def test_every_code_is_emitted() -> None:
     assert named == {f"{type(code).__name__}.{code.name}" for code in (*Code, *WarningCode)}
 
 
-def test_every_warning_has_a_code() -> None:
-    """A warning is logged by ``warn``, or made by ``warning_text`` before it is logged."""
+def test_every_warning_has_code() -> None:
+    """``warn`` logs a warning, or ``warning_text`` creates the text before the log call."""
     for source in (ROOT / "migrate").rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text())):
             if (
@@ -43,8 +43,8 @@ def test_every_warning_has_a_code() -> None:
                 assert made in ("warning", "line", "new_group_warning(view)"), f"{source}: {made}"
 
 
-def test_a_warning_is_one_short_sentence() -> None:
-    """At most 160 characters, without the values that are filled in."""
+def test_warning_is_single_short_sentence() -> None:
+    """A warning has at most 160 characters, without the inserted values."""
     for source in (ROOT / "migrate").rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text())):
             if not isinstance(node, ast.Call) or ast.unparse(node.func) not in _MAKE:
@@ -55,7 +55,7 @@ def test_a_warning_is_one_short_sentence() -> None:
             assert ". " not in text, f"{source}: {text}"
 
 
-def test_the_sections_exist() -> None:
+def test_linked_sections_exist() -> None:
     sections = {explanation.section for explanation in read_explanations().values()} - {""}
     assert sections
     for section in sections:
@@ -65,7 +65,7 @@ def test_the_sections_exist() -> None:
         assert not anchor or anchor in anchors, section
 
 
-def test_the_page_of_exit_codes_has_those_of_the_program() -> None:
+def test_exit_codes_page_matches_program() -> None:
     source = inspect.getsource(Exit)
     rows = ["| 0 | | success |"]
     for code in Exit:

@@ -1,4 +1,4 @@
-"""docs/reliability.md: each limit is that of the constant which is named beside it."""
+"""Compare each limit in docs/reliability.md with the constant in the same row."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _limits() -> Iterator[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(("module", "constant", "limit"), list(_limits()))
-def test_a_limit_is_what_the_page_says(module: str, constant: str, limit: int) -> None:
+def test_limit_on_page_matches_constant(module: str, constant: str, limit: int) -> None:
     assert getattr(import_module(module), constant) == limit
 
 
-def test_every_row_of_the_page_is_read() -> None:
+def test_every_row_of_limits_table_is_checked() -> None:
     section = _PAGE.read_text().partition("## Limits")[2].partition("\nNotes:")[0]
     assert len(list(_limits())) == section.count("\n| ") - 1  # the head

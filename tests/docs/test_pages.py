@@ -1,4 +1,4 @@
-"""README.md and the pages in docs/ say what is so: their blocks run, what they name exists."""
+"""Run the blocks of README.md and docs/, and check that all referenced names exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _name(page: Path) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in ALONE if any(b.language in RUN for b in blocks(page))], ids=_name
 )
-def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
+def test_page_shows_actual_output(page: Path) -> None:
     with played(scene(page)) as stage:
         for block in blocks(page):
             if block.language in RUN:
@@ -38,7 +38,7 @@ def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
                 )
 
 
-def test_what_agrees_is_only_what_is_printed() -> None:
+def test_agreement_requires_exact_output_except_ellipsis_and_numbers() -> None:
     assert agree(["$ x", "…", "c"], ["$ x", "a", "b", "c"])
     assert agree(["$ x", "…"], ["$ x"])
     assert not agree(["$ x", "…", "b"], ["$ x", "a", "b", "c"])
@@ -52,7 +52,7 @@ def _others() -> list[Block]:
     return [block for page in PAGES for block in blocks(page) if block.language not in RUN]
 
 
-def test_a_block_that_is_not_run_has_its_reason() -> None:
+def test_every_block_without_run_has_reason() -> None:
     unrun = {
         (_name(block.page), block.lines[0]) for block in _others() if block.language not in READ
     }
@@ -62,7 +62,7 @@ def test_a_block_that_is_not_run_has_its_reason() -> None:
 @pytest.mark.parametrize(
     "block", [block for block in _others() if block.language == "properties"], ids=str
 )
-def test_properties_are_taken(
+def test_properties_blocks_are_accepted(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -95,7 +95,7 @@ def _calls(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_a_command_on_a_page_has_the_flags_it_is_given(page: Path) -> None:
+def test_commands_on_pages_use_existing_options(page: Path) -> None:
     for command, rest in _calls(page):
         text = _help(command)
         assert "Usage" in text, f"there is no command {command!r}"
@@ -114,7 +114,7 @@ def _all_tests() -> frozenset[str]:
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "tests/traps.md"], ids=_name)
-def test_a_test_that_a_page_names_exists(page: Path) -> None:
+def test_tests_referenced_by_pages_exist(page: Path) -> None:
     text = page.read_text()
     for path, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?", text):
         assert (ROOT / path).is_file(), path

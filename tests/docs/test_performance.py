@@ -1,4 +1,4 @@
-"""docs/performance.md tells what docs/performance.json holds, and that is what was to be told."""
+"""Compare docs/performance.md with docs/performance.json, and check the required measurements."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def results() -> Results:
     return load()
 
 
-def test_the_page_is_made_of_the_figures(results: Results) -> None:
+def test_performance_page_is_generated_from_results(results: Results) -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.render(results), (
         "docs/performance.md was changed by hand: `python -m benchmarks page` writes it"
     )
 
 
-def test_what_it_shows_is_there(results: Results) -> None:
+def test_pictures_of_performance_page_exist(results: Results) -> None:
     pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.render(results))
     assert pictures
     for picture in pictures:
         assert (DOCS / picture).is_file()
 
 
-def test_the_figures_are_of_what_was_asked_for(results: Results) -> None:
+def test_results_contain_required_measurements(results: Results) -> None:
     a, b, c, d = (results["cases"][name] for name in "abcd")
     assert (a["partitions"], d["checkpoints"]) == (100_000, 10_000)
     assert 9e6 < a["file_bytes"] < 12e6
@@ -43,7 +43,7 @@ def test_the_figures_are_of_what_was_asked_for(results: Results) -> None:
     assert {scan["cores"] for scan in results["scans"]} == {1, 2}
 
 
-def test_a_target_is_judged_by_its_median_and_memory_by_its_most(results: Results) -> None:
+def test_target_uses_median_time_and_peak_memory(results: Results) -> None:
     reached = {verdict.title: verdict.reached for verdict in verdicts(results)}
     a = results["cases"]["a"]
     assert reached["(a) 100,000 partitions: 0.45 times the bare reader's CPU time"] == (
@@ -54,7 +54,7 @@ def test_a_target_is_judged_by_its_median_and_memory_by_its_most(results: Result
     assert memory_limit(a["file_bytes"]) == 1.5 * a["file_bytes"] + 60e6
 
 
-def test_the_site_counts_the_commits_since_the_measurement(
+def test_site_counts_commits_after_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "hooks"))
@@ -87,14 +87,14 @@ def _git(repository: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_line_is_found_again() -> None:
+def test_line_fit_recovers_slope_and_intercept() -> None:
     counts = [1_000, 10_000, 100_000]
     fitted = fit_line(counts, [0.1 + 2e-6 * count for count in counts])
     assert fitted["slope"] == pytest.approx(2e-6)
     assert fitted["intercept"] == pytest.approx(0.1)
 
 
-def test_the_spread_of_a_few_runs() -> None:
+def test_spread_contains_min_median_and_max() -> None:
     assert spread([3.0, 1.0, 2.0, 10.0]) == {"min": 1.0, "median": 2.5, "max": 10.0}
 
 
@@ -116,7 +116,7 @@ def test_figures_are_written_with_three_digits(text: str, expected: str) -> None
     assert text == expected
 
 
-def test_keyed_state_is_measured_beside_flinks_own_reader(results: Results) -> None:
+def test_keyed_state_is_measured_against_flinks_own_reader(results: Results) -> None:
     states = results["states"]
     assert len(states["shapes"]) == 7
     assert [set(shape["rates"]) - {"kernel", "plain"} for shape in states["shapes"][:3]] == [
@@ -128,7 +128,7 @@ def test_keyed_state_is_measured_beside_flinks_own_reader(results: Results) -> N
         assert shape["times_as_fast"]["processor"]["median"] >= 50
 
 
-def test_keyed_state_is_moved_by_the_million(results: Results) -> None:
+def test_priming_is_measured_with_million_keys(results: Results) -> None:
     primed, initial = results["priming"]["primed"], results["priming"]["initial"]
     assert (primed["keys"], primed["records"]) == (1_000_000, 10_000_000)
     assert primed["keys"] / primed["seconds"] > initial["keys"] / initial["seconds"]

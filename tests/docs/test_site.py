@@ -1,4 +1,4 @@
-"""The site is built from files here alone, and asks for nothing else when it is read."""
+"""Build the site only from local files, and check that its pages load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for page in pages:
@@ -62,7 +62,7 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not [address for address in loaded if re.match(r"(?:https?:)?//", address)], page
 
 
-def test_the_reference_is_what_the_program_says(site: Path) -> None:
+def test_reference_matches_program(site: Path) -> None:
     commands = (site / "reference/commands.html").read_text()
     for name in ("inspect", "to-spark", "commit-group", "rollback", "diff", "verify", "scan"):
         assert f"Usage: migrate {name} " in commands
@@ -73,7 +73,7 @@ def test_the_reference_is_what_the_program_says(site: Path) -> None:
     assert "metadata_version" in (site / "reference/json.html").read_text()
 
 
-def test_it_reads_well(site: Path) -> None:
+def test_tables_and_code_are_rendered_correctly(site: Path) -> None:
     refusals = (site / "reference/refusals.html").read_text()
     assert '<code><span class="whole">--new-partitions</span> earliest|latest</code>' in refusals
     for page in site.rglob("*.html"):
@@ -86,7 +86,7 @@ def test_it_reads_well(site: Path) -> None:
     assert '<code><span class="whole">another-source-kind</span></code>' in findings
 
 
-def test_a_help_is_no_wider_than_its_page(site: Path) -> None:
+def test_help_text_fits_page_width(site: Path) -> None:
     commands = (site / "reference/commands.html").read_text()
     boxes = re.findall(r"<pre.*?</pre>", commands, re.S)
     lines = unescape(re.sub(r"<[^>]+>", "", "\n".join(boxes))).splitlines()
@@ -96,8 +96,8 @@ def test_a_help_is_no_wider_than_its_page(site: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["rollback", "undo", "back"])
-def test_search_works_from_the_disk(site: Path, words: str) -> None:
-    """Where a page may start no worker; the page that goes back comes first."""
+def test_search_works_from_local_files(site: Path, words: str) -> None:
+    """Pages on disk cannot start a worker. The page about rolling back must be the first result."""
     try:
         with chromium() as browser:
             browser.get((site / "index.html").as_uri())
@@ -117,8 +117,8 @@ def _search(browser: Chrome, words: str) -> list[str]:
     return [str(address) for address in addresses]
 
 
-def test_what_leads_nowhere_fails(tmp_path: Path) -> None:
-    """In a project of two pages, with the same hooks and settings."""
+def test_broken_links_and_unlisted_pages_fail_build(tmp_path: Path) -> None:
+    """A project of two pages uses the same hooks and settings."""
     pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples")
     for name in ("mkdocs.yml", *pages):
         (tmp_path / name).symlink_to(ROOT / name)

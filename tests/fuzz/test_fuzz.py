@@ -1,4 +1,4 @@
-"""Every target is fuzzed for a moment, and every input that was ever a finding is tried again."""
+"""Fuzz every target briefly, and retry every input that was ever a finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 1
     find_spec("atheris") is None, reason="atheris is not installed: Python 3.11 to 3.13 only"
 )
 @pytest.mark.parametrize("name", TARGETS)
-def test_only_decode_error_leaves_the_decoder(name: str, tmp_path: Path) -> None:
+def test_fuzzed_decoder_raises_only_decode_error(name: str, tmp_path: Path) -> None:
     corpus = seeds()[name]
     result = run(TARGETS[name], corpus, RUNS, SEED, tmp_path)
     assert result.findings == (), result.log[-4000:]
@@ -33,7 +33,7 @@ def test_only_decode_error_leaves_the_decoder(name: str, tmp_path: Path) -> None
     assert result.end.features > result.seeded.features
 
 
-def test_what_was_once_a_finding_is_none() -> None:
+def test_former_findings_are_fixed() -> None:
     for path in (path for path in CRASHES.iterdir() if path.suffix != ".md"):
         name = max((name for name in TARGETS if path.name.startswith(f"{name}-")), key=len)
         with suppress(DecodeError):
@@ -42,7 +42,7 @@ def test_what_was_once_a_finding_is_none() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_every_target_has_seeds_that_decode(name: str) -> None:
+def test_every_target_has_decodable_seeds(name: str) -> None:
     decoded = 0
     for seed in seeds()[name]:
         with suppress(DecodeError):
@@ -51,7 +51,7 @@ def test_every_target_has_seeds_that_decode(name: str) -> None:
     assert decoded
 
 
-def test_the_hash_tells_one_corpus_from_another() -> None:
+def test_corpus_hash_depends_on_content() -> None:
     corpus = seeds()
     first = next(iter(corpus))
     assert corpus_hash(corpus) != corpus_hash({**corpus, first: corpus[first][1:]})

@@ -1,7 +1,7 @@
-"""Every kind of state handle that Flink can write, written by Flink's own metadata serializers.
+"""Read every kind of state handle that Flink can write, from Flink's own metadata serializers.
 
-``tests/golden/synthetic`` is made by AllHandles.java (``python -m
-tests.golden.synthetic.generate``) and says what Flink reports after reading the same bytes back.
+AllHandles.java creates ``tests/golden/synthetic`` (``python -m tests.golden.synthetic.generate``).
+The expected values are Flink's own reading of the same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROPERTIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "properties.json").re
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
-def test_every_handle_is_stepped_over_to_the_last_byte(entry: dict[str, Any]) -> None:
+def test_every_handle_is_read_to_its_last_byte(entry: dict[str, Any]) -> None:
     metadata = parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
     expected = entry["expected"]
     assert metadata.version == entry["metadata_version"]
@@ -40,7 +40,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("data", "flink_says"), KINDS)
-def test_the_type_is_read_as_flink_reads_it(data: bytes, flink_says: str | None) -> None:
+def test_checkpoint_type_matches_flink(data: bytes, flink_says: str | None) -> None:
     cursor = Cursor(data, "properties")
     told = read_checkpoint_type(cursor)
     cursor.finish("properties")
@@ -58,7 +58,7 @@ def test_the_type_is_read_as_flink_reads_it(data: bytes, flink_says: str | None)
 
 
 @pytest.mark.parametrize("data", [pytest.param(kind.values[0], id=kind.id) for kind in KINDS])
-def test_a_stream_cut_short_is_truncated(data: bytes) -> None:
+def test_truncated_properties_are_refused(data: bytes) -> None:
     for size in range(len(data)):
         with pytest.raises(DecodeError):
             read_checkpoint_type(Cursor(data[:size], "properties"))

@@ -1,7 +1,7 @@
-"""Every golden checkpoint, decoded, against what Flink's own classes read from the same bytes.
+"""Decode every golden checkpoint, and compare the result with Flink's own classes.
 
-``expected`` in the manifest is written by StateDump, a Java program on Flink's Checkpoints,
-OperatorStateBackend and the connector's own serializers (``make golden``).
+StateDump writes ``expected`` in the manifest. This Java program uses Flink's Checkpoints,
+OperatorStateBackend, and the connector's own serializers (``make golden``).
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ def _with_state(entry: dict[str, Any]) -> set[str]:
     return set(entry["kafka_sources"]) - finished
 
 
-def test_the_operators_are_those_that_flink_reads(
-    entry: dict[str, Any], checkpoint: Checkpoint
-) -> None:
+def test_operators_match_flink(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
     expected = entry["expected"]
     assert checkpoint.checkpoint_id == expected["checkpoint_id"]
     assert checkpoint.metadata_version == expected["metadata_version"]
@@ -113,7 +111,7 @@ def test_the_operators_are_those_that_flink_reads(
     ]
 
 
-def test_the_type_is_the_one_that_flink_deserializes(
+def test_checkpoint_type_matches_flinks_deserialized_type(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
     expected = entry["expected"]["checkpoint_type"]
@@ -126,7 +124,7 @@ def test_the_type_is_the_one_that_flink_deserializes(
     assert checkpoint.type.stop.value == names.get(expected["name"], "none")
 
 
-def test_the_kafka_sources_are_recognised_as_what_they_are_and_no_other(
+def test_kafka_sources_are_recognized_by_kind(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
     def recognised(kind: type) -> set[str]:
@@ -142,7 +140,7 @@ def test_the_kafka_sources_are_recognised_as_what_they_are_and_no_other(
             assert not source.partly_kafka
 
 
-def test_splits_and_enumerators_are_those_that_the_connector_deserializes(
+def test_splits_and_enumerators_match_connector(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
     for operator in entry["expected"]["operators"]:
@@ -157,7 +155,7 @@ def test_splits_and_enumerators_are_those_that_the_connector_deserializes(
 
 
 @pytest.mark.parametrize("dynamic", _of_kind("dynamic_sources"), ids=lambda e: e["name"])
-def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
+def test_dynamic_source_state_matches_connector(
     dynamic: dict[str, Any],
 ) -> None:
     (operator_id,) = dynamic["dynamic_sources"]
@@ -189,7 +187,7 @@ def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
 
 
 @pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
-def test_a_legacy_consumers_offsets_are_those_that_flinks_kryo_reads(
+def test_legacy_consumer_offsets_match_flinks_kryo(
     legacy: dict[str, Any],
 ) -> None:
     sources = read_checkpoint(GOLDEN / legacy["path"]).sources
@@ -207,10 +205,10 @@ def test_a_legacy_consumers_offsets_are_those_that_flinks_kryo_reads(
 
 
 @pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
-def test_a_legacy_consumer_goes_on_after_the_offset_that_it_stored(
+def test_legacy_consumer_resumes_after_its_stored_offset(
     legacy: dict[str, Any],
 ) -> None:
-    """It stores the last offset it has read; -1 where nothing has been read of a partition."""
+    """The state stores the last consumed offset, or -1 if nothing has been consumed."""
     sources = {s.operator_id: s for s in extract(read_checkpoint(GOLDEN / legacy["path"])).sources}
     for operator in legacy["expected"]["operators"]:
         if operator["operator_id"] in legacy["legacy_sources"]:
@@ -225,7 +223,7 @@ def test_a_legacy_consumer_goes_on_after_the_offset_that_it_stored(
 
 
 @pytest.mark.parametrize("beam", _of_kind("beam_sources"), ids=lambda e: e["name"])
-def test_a_beam_pipelines_marks_are_those_that_beams_coder_reads(beam: dict[str, Any]) -> None:
+def test_beam_checkpoint_marks_match_beams_coder(beam: dict[str, Any]) -> None:
     checkpoint = read_checkpoint(GOLDEN / beam["path"])
     (expected,) = [o["beam"] for o in beam["expected"]["operators"] if "beam" in o]
     (operator_id,) = beam["beam_sources"]
@@ -243,7 +241,7 @@ def test_a_beam_pipelines_marks_are_those_that_beams_coder_reads(beam: dict[str,
 
 
 @pytest.mark.parametrize("hybrid", _of_kind("hybrid_sources"), ids=lambda e: e["name"])
-def test_inside_a_hybrid_source_is_what_the_inner_sources_serializers_read(
+def test_hybrid_source_content_matches_inner_serializers(
     hybrid: dict[str, Any],
 ) -> None:
     (operator_id,) = hybrid["hybrid_sources"]
@@ -266,9 +264,7 @@ def test_inside_a_hybrid_source_is_what_the_inner_sources_serializers_read(
     _check_enumerator(source.current.enumerator, enumerator["kafka"])
 
 
-def test_transactions_are_those_that_the_sinks_serializers_read(
-    entry: dict[str, Any], checkpoint: Checkpoint
-) -> None:
+def test_transactions_match_sink_serializers(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
     expected = {o["operator_id"]: o["sink"] for o in entry["expected"]["operators"] if "sink" in o}
     for operator_id, sink in checkpoint.sinks.items():
         if operator_id not in expected:  # a FileSink, or its committer with nothing to commit
@@ -285,8 +281,8 @@ def test_transactions_are_those_that_the_sinks_serializers_read(
     assert not any(told["writers"] or told["transactions"] for told in expected.values())
 
 
-def test_the_writers_of_file_sinks_are_told_from_others(checkpoint: Checkpoint) -> None:
-    """Every job here that has a sink with writers has a KafkaSink or a FileSink."""
+def test_writers_of_file_sinks_are_recognized(checkpoint: Checkpoint) -> None:
+    """In these jobs, every sink with writers is a KafkaSink or a FileSink."""
     for operator in checkpoint.operators:
         sink = checkpoint.sinks.get(operator.operator_id)
         if sink is not None and WRITER_STATE in operator.state_names:
@@ -294,7 +290,7 @@ def test_the_writers_of_file_sinks_are_told_from_others(checkpoint: Checkpoint) 
 
 
 @pytest.mark.parametrize("held", _of_kind("async_operators"), ids=lambda e: e["name"])
-def test_what_waits_and_what_is_open_is_what_flinks_serializers_read(held: dict[str, Any]) -> None:
+def test_waiting_records_and_open_files_match_flinks_serializers(held: dict[str, Any]) -> None:
     checkpoint = read_checkpoint(GOLDEN / held["path"])
     findings = extract(checkpoint).findings
     waiting = 0
@@ -362,8 +358,8 @@ def _stop(stored: int | None) -> int | None:
     return None if stored == LONG_MIN else stored
 
 
-def test_positions_are_what_the_readers_hold(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
-    """Each split that Flink's classes found in a reader is a position with the same start."""
+def test_positions_match_reader_splits(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
+    """Each split that Flink's classes find in a reader is a position with the same start."""
     sources = {source.operator_id: source for source in extract(checkpoint).sources}
     for operator in entry["expected"]["operators"]:
         told = _listed_and_held(operator, operator["operator_id"] in _with_state(entry))
@@ -411,8 +407,8 @@ def _listed_and_held(
     return None
 
 
-def test_a_source_is_found_by_its_uid_though_metadata_4_holds_none() -> None:
-    """An operator id is the hash of the uid that the job gave: see GoldenJobs.java."""
+def test_source_is_found_by_uid_missing_in_metadata_4() -> None:
+    """An operator ID is the hash of the UID in the job's code. See GoldenJobs.java."""
     found = 0
     for entry in ENTRIES:
         extraction = extract(read_checkpoint(GOLDEN / entry["path"]))

@@ -1,4 +1,4 @@
-"""The golden checkpoints are the ones the manifest describes, and Flink still says so itself."""
+"""Compare the golden checkpoints with the manifest and with Flink's own reading."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.flink import KINDS, RELEASES, RUN_BY_TESTS, dump_states
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
 
 
-def test_every_scenario_is_there_for_each_of_its_flink_versions() -> None:
+def test_every_scenario_exists_for_each_flink_version() -> None:
     wanted = {
         f"{version}/{scenario.name}" for scenario in SCENARIOS for version in scenario.versions
     }
     assert {entry["name"] for entry in ENTRIES} == wanted
 
 
-def test_files_are_those_of_the_manifest() -> None:
+def test_golden_checkpoint_files_match_manifest() -> None:
     listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
     present = {
         str(path.relative_to(GOLDEN)): sha256(path.read_bytes()).hexdigest()
@@ -63,7 +63,7 @@ def test_each_flink_version_writes_its_own_layouts(
     assert {enumerator["serializer_version"] for enumerator in told if enumerator} == enumerators
 
 
-def test_the_page_of_what_is_supported_says_what_the_manifest_does() -> None:
+def test_support_matrix_page_matches_manifest() -> None:
     assert MATRIX.read_text(encoding="utf-8") == support_matrix()
 
 
@@ -105,7 +105,7 @@ def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
+def test_flink_reads_states_of_manifest(version: str) -> None:
     entries = entries_of(version, in_place=False)
     checkpoints = {GOLDEN / entry["path"]: operators_by_kind(entry) for entry in entries}
     assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]
@@ -114,7 +114,7 @@ def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
 @pytest.mark.integration
 @pytest.mark.usefixtures("original_place")
 @pytest.mark.parametrize("version", ["1.20", "2.2"])
-def test_flink_reads_merged_files_in_their_place(version: str) -> None:
+def test_flink_reads_merged_files_at_original_location(version: str) -> None:
     entries = entries_of(version, in_place=True)
     checkpoints = {Path(entry["written_at"]): operators_by_kind(entry) for entry in entries}
     assert checkpoints

@@ -1,5 +1,8 @@
-"""Every golden checkpoint written anew with its own positions: the same bytes, or the difference by
-name. What Flink reads of one with others is tests/integration/test_new_positions.py."""
+"""Rewrite every golden checkpoint with its own positions.
+
+The bytes are identical, or differ only in names. `tests/integration/test_new_positions.py` has
+Flink read changed positions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=[entry["name"] for entry in ENTRIES])
-def test_the_same_positions_are_the_same_bytes(entry: dict[str, Any], tmp_path: Path) -> None:
+def test_savepoint_with_same_positions_differs_at_most_in_names(
+    entry: dict[str, Any], tmp_path: Path
+) -> None:
     old = read_checkpoint(GOLDEN / entry["path"])
     scenario = entry["name"].partition("/")[2]
     new = tmp_path / "new"
@@ -61,8 +66,8 @@ def test_the_same_positions_are_the_same_bytes(entry: dict[str, Any], tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-def test_each_is_a_file_of_its_own_with_the_bytes_of_its_handle(tmp_path: Path) -> None:
-    """Of merged files it is the segment's, and of a savepoint the whole file."""
+def test_each_state_handle_becomes_file_with_its_bytes(tmp_path: Path) -> None:
+    """A handle in a merged file becomes the segment, and a handle of a savepoint the whole file."""
     for name in ("1.20/file-merging", "2.2/rocksdb-incremental", "1.20/retained-files"):
         (path,) = (GOLDEN / entry["path"] for entry in ENTRIES if entry["name"] == name)
         old, new = read_checkpoint(path), tmp_path / name

@@ -1,7 +1,7 @@
-"""Tables that real writers left: what is read of them is what the writers say, and what they lose.
+"""Read the memory of tables that real writers wrote, and compare it with actual losses.
 
-Each was written to twice. Where the second writer's records are not in the table, `--sink` has to
-have said so of what the first one left.
+Two writers wrote to each table. If the second writer's records are missing, `--sink` must report
+this from the first writer's table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BY_SPARK = sorted(name for name, entry in TABLES.items() if "second_query" in en
 REFUSED = {"files", "hudi-default", "hudi-6"}
 
 
-def test_the_tables_are_those_of_the_manifest() -> None:
+def test_sink_tables_match_manifest() -> None:
     assert TABLES.keys() == KINDS.keys()
     for name, entry in TABLES.items():
         there = {
@@ -50,7 +50,7 @@ def test_the_tables_are_those_of_the_manifest() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_what_is_remembered_is_what_the_writer_says(name: str) -> None:
+def test_sink_memory_matches_writer(name: str) -> None:
     memory = sink_memory(str(GOLDEN / name), Files())
     assert memory.last_numbers(KINDS[name]) == TABLES[name]["memory"]
     assert {one.kind for one in memory.remembered} == {KINDS[name]}
@@ -58,7 +58,7 @@ def test_what_is_remembered_is_what_the_writer_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_SPARK)
-def test_a_loss_was_said_before(name: str) -> None:
+def test_loss_of_second_query_is_predicted_from_first_table(name: str) -> None:
     entry = TABLES[name]
     second = entry["second_query"]
     warnings, refused = _asked(GOLDEN / name, None)
@@ -75,7 +75,7 @@ def test_a_loss_was_said_before(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(BY_SPARK) - {"files"}))
-def test_a_name_that_is_given_is_decided_on(name: str) -> None:
+def test_sink_writer_name_determines_refusal(name: str) -> None:
     assert _asked(GOLDEN / name, "another-name") == ((), None)
     if KINDS[name] in (WriterKind.HUDI, WriterKind.TXN_APP):
         (writer,) = TABLES[name]["memory"]
@@ -91,8 +91,8 @@ def _asked(sink: Path, writer: str | None) -> tuple[tuple[str, ...], str | None]
         return (), str(refused)
 
 
-def test_jobs_under_a_job_id_that_iceberg_remembers_are_warned_of() -> None:
-    """Flink's jobs, one after another without state: which ones lost what they had written."""
+def test_jobs_with_job_id_remembered_by_iceberg_trigger_warning() -> None:
+    """The manifest shows the losses of consecutive Flink jobs without state."""
     entry = TABLES["iceberg-flink"]
     lost = [job["job"] for job in entry["jobs"] if job["gained"] == 0]
     one, two, three = (f"{number:032x}" for number in (1, 2, 3))
@@ -109,7 +109,7 @@ def test_jobs_under_a_job_id_that_iceberg_remembers_are_warned_of() -> None:
     assert warning.endswith(" [sink-memory]")
 
 
-def test_a_new_job_has_nothing_dropped_by_paimon() -> None:
+def test_paimon_drops_no_records_of_new_job() -> None:
     entry: dict[str, Any] = TABLES["paimon-flink"]
     assert [job["gained"] for job in entry["jobs"]] == [job["sent"] for job in entry["jobs"]]
     assert len(entry["memory"]) == 2  # users, of one job id
@@ -117,19 +117,21 @@ def test_a_new_job_has_nothing_dropped_by_paimon() -> None:
 
 
 @pytest.mark.parametrize("name", ["delta-stream", "iceberg-spark", "iceberg-flink", "paimon-flink"])
-def test_what_no_new_query_is_named_as_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_without_effect_on_new_query_triggers_no_warning(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "migrate")
     assert _asked(GOLDEN / name, None) == ((), None)
     count = len(TABLES[name]["memory"])
     assert f"({count}): a new query is none of them" in caplog.text
 
 
-def test_a_file_sinks_directory_hides_what_flink_adds() -> None:
+def test_file_sink_directory_hiding_flink_files_triggers_warning() -> None:
     (warning,) = check_sink_of_a_job(GOLDEN / "files")
     assert warning.endswith(" [sink-hides-files]")
 
 
-def test_the_page_has_the_numbers_of_these_tables() -> None:
+def test_sinks_page_shows_numbers_of_tables() -> None:
     page = (GOLDEN.parents[2] / "docs/explanation/sinks.md").read_text()
     told = [line.strip("| ").split(" | ") for line in page.splitlines() if " of " in line[-12:]]
     by_spark = {cells[0].strip("`"): cells[-1] for cells in told if len(cells) == 3}

@@ -1,6 +1,7 @@
-"""The target reads another cluster: its records are those of the job's, at other offsets.
+"""Translate offsets to a target cluster that contains the job's records at other offsets.
 
-A plain copier stands for a mirror here; a real MirrorMaker 2 is in test_translation.py."""
+A plain copier plays the role of the mirror here. `test_translation.py` uses a real MirrorMaker 2.
+"""
 
 from __future__ import annotations
 
@@ -159,10 +160,10 @@ def _to_spark(chk: Path, broker: Broker, other: Broker, *more: str) -> Result:
     )  # fmt: skip
 
 
-def test_offsets_are_those_of_the_same_records(
+def test_to_spark_translates_positions_to_offsets_of_same_records(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Every position of a log of 40 records, of transactions and of plain records."""
+    """Translate every position of a log of 40 records, with and without transactions."""
     topic, name = _copied_topic(broker, other, 41, 40)
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, range(41))})
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
@@ -176,10 +177,10 @@ def test_offsets_are_those_of_the_same_records(
     ) in result.stderr
 
 
-def test_partitions_with_many_records_do_not_wait_for_each_other(
+def test_partitions_with_many_records_are_fetched_in_parallel(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Seen: while one partition's records filled the queue, others were not fetched for 1 s."""
+    """Regression: one partition filled the queue with its records, and the rest waited 1 s."""
     topic, name = _new_name("orders"), _new_name("west.orders")
     values = [(f"{number}".ljust(200), NOW + number) for number in range(1000)]
     for cluster, its_name, first in ((broker, topic, []), (other, name, [("other", NOW)] * 5)):
@@ -198,8 +199,10 @@ def test_partitions_with_many_records_do_not_wait_for_each_other(
     assert time.monotonic() - began < 30  # 2 s on a quiet machine; it was 80 s
 
 
-def test_an_offset_sync_shows_where_to_look(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """All records have one time, so the position is too far from the first of them."""
+def test_offset_sync_finds_position_among_records_with_equal_timestamps(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """All records have the same timestamp, so a search by time starts too far from the position."""
     topic, name = _new_name("orders"), _new_name("west.orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(105_000)], step_ms=0)
@@ -223,7 +226,7 @@ def test_an_offset_sync_shows_where_to_look(broker: Broker, other: Broker, tmp_p
     assert json.loads(result.stdout) == {name: {"0": 104_005}}
 
 
-def test_a_topic_that_the_job_had_not_found_yet(
+def test_topic_not_yet_discovered_by_job_is_translated_from_its_start(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     topic, name = _copied_topic(broker, other, 1, 30)
@@ -241,7 +244,9 @@ def _mapped(topic: str, name: str) -> tuple[str, str]:
     return "--topic-map", f"{topic}={name}"
 
 
-def test_a_mirror_that_lags_is_waited_for(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_lagging_mirror_is_refused_until_records_are_copied(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(100)])
@@ -260,7 +265,9 @@ def test_a_mirror_that_lags_is_waited_for(broker: Broker, other: Broker, tmp_pat
     assert json.loads(_to_spark(far, broker, other).stdout) == {topic: {"0": 95}}
 
 
-def test_a_mirror_that_went_back(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_rewound_mirror_requires_on_ambiguous_first(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(300)])
@@ -292,7 +299,7 @@ def _values(broker: Broker, topic: str, starts: dict[str, int]) -> Counter[bytes
     )
 
 
-def test_a_mirror_that_does_not_keep_partitions(
+def test_mirror_with_other_partitioning_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """Regression: "2 proved", and 500 records were lost and 500 duplicated.
@@ -330,10 +337,10 @@ def test_a_mirror_that_does_not_keep_partitions(
     assert refused.code == 4 and "other partitioning" in refused.stderr, refused.stderr
 
 
-def test_producers_that_moved_before_the_mirror_was_done(
+def test_target_records_written_before_mirror_finished_are_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: 20 records were read by nobody. Those that moved afterwards are read."""
+    """Regression: 20 records were never consumed. Records produced after the mirror are read."""
     topic, late = _new_name("orders"), _new_name("late")
     for name in (topic, late):
         broker.create_topic(name, 1)
@@ -364,8 +371,10 @@ def _produce_equal(broker: Broker, topic: str, values: Sequence[str]) -> None:
     assert not producer.flush(30)
 
 
-def test_equal_records(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """Regression: retention took 9 of 10 equal records, or 61 of 100 were not copied yet."""
+def test_equal_records_are_reported_as_expired_or_lagging(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Regression: Retention deleted 9 of 10 equal records, or 61 of 100 were not copied yet."""
     expired, lagging = _new_name("expired"), _new_name("lagging")
     for topic, values in (
         (expired, ["a", *["x"] * 10, "b", "c"]),
@@ -394,8 +403,10 @@ def test_equal_records(broker: Broker, other: Broker, tmp_path: Path) -> None:
     assert json.loads(done.stdout or "0") == {lagging: {"0": 101}}, done.stderr
 
 
-def test_a_mirror_that_goes_back_now(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """Regression: "proved", and "repeats up to 60" while 120 were repeated in the end.
+def test_mirror_during_rewind_reports_all_future_duplicates(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Regression: `migrate` printed "repeats up to 60", but 120 records were duplicated.
 
     The mirror may stay where it is, so only the copies that are there are a lower bound.
     """
@@ -419,7 +430,7 @@ def test_a_mirror_that_goes_back_now(broker: Broker, other: Broker, tmp_path: Pa
     assert read.total() == 100 + 120
 
 
-def test_time_is_no_evidence_that_aborted_records_are_not_copied(
+def test_lag_by_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """Regression: after --wait, a mirror that lagged by aborted records was "at the end"."""
@@ -449,8 +460,10 @@ def test_time_is_no_evidence_that_aborted_records_are_not_copied(
     assert json.loads(done.stdout or "0") == {topic: {"0": 2}}, done.stderr
 
 
-def test_a_tombstone_that_is_not_copied_yet(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """Regression: "at the end". A gap in the new log is no evidence: it may be a marker."""
+def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Regression: The result was "at the end". A gap in the new log can be a transaction marker."""
     topic = _new_name("customers")
     for cluster in (broker, other):
         cluster.create_topic(topic, 1, {"cleanup.policy": "compact"})
@@ -472,8 +485,10 @@ def test_a_tombstone_that_is_not_copied_yet(broker: Broker, other: Broker, tmp_p
     assert "mirror lags" in refused.stderr, refused.stderr
 
 
-def test_every_record_is_compared(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """A transactional mirror has markers that the old log lacks. One changed record is found."""
+def test_compare_all_proves_position_and_finds_changed_record(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """A transactional mirror has markers that the old log lacks. One changed record is detected."""
     topic, changed = _new_name("orders"), _new_name("changed")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(12_000)])
@@ -506,10 +521,10 @@ def test_every_record_is_compared(broker: Broker, other: Broker, tmp_path: Path)
         assert wrong.code == 4 and "other partitioning" in wrong.stderr, wrong.stderr
 
 
-def test_verify_of_a_plan_with_samples_is_not_verified(
+def test_plan_with_sampled_records_fails_verification(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is lowered, so that the test needs few records."""
+    """The test lowers the limit to need fewer records."""
     topic, name = _new_name("orders"), _new_name("west")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [f"{n}" for n in range(7000)])
@@ -535,10 +550,10 @@ def test_verify_of_a_plan_with_samples_is_not_verified(
         assert verified.code == code, verified.output
 
 
-def test_verify_of_a_plan_without_a_match_is_not_verified(
+def test_plan_without_matching_records_fails_verification(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: that a mirror had copied the records again was a note, and "verified"."""
+    """Regression: The plan was "verified", although the mirror had copied the records twice."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -574,7 +589,9 @@ def test_verify_of_a_plan_without_a_match_is_not_verified(
     assert migrate(*verify).code == 5
 
 
-def test_refusals(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_wrong_topic_map_and_expired_records_are_refused(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
     topic = _new_name("orders")
     broker.create_topic(topic, 2)
     for partition in range(2):
@@ -612,8 +629,10 @@ def test_refusals(broker: Broker, other: Broker, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_transactions(broker: Broker, other: Broker, tmp_path: Path, isolation: str) -> None:
-    """A mirror copies the records of aborted transactions, or does not."""
+def test_positions_among_aborted_transactions_are_translated(
+    broker: Broker, other: Broker, tmp_path: Path, isolation: str
+) -> None:
+    """The mirror copies records of aborted transactions, or skips them."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     producer = Producer(
@@ -649,8 +668,10 @@ def test_transactions(broker: Broker, other: Broker, tmp_path: Path, isolation: 
     assert json.loads(applied.stdout or "0") == {topic: {"0": wanted}}, applied.stderr
 
 
-def test_an_open_transaction_is_waited_for(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """The job has consumed its records; the mirror copies them once they are committed."""
+def test_records_of_open_transaction_are_reported_as_mirror_lag(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """The job has consumed the records. The mirror copies them after the commit."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, ["0", "1"])
@@ -675,10 +696,10 @@ def test_an_open_transaction_is_waited_for(broker: Broker, other: Broker, tmp_pa
     assert json.loads(result.stdout or "0") == {topic: {"0": 9}}, result.stderr
 
 
-def test_a_mirror_that_lags_on_a_compacted_topic(
+def test_lagging_mirror_of_compacted_topic_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """The key of a record that is not copied yet has an earlier copy, or a later record."""
+    """The key of an uncopied record has an earlier copy or a later record."""
     topic = _new_name("customers")
     broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
     _produce(broker, topic, 0, [str(n) for n in range(20)])  # of five keys
@@ -693,8 +714,10 @@ def test_a_mirror_that_lags_on_a_compacted_topic(
         assert text in refused.stderr, refused.stderr
 
 
-def test_a_compacted_topic(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """The record at the position is gone there, and so are others around it."""
+def test_positions_in_compacted_topic_map_to_next_copied_record(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Compaction removed the record at the position and records around the position."""
     topic = _new_name("customers")
     broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -717,7 +740,9 @@ def test_a_compacted_topic(broker: Broker, other: Broker, tmp_path: Path) -> Non
         assert json.loads(result.stdout or "0") == {topic: {"0": wanted}}, (position, result.stderr)
 
 
-def test_a_group_of_the_new_cluster(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_group_of_target_cluster_is_committed_and_rolled_back(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
     topic, group = _new_name("orders"), _new_name("readers")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(30)])
@@ -743,10 +768,10 @@ def test_a_group_of_the_new_cluster(broker: Broker, other: Broker, tmp_path: Pat
     assert back.code == 0, back.stderr
 
 
-def test_a_plan_is_checked_again(
+def test_saved_plan_is_refused_after_target_topic_is_recreated(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Saved, shown, applied, verified, compared; and refused once the records are others."""
+    """The plan is saved, shown, applied, verified, and compared. A recreated topic is refused."""
     monkeypatch.chdir(tmp_path)  # the rollback file shows that the offsets were translated
     topic, name, group = _new_name("orders"), _new_name("west"), _new_name("readers")
     broker.create_topic(topic, 2)
@@ -810,8 +835,10 @@ def test_a_plan_is_checked_again(
     assert refused.code == 4 and "deleted and created again" in refused.stderr, refused.stderr
 
 
-def test_wrong_by_one_is_seen(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """A plan that somebody sealed again with an offset that is not the record's."""
+def test_plan_with_offset_of_wrong_record_is_refused(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Another program changed an offset of the plan and sealed the plan."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(50)])
@@ -842,7 +869,9 @@ def test_wrong_by_one_is_seen(broker: Broker, other: Broker, tmp_path: Path) -> 
     assert wrong.code == 5 and "is at 17 there, and the plan has 18" in wrong.stderr
 
 
-def test_a_savepoint_for_the_new_cluster(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_to_flink_writes_savepoint_for_target_cluster(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
     topic, name = _copied_topic(broker, other, 3, 50)
     chk = write_source(
         tmp_path / "chk-3", {0: splits(topic, [12, 50]), 1: [KafkaSplit(topic, 2, 0)]}
@@ -865,8 +894,10 @@ def test_a_savepoint_for_the_new_cluster(broker: Broker, other: Broker, tmp_path
     ]
 
 
-def test_a_cut_over(broker: Broker, other: Broker, tmp_path: Path) -> None:
-    """The plan, the group, its verification and the way back are of the new cluster."""
+def test_cut_over_commits_verifies_and_rolls_back_in_target_cluster(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """The plan, the group, its verification, and its rollback refer to the target cluster."""
     copier, names = Copier(other, broker), {}
     for topic in ("orders", "payments"):
         bounds = WATERMARKS[topic]

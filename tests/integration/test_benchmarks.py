@@ -1,4 +1,4 @@
-"""`make bench` on small checkpoints: what Flink's serializers write, all readers read alike."""
+"""Run `make bench` on small checkpoints that Flink's serializers wrote. All readers must agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR, Answer
 pytestmark = pytest.mark.integration
 
 
-def test_ours_and_flinks_own_readers_find_the_same() -> None:
+def test_migrate_and_flink_readers_find_same_partitions() -> None:
     small = source("test-partitions", 1_000, 10)
     create_missing([small])
     case = measure(small, (OURS, BARE, PROCESSOR), 1)
@@ -26,7 +26,7 @@ def test_ours_and_flinks_own_readers_find_the_same() -> None:
     assert set(case["ratios"]) == {"bare", "processor"}
 
 
-def test_many_jobs_are_read_whole_by_all() -> None:
+def test_all_readers_read_every_partition_of_many_jobs() -> None:
     many = everyday("test-many", 20)
     create_missing([many])
     case = measure(many, (OURS_MANY, BYTES, BARE), 1)
@@ -34,7 +34,7 @@ def test_many_jobs_are_read_whole_by_all() -> None:
     assert case["file_bytes"] == sum(file.stat().st_size for file in many.files())
 
 
-def test_a_reader_that_finds_something_else_is_no_measurement() -> None:
+def test_reader_with_different_positions_fails_measurement() -> None:
     job = handles("test-handles", 2, 4)
     create_missing([job])
     blind = replace(BARE, name="blind", answer=lambda _: Answer(0, 0))
@@ -42,7 +42,7 @@ def test_a_reader_that_finds_something_else_is_no_measurement() -> None:
         measure(job, (OURS, blind), 1)
 
 
-def test_a_reader_that_fails_is_told(tmp_path: Path) -> None:
+def test_failing_reader_is_reported_with_its_exception(tmp_path: Path) -> None:
     nowhere = everyday("test-nowhere", 2)
     with pytest.raises(BenchmarkError, match=r"NoSuchFileException.*test-nowhere"):
         run(BARE.command(nowhere), tmp_path / "stdout")

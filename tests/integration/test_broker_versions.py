@@ -1,7 +1,7 @@
-"""What the broker matrix claims of a Kafka, tried with the one that runs here.
+"""Check the claims of the broker matrix with the Kafka release of the running broker.
 
-`make test` runs it with the broker that every test has; `make broker-matrix` with each of the
-others, and writes docs/broker-matrix.md from what came of it.
+`make test` uses the broker of every other test. `make broker-matrix` runs this file with each Kafka
+release and writes docs/broker-matrix.md from the results.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_moved_verified_and_read_on(
+def test_consumers_resume_from_verified_commit(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path, protocol: str
 ) -> None:
     servers = ("-b", broker.bootstrap_servers)
@@ -55,7 +55,7 @@ def test_moved_verified_and_read_on(
     assert read == [(p, n) for p, first in enumerate((3, 4, 5)) for n in range(first, 10)]
 
 
-def test_a_group_with_members_is_refused(
+def test_commit_to_active_group_is_refused(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path, protocol: str
 ) -> None:
     move = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -65,8 +65,10 @@ def test_a_group_with_members_is_refused(
     assert "1 member (a-member on 127.0.0.1)" in result.stderr
 
 
-def test_rolled_back(broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path) -> None:
-    """To an offset, and to none."""
+def test_rollback_restores_previous_offset_and_removes_added_offsets(
+    broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
+) -> None:
+    """One partition had an offset, and two had none."""
     broker.commit(group, {(topic, 0): 1})
     servers = ("-b", broker.bootstrap_servers)
     back = tmp_path / "back.json"
@@ -84,10 +86,10 @@ def test_rolled_back(broker: Broker, topic: str, group: str, chk: Path, tmp_path
     assert broker.committed(group) == {(topic, 0): 1}
 
 
-def test_a_topic_created_again_is_noticed(
+def test_recreated_topic_is_refused_by_saved_plan(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """By the id that Kafka gave it."""
+    """`migrate` compares the topic ID that Kafka assigned."""
     move = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
     plan = tmp_path / "plan.json"
     planned = migrate(*move, chk, "--plan-out", plan)
@@ -118,7 +120,9 @@ def _create_again(broker: Broker, topic: str) -> None:
 
 
 @pytest.mark.skipif(_RELEASE < (4, 2), reason="Kafka 4.1 has to be asked for them")
-def test_groups_of_other_kinds_are_refused(broker: Broker, chk: Path, tmp_path: Path) -> None:
+def test_share_group_and_streams_group_are_refused(
+    broker: Broker, chk: Path, tmp_path: Path
+) -> None:
     """A share group and a streams group."""
     source = Path(__file__).parents[1] / "support/java/OtherGroups.java"
     jars = classpath("kafka-streams-4.1.1")

@@ -1,5 +1,6 @@
-"""What goes wrong in the middle of ``migrate commit-group`` and ``migrate rollback`` themselves:
-Ctrl-C, SIGKILL, a member that joins, a stdout that takes nothing.
+"""Interrupt ``migrate commit-group`` and ``migrate rollback`` in the middle of a run.
+
+The faults are Ctrl-C, SIGKILL, a member that joins, and a stdout that accepts no output.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _stop(process: subprocess.Popen[str], with_signal: signal.Signals) -> tuple[
     ],
     ids=["before Kafka has it", "before the answer", "when it reads back"],
 )
-def test_an_interrupt_says_what_may_have_happened(
+def test_interrupt_during_commit_reports_possible_changes_and_rollback_command(
     case: Case, api: Api, fault: Fault, after: int, changed: bool
 ) -> None:
     trap = case.proxy.trap(api, fault, after=after)
@@ -144,7 +145,7 @@ def test_an_interrupt_says_what_may_have_happened(
 
 
 @pytest.mark.parametrize("looks", range(_LOOKS))
-def test_an_interrupt_before_the_commit_leaves_nothing(case: Case, looks: int) -> None:
+def test_interrupt_before_commit_leaves_no_rollback_file(case: Case, looks: int) -> None:
     trap = case.proxy.trap(Api.DESCRIBE_GROUPS, Fault.HOLD, after=looks)
     process = _start(case.commit)
     assert trap.triggered.wait(_SOON)
@@ -157,7 +158,7 @@ def test_an_interrupt_before_the_commit_leaves_nothing(case: Case, looks: int) -
     assert case.committed() == case.held
 
 
-def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> None:
+def test_interrupted_rollback_reports_newest_rollback_file(case: Case) -> None:
     assert migrate(*case.commit).code == 0
     # What the group is to hold is committed, and the other offsets are not removed yet.
     trap = case.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
@@ -194,7 +195,7 @@ def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> N
     ],
     ids=["before the file", "before the commit", "before the answer", "when it reads back"],
 )
-def test_a_killed_commit_changed_nothing_or_can_be_taken_back(
+def test_next_run_reports_outcome_of_killed_commit(
     case: Case, api: Api, fault: Fault, after: int, says: str | None
 ) -> None:
     trap = case.proxy.trap(api, fault, after=after)
@@ -214,7 +215,7 @@ def test_a_killed_commit_changed_nothing_or_can_be_taken_back(
     trap.release()
 
 
-def test_a_killed_rollback_is_finished_by_the_next(case: Case) -> None:
+def test_rerun_finishes_killed_rollback(case: Case) -> None:
     assert migrate(*case.commit).code == 0
     trap = case.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
     process = _start(case.rollback)
@@ -232,7 +233,7 @@ def test_a_killed_rollback_is_finished_by_the_next(case: Case) -> None:
 # -- others --------------------------------------------------------------------------------------
 
 
-def test_a_member_that_joins_between_check_and_commit_is_exit_4(case: Case) -> None:
+def test_member_joining_between_check_and_commit_exits_with_4(case: Case) -> None:
     trap = case.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     before = {(_TOPIC, n): 1 for n in range(3)}
     case.proxied.commit(case.group, before)
@@ -259,7 +260,7 @@ def test_member_that_joins_before_the_removal_is_reported(case: Case) -> None:
     assert case.committed() == {**case.applied, **case.held}
 
 
-def test_a_full_disk_behind_stdout_does_not_hide_the_rollback_file(case: Case) -> None:
+def test_full_disk_on_stdout_still_reports_rollback_file(case: Case) -> None:
     with Path("/dev/full").open("w") as full:
         process = _start(case.commit, stdout=full.fileno())
         _, stderr = process.communicate(timeout=_SOON)
@@ -271,7 +272,7 @@ def test_a_full_disk_behind_stdout_does_not_hide_the_rollback_file(case: Case) -
     assert case.committed() == case.applied
 
 
-def test_a_closed_stdout_is_refused_before_anything_is_done(case: Case) -> None:
+def test_closed_stdout_is_refused_before_commit(case: Case) -> None:
     command = [sys.executable, "-m", "migrate", *case.commit]
     done = subprocess.run(
         ["bash", "-c", '"$@" >&-', "-", *command], capture_output=True, text=True, cwd=ROOT
@@ -291,7 +292,7 @@ def test_a_closed_stdout_is_refused_before_anything_is_done(case: Case) -> None:
         ("chk-7/_metadata", 4, "is there already"),
     ],
 )
-def test_where_no_rollback_file_can_be_written_is_told_before_it_asks(
+def test_unwritable_rollback_file_is_refused_before_confirmation(
     case: Case, tmp_path: Path, command: str, place: str, code: int, says: str
 ) -> None:
     arguments = case.commit

@@ -1,6 +1,7 @@
-"""What goes wrong in the middle: brokers that die, answers that are lost, members that join, runs
-that are killed. Afterwards either nothing has changed, or the rollback file restores it, and the
-next run says which.
+"""Interrupt commits and rollbacks in the middle of a run.
+
+The faults are dead brokers, lost responses, joining members, and killed runs. Afterwards nothing
+has changed, or the rollback file restores the offsets. The next run reports the outcome.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _caught(
 # -- the broker dies -----------------------------------------------------------------------------
 
 
-def test_the_broker_is_dead_before(tmp_path: Path, impatient: None) -> None:
+def test_commit_with_dead_broker_fails_and_writes_no_file(tmp_path: Path, impatient: None) -> None:
     with ProxiedBroker() as mortal:
         mortal.create_topic(_TOPIC, 3)
         mortal.create_topic("other", 1)
@@ -154,7 +155,7 @@ def test_the_broker_is_dead_before(tmp_path: Path, impatient: None) -> None:
 @pytest.mark.parametrize(
     "fault", [Fault.HOLD, Fault.HOLD_ANSWER], ids=["before it has the commit", "after"]
 )
-def test_the_broker_is_killed_at_the_commit_and_comes_back(
+def test_commit_succeeds_after_broker_restart(
     case: Case, pool: ThreadPoolExecutor, fault: Fault
 ) -> None:
     trap, run = _caught(case, pool, fault)
@@ -173,7 +174,7 @@ def test_the_broker_is_killed_at_the_commit_and_comes_back(
     [(Fault.HOLD, ChangeProgress.UNCHANGED), (Fault.HOLD_ANSWER, ChangeProgress.APPLIED)],
     ids=["before it has the commit", "after"],
 )
-def test_the_broker_is_killed_at_the_commit_and_stays_away(
+def test_commit_with_broker_killed_and_not_restarted_is_unverified(
     case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeProgress
 ) -> None:
     trap, run = _caught(case, pool, fault)
@@ -236,7 +237,7 @@ def test_connection_is_closed_if_no_broker_answers() -> None:
 # -- the answer is lost --------------------------------------------------------------------------
 
 
-def test_a_commit_that_never_arrived_is_sent_again(case: Case) -> None:
+def test_lost_commit_request_is_resent(case: Case) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.CUT)
     outcome = case.commit()
     assert trap.triggered.is_set()
@@ -244,8 +245,10 @@ def test_a_commit_that_never_arrived_is_sent_again(case: Case) -> None:
     assert case.view().committed == case.applied()
 
 
-def test_an_answer_that_never_comes_is_made_up_for_by_reading(case: Case, impatient: None) -> None:
-    """The commit was accepted: it is not sent again, as a consumer may have gone on meanwhile."""
+def test_accepted_commit_without_response_is_verified_by_reading(
+    case: Case, impatient: None
+) -> None:
+    """A consumer may have committed newer offsets, so `migrate` does not resend the commit."""
     before = case.proxied.proxy.count(Api.OFFSET_COMMIT)
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
     outcome = case.commit()
@@ -255,17 +258,15 @@ def test_an_answer_that_never_comes_is_made_up_for_by_reading(case: Case, impati
     trap.release()
 
 
-def test_an_answer_lost_with_its_connection(case: Case) -> None:
+def test_commit_succeeds_when_connection_closes_before_response(case: Case) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.commit().applied is Applied.ALL
     assert trap.triggered.is_set()
     assert case.view().committed == case.applied()
 
 
-def test_a_last_look_without_an_answer_leaves_what_was_read_before(
-    case: Case, impatient: None
-) -> None:
-    """The group was read with what it is to hold; it is only not looked at once more."""
+def test_failed_final_check_keeps_offsets_read_before(case: Case, impatient: None) -> None:
+    """The committed offsets were already read back. The final check gets no response."""
     # Read before: when it begins, when the rollback file is there, and when it is committed.
     trap = case.proxied.proxy.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
     outcome = case.commit()
@@ -275,10 +276,10 @@ def test_a_last_look_without_an_answer_leaves_what_was_read_before(
     assert case.view().committed == case.applied()
 
 
-def test_what_somebody_wrote_meanwhile_is_not_overwritten(
+def test_retry_does_not_overwrite_commit_of_different_client(
     case: Case, pool: ThreadPoolExecutor, impatient: None
 ) -> None:
-    """The first attempt never arrives; before the second somebody else commits."""
+    """The first attempt never arrives, and a different client commits before the second attempt."""
     trap, run = _caught(case, pool, Fault.HOLD)
     case.proxied.commit(case.group, {(_TOPIC, 0): 9})
     outcome = run.result(_SOON)
@@ -292,7 +293,7 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(
     assert outcome.applied is Applied.PARTLY
 
 
-def test_a_commit_in_two_requests_of_which_one_fails(
+def test_commit_of_two_requests_is_partly_applied_if_second_fails(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
@@ -314,7 +315,7 @@ def test_a_commit_in_two_requests_of_which_one_fails(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_member_joins_between_check_and_commit(
+def test_member_joining_between_check_and_commit_prevents_commit(
     case: Case, pool: ThreadPoolExecutor, protocol: str
 ) -> None:
     case.proxied.commit(case.group, {(_TOPIC, 1): 1, (_TOPIC, 2): 1})
@@ -330,10 +331,10 @@ def test_a_member_joins_between_check_and_commit(
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
-def test_two_runs_at_the_same_time(
+def test_concurrent_runs_report_final_offsets_and_save_original_offsets(
     case: Case, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
-    """Both have looked, and then both commit: what the first one wrote is not there any more."""
+    """Both runs check the group before they commit, so the second run overwrites the first."""
     monkeypatch.setattr(consumer_group, "_SETTLE_SECONDS", 3.0)  # on a busy machine
     trap, last = _caught(case, pool, Fault.HOLD)
     second = case.folder / "rollback-second.json"
@@ -354,7 +355,7 @@ def test_two_runs_at_the_same_time(
     case.is_as_it_was()
 
 
-def test_another_run_commits_while_the_rollback_file_is_written(
+def test_commit_during_writing_of_rollback_file_is_refused(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep = consumer_group.write_rollback_file
@@ -427,7 +428,7 @@ def _await(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_killed_when_the_rollback_file_is_there_and_nothing_else(
+def test_run_killed_after_writing_rollback_file_is_reported_as_unchanged(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
@@ -442,7 +443,7 @@ def test_killed_when_the_rollback_file_is_there_and_nothing_else(
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_killed_when_the_commit_is_done_and_nobody_told(
+def test_run_killed_after_commit_is_reported_as_applied(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
@@ -455,9 +456,11 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
     case.is_as_it_was()
 
 
-def test_killed_at_any_moment(case: Case) -> None:
-    """From its first request to its end, and a little later: some ten milliseconds in all, where
-    nothing else keeps the machine busy."""
+def test_run_killed_at_any_moment_is_unchanged_or_applied(case: Case) -> None:
+    """The kills span the run from the first request until shortly after the end.
+
+    On an idle machine, the run takes some ten milliseconds.
+    """
     fates: list[ChangeProgress | None] = []
     wait = 0.0
     while len(fates) < 20 or ChangeProgress.APPLIED not in fates:
@@ -491,7 +494,7 @@ def test_rollback_killed_before_its_commit_changes_nothing(case: Case) -> None:
 
 
 @pytest.mark.parametrize("by", ["the first file", "the file of the rollback"])
-def test_rollback_killed_between_commit_and_removal_can_be_continued(case: Case, by: str) -> None:
+def test_rollback_killed_between_commit_and_removal_can_be_resumed(case: Case, by: str) -> None:
     assert case.commit().applied is Applied.ALL
     # In the meantime, the group has newer commits in a topic that the commit did not change.
     case.proxied.commit(case.group, {("other", 0): 25})
@@ -542,7 +545,7 @@ def test_member_that_joins_between_commit_and_removal_is_reported(
     assert case.view().committed == case.held
 
 
-def test_removal_whose_answer_is_lost_is_read_back(case: Case) -> None:
+def test_removal_with_lost_response_is_read_back(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
@@ -550,8 +553,8 @@ def test_removal_whose_answer_is_lost_is_read_back(case: Case) -> None:
     assert case.view().committed == case.held
 
 
-def test_commit_of_rollback_whose_answer_is_lost_does_not_stop_removal(case: Case) -> None:
-    """Regression: the offset was restored, and the others were left with "timed out"."""
+def test_rollback_continues_with_removal_after_lost_commit_response(case: Case) -> None:
+    """Regression: The rollback restored one offset, and left the rest with "timed out"."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
@@ -559,10 +562,10 @@ def test_commit_of_rollback_whose_answer_is_lost_does_not_stop_removal(case: Cas
     assert case.view().committed == case.held
 
 
-def test_rollback_keeps_offset_committed_by_another_client_in_the_meantime(
+def test_rollback_keeps_newer_commit_of_different_client(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
-    """Regression: the rollback removed the offset of the other client, and said "applied"."""
+    """Regression: The rollback removed the other client's offset and reported "applied"."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")

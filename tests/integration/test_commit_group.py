@@ -1,4 +1,4 @@
-"""A consumer group of a real broker: looked at, committed for, and taken back."""
+"""Read, commit, and roll back a consumer group of a real broker."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed
 # -- what a snapshot says ------------------------------------------------------------------------
 
 
-def test_a_snapshot_of_a_group_that_is_not_there(broker: Broker, topic: str, group: str) -> None:
+def test_snapshot_of_missing_group_is_dead(broker: Broker, topic: str, group: str) -> None:
     snapshot = take_snapshot(_config(broker), Question(frozenset({topic}), target_group=group))
     assert snapshot.target_group == GroupView(group, False, "Dead", "classic")
     assert snapshot.source_group is None
@@ -117,7 +117,7 @@ def test_a_snapshot_of_a_group_that_is_not_there(broker: Broker, topic: str, gro
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_snapshot_of_a_group_with_members(
+def test_snapshot_lists_members_and_assignments(
     broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     broker.commit(group, {(topic, n): 4 for n in range(3)})
@@ -131,7 +131,7 @@ def test_a_snapshot_of_a_group_with_members(
     assert left.members == ()
 
 
-def test_a_snapshot_has_every_offset_with_its_metadata(
+def test_snapshot_has_every_offset_with_metadata(
     broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 1): Committed(7, "mine, ünïcode"), (other_topic, 0): Committed(20)}
@@ -144,10 +144,10 @@ def test_a_snapshot_has_every_offset_with_its_metadata(
     assert snapshot.source_group == snapshot.target_group
 
 
-def test_a_group_that_is_born_between_two_requests_is_no_streams_group(
+def test_group_created_between_two_requests_is_no_streams_group(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by the first commit of a KafkaSource: it is described as not there, and has offsets."""
+    """The first commit of a KafkaSource creates the group between the two requests."""
     ask = GroupOffsets.read
 
     def ask_once_it_is_born(client: GroupOffsets, *arguments: Any, **more: Any) -> Any:
@@ -161,10 +161,10 @@ def test_a_group_that_is_born_between_two_requests_is_no_streams_group(
     assert view.committed == {(topic, 0): Committed(4)}
 
 
-def test_offsets_of_an_open_transaction_are_waited_for(
+def test_offsets_of_open_transaction_are_awaited(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: `diff` said "same", and to-flink took the offsets that the transaction replaced."""
+    """Regression: `diff` reported "same", and to-flink used offsets that were then replaced."""
     broker.commit(group, {(topic, 0): 3, (topic, 1): 3})
     servers = {"bootstrap.servers": broker.bootstrap_servers}
     producer = Producer({**servers, "transactional.id": group})
@@ -187,10 +187,10 @@ def test_offsets_of_an_open_transaction_are_waited_for(
     assert committed == {(topic, 0): Committed(8), (topic, 1): Committed(3)}
 
 
-def test_the_offsets_of_a_group_with_busy_producers_are_each_waited_for(
+def test_offsets_of_group_with_busy_transactional_producers_are_read(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two producers take turns: at each moment, a transaction of one of them is open."""
+    """Two producers take turns, so at every moment one transaction is open."""
     broker.commit(group, {(topic, 0): 3, (topic, 1): 3})
     servers = {"bootstrap.servers": broker.bootstrap_servers}
     producers = [Producer({**servers, "transactional.id": f"{group}-{n}"}) for n in range(2)]
@@ -226,13 +226,13 @@ def test_the_offsets_of_a_group_with_busy_producers_are_each_waited_for(
     assert committed == {(topic, 0): Committed(5), (topic, 1): Committed(5)}
 
 
-def test_a_coordinator_that_is_still_loading_is_waited_for(group: str) -> None:
-    """The first question about a group makes a new cluster set up its offsets topic."""
+def test_snapshot_waits_for_coordinator_of_new_cluster(group: str) -> None:
+    """The first request about a group makes a new cluster create its offsets topic."""
     with Broker({"offsets.topic.num.partitions": "50"}) as fresh:
         assert not _view(fresh, group).exists
 
 
-def test_the_first_record_since_a_time(broker: Broker) -> None:
+def test_snapshot_finds_first_offset_at_or_after_timestamp(broker: Broker) -> None:
     name = _name("times")
     broker.create_topic(name, 2)
     broker.produce(name, 0, "abcd", timestamps_ms=[1_000, 2_000, 3_000, 4_000])
@@ -247,7 +247,7 @@ def test_the_first_record_since_a_time(broker: Broker) -> None:
 # -- committing ----------------------------------------------------------------------------------
 
 
-def test_a_commit_leaves_a_rollback_file_and_the_rest_alone(
+def test_commit_saves_rollback_file_and_keeps_remaining_offsets(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
@@ -267,7 +267,7 @@ def test_a_commit_leaves_a_rollback_file_and_the_rest_alone(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_second_run_has_nothing_to_do(
+def test_second_commit_has_nothing_to_do(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 0, 10), tmp_path / "first.json")
@@ -276,7 +276,7 @@ def test_a_second_run_has_nothing_to_do(
     assert [path.name for path in tmp_path.iterdir()] == ["first.json"]
 
 
-def test_what_already_holds_the_wanted_offset_is_left_alone(
+def test_partition_with_wanted_offset_is_unchanged(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     theirs = Committed(5)
@@ -288,7 +288,7 @@ def test_what_already_holds_the_wanted_offset_is_left_alone(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_group_with_members_is_refused(
+def test_active_group_is_refused_by_commit(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     broker.commit(group, {(topic, n): 4 for n in range(3)})
@@ -301,7 +301,7 @@ def test_a_group_with_members_is_refused(
     assert set(broker.committed(group).values()) == {4}
 
 
-def test_a_group_that_changed_since_it_was_looked_at_is_refused(
+def test_group_changed_after_snapshot_is_refused(
     tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
 ) -> None:
     broker.commit(group, {(other_topic, 0): 3})
@@ -315,10 +315,10 @@ def test_a_group_that_changed_since_it_was_looked_at_is_refused(
     assert broker.committed(group) == {(other_topic, 0): 4}
 
 
-def test_each_partitions_own_error_is_told(
+def test_failure_of_single_partition_is_reported(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
-    """The request as a whole succeeds where partitions of it fail."""
+    """Kafka accepts the request and fails some of its partitions."""
     outcome = _commit(broker, group, _wanted(topic, 5, 6, 7, 8), tmp_path / "r.json")
     assert outcome.applied is Applied.PARTLY
     *good, bad = outcome.partitions
@@ -328,7 +328,7 @@ def test_each_partitions_own_error_is_told(
     assert bad.failure.code == "UNKNOWN_TOPIC_OR_PART"
 
 
-def test_nothing_is_committed_without_a_rollback_file(
+def test_commit_requires_new_rollback_file(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     taken = tmp_path / "taken.json"
@@ -342,11 +342,10 @@ def test_nothing_is_committed_without_a_rollback_file(
     assert broker.committed(group) == {}
 
 
-def test_more_offsets_than_one_request_can_hold(
+def test_commit_of_long_metadata_is_split_into_requests(
     monkeypatch: pytest.MonkeyPatch, broker: Broker, group: str
 ) -> None:
-    """A restored group may bring long metadata: 300 times 4000 bytes are more than the 1 MiB that
-    the coordinator can append at once."""
+    """Restored groups can have long metadata. The coordinator appends at most 1 MiB."""
     name = _name("wide")
     broker.create_topic(name, 300)
     wanted = {(name, n): Committed(0, f"{n} ".ljust(4000, "m")) for n in range(300)}
@@ -358,7 +357,7 @@ def test_more_offsets_than_one_request_can_hold(
     assert refused.keys() == wanted.keys()
 
 
-def test_a_rollback_file_holds_no_secret(
+def test_rollback_file_contains_no_secret(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     config = {**_config(broker), "sasl.username": "alice", "sasl.password": "hunter2"}
@@ -374,7 +373,7 @@ def _failures(outcome: ChangeOutcome) -> set[tuple[str, str]]:
     return {(o.failure.code, o.failure.reason) for o in outcome.partitions if o.failure}
 
 
-def test_a_missing_permission_is_named(tmp_path: Path) -> None:
+def test_missing_permission_is_reported_with_required_acl(tmp_path: Path) -> None:
     with SecuredBroker({"tool": "word"}) as secured:
         secured.create_topic("t", 1)
         config = {
@@ -440,8 +439,8 @@ def other_groups() -> Iterator[Broker]:
         yield running
 
 
-def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: Broker) -> None:
-    """Kafka describes it as if it were not there, and would delete it as any other."""
+def test_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: Broker) -> None:
+    """Kafka describes a share group as missing, but would delete it like a consumer group."""
     view = _view(other_groups, "a-share-group")
     assert (view.exists, view.type) == (True, "unknown")
     with pytest.raises(Refused, match="no consumer group"):
@@ -463,8 +462,8 @@ def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: 
     assert _view(other_groups, "a-share-group").exists
 
 
-def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
-    """Kafka describes it as if it were not there, and takes every commit for it."""
+def test_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
+    """Kafka describes a streams group as missing, and accepts every commit for the group."""
     with pytest.raises(Refused, match="no consumer group"):
         _commit(other_groups, "a-streams-group", _wanted("t", 1), tmp_path / "r.json")
     assert ConsumerGroups(_config(other_groups)).commit("a-streams-group", _wanted("t", 1)) == {}
@@ -478,7 +477,7 @@ def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> Non
 # -- taking it back ------------------------------------------------------------------------------
 
 
-def test_offsets_that_were_there_are_committed_again(
+def test_rollback_restores_previous_offsets_and_metadata(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {**{(topic, n): Committed(n, f"theirs {n}") for n in range(3)}}
@@ -495,7 +494,7 @@ def test_offsets_that_were_there_are_committed_again(
     assert _view(broker, group).committed == held
 
 
-def test_rollback_removes_offsets_that_group_did_not_hold(
+def test_rollback_removes_offsets_added_by_commit(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too", 0)}
@@ -524,7 +523,7 @@ def test_rollback_of_new_group_removes_its_offsets(
     assert (left.committed, left.state) == ({}, "Empty")  # Kafka removes an empty group itself
 
 
-def test_a_rollback_can_be_taken_back(
+def test_rollback_can_be_undone_with_its_own_file(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     _hold(java, group, {(other_topic, 0): Committed(20, "theirs")})
@@ -536,7 +535,7 @@ def test_a_rollback_can_be_taken_back(
     assert _view(broker, group).committed == committed
 
 
-def test_a_group_that_moved_on_is_refused_unless_forced(
+def test_group_with_newer_commits_is_refused_unless_forced(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     held = {(topic, n): Committed(1, "theirs") for n in range(3)}
@@ -556,7 +555,7 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["removes", "commits"])
-def test_what_the_change_was_not_about_keeps_what_it_holds_now(
+def test_rollback_keeps_newer_offset_of_unchanged_topic(
     tmp_path: Path,
     broker: Broker,
     java: JavaGroups,
@@ -577,7 +576,7 @@ def test_what_the_change_was_not_about_keeps_what_it_holds_now(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_group_with_members_is_not_restored(
+def test_active_group_is_not_restored(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
@@ -586,7 +585,7 @@ def test_a_group_with_members_is_not_restored(
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
 
-def test_a_file_of_another_cluster_is_refused(
+def test_rollback_file_of_different_cluster_is_refused(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     path = tmp_path / "r.json"
@@ -597,7 +596,7 @@ def test_a_file_of_another_cluster_is_refused(
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
 
-def test_a_group_that_changed_since_the_dry_run_is_not_restored(
+def test_group_changed_after_dry_run_is_not_restored(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     path = tmp_path / "r.json"

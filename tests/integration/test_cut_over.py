@@ -1,7 +1,7 @@
-"""A cut-over that is killed, refused and left alone at every step, and goes on with one command.
+"""Kill, refuse, and abandon a cut-over at every step, and resume by rerunning one command.
 
-One Flink session cluster, one broker, one store and one query. Orders keep coming all the while:
-in the end each of them is in exactly one file, Flink's or Spark's.
+The stack is one Flink session cluster, one broker, one object store, and one query. Orders arrive
+during the whole test. At the end, each order is in exactly one file of Flink or Spark.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
-def test_killed_at_every_step_it_loses_and_repeats_nothing(
+def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     stack: LocalStack, caplog: pytest.LogCaptureFixture
 ) -> None:
     at_random = random.Random(19)
@@ -330,7 +330,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     assert "verify-again done" not in runs.stderr
 
 
-def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broker: Broker) -> None:
+def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broker: Broker) -> None:
     elsewhere = {"kafka": {"bootstrap-servers": broker.bootstrap_servers}}
     spec = _spec(stack, "back")
     query = Path(spec.fields["target"]["checkpoint-dir"])
@@ -441,7 +441,7 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
     assert moved.code == 5 and "nobody had verified it by then" in moved.stderr
 
 
-def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
+def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
     spec = _spec(stack, "twice")
     query = Path(spec.fields["target"]["checkpoint-dir"])
     planned = spec.execute("--until", "plan")
@@ -558,7 +558,7 @@ def test_first_spec_of_running_jobs_needs_only_choices(stack: LocalStack, tmp_pa
     assert "no obstacle was found" in dry.stderr
 
 
-def test_keyed_states_go_along(stack: LocalStack) -> None:
+def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     stack.stop_orders()
     stack.start_orders()
     stack.submit("orders/tables.sql", "totals/flink.sql")
@@ -654,7 +654,7 @@ def _source(stack: LocalStack) -> str:
     return tables[: tables.index("CREATE TABLE lake")]
 
 
-def test_where_flink_dies_during_the_stop_nothing_is_written(stack: LocalStack) -> None:
+def test_flink_crash_during_stop_leaves_target_unwritten(stack: LocalStack) -> None:
     spec = _spec(stack, "dies")
     with spec.running() as process:
         assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""Everything that would be refused after the stop is refused by the dry run, all at once."""
+"""Check that the dry run lists all refusals that would follow the stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _fields(broker: Broker, names: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Path) -> None:
+def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) -> None:
     names = create_golden_topics(broker, "orders")
     (tmp_path / "query").mkdir()
     (tmp_path / "query/theirs").touch()
@@ -70,8 +70,8 @@ def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Pa
     assert broker.committed(spec.name) == {}
 
 
-def test_a_dry_run_rehearses(broker: Broker, tmp_path: Path) -> None:
-    """By the user's program; what it prints is shown, and its failure is a refusal."""
+def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:
+    """The dry run shows the output of the user's command, and refuses if the command fails."""
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     fields["rehearse"] = "echo 40 keys right; pwd > ran; exit $(cat code)"
@@ -88,10 +88,10 @@ def test_a_dry_run_rehearses(broker: Broker, tmp_path: Path) -> None:
     assert "rehearse: there is no program ./no-such-program" in migrate("cut-over", spec).stderr
 
 
-def test_a_query_that_reads_less_than_its_seed_is_not_verified(
+def test_query_without_batches_of_seeded_topic_is_not_verified(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """The seed is right, and the query's log says that one of the topics was never read."""
+    """The seed is correct, but the query's log shows that one topic was never read."""
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     spec.write_text(yaml.safe_dump(fields))
@@ -113,7 +113,7 @@ def test_a_query_that_reads_less_than_its_seed_is_not_verified(
     assert "seeded, and not in each batch of the query's log" in judged.stderr
 
 
-def test_each_stream_of_a_query_goes_on_from_its_source(
+def test_each_stream_of_query_resumes_from_assigned_spark_source(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     names = create_golden_topics(broker, "orders", "payments")
@@ -167,7 +167,7 @@ def test_each_stream_of_a_query_goes_on_from_its_source(
         assert told in done.stderr
 
 
-def test_what_is_changed_before_the_target_is_written_is_taken_up(
+def test_target_changed_after_plan_review_requires_new_review(
     broker: Broker, tmp_path: Path
 ) -> None:
     names = create_golden_topics(broker, "orders", "payments")

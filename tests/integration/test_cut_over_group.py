@@ -1,4 +1,7 @@
-"""A cut-over never says more of where a target began than was seen: real brokers, a real query."""
+"""Check that a cut-over reports start offsets of a target only with evidence.
+
+The tests use real brokers and a real query.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,7 @@ def cut_over(broker: Broker, tmp_path: Path) -> CutOver:
     return CutOver(broker, tmp_path)
 
 
-def test_a_group_whose_consumers_began_elsewhere_is_not_verified(cut_over: CutOver) -> None:
+def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     ends = cut_over.consume_elsewhere(skip=10)
@@ -133,12 +136,12 @@ def test_a_group_whose_consumers_began_elsewhere_is_not_verified(cut_over: CutOv
 
 
 @pytest.mark.parametrize("epoch", [0, -1], ids=["with an epoch", "without one"])
-def test_consumers_that_began_at_the_earliest_offset_are_not_verified(
+def test_consumers_started_at_earliest_offset_are_not_verified(
     cut_over: CutOver, epoch: int
 ) -> None:
-    """They have committed just what the plan says, as on an idle topic, and read all before.
+    """The consumers committed the planned offsets, as on an idle topic, after reading all records.
 
-    A commit without a leader epoch cannot be told from that of the cut-over, which waits on.
+    A commit without a leader epoch looks like the commit of the cut-over, so the cut-over waits.
     """
     cut_over.fields["timeouts"] = {"first-batch": "3s"}
     assert cut_over.run("--until", "verify").code == 0
@@ -150,7 +153,7 @@ def test_consumers_that_began_at_the_earliest_offset_are_not_verified(
     assert "verify-again done" not in done.stderr
 
 
-def test_a_member_that_reads_another_topic_is_no_proof(cut_over: CutOver) -> None:
+def test_member_of_different_topic_is_no_proof_of_start(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     other = f"{cut_over.topic}-other"
     cut_over.broker.create_topic(other, 1)
@@ -169,7 +172,7 @@ def test_a_member_that_reads_another_topic_is_no_proof(cut_over: CutOver) -> Non
     assert {row["members_seen"] for row in _rows(cut_over)} == {False}
 
 
-def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
+def test_cut_over_back_restores_original_offsets_after_second_commit(
     cut_over: CutOver,
 ) -> None:
     assert cut_over.run("--until", "plan").code == 0
@@ -190,10 +193,10 @@ def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
     assert cut_over.broker.committed(cut_over.group) == held
 
 
-def test_a_group_that_moved_on_after_it_went_back_is_left_to_the_rollback_command(
+def test_cut_over_back_after_newer_commits_refers_to_rollback_command(
     cut_over: CutOver,
 ) -> None:
-    """Seen: the refusal named ``--force``, which a cut-over does not have."""
+    """Regression: The refusal suggested ``--force``, but a cut-over does not have this option."""
     assert cut_over.run("--until", "apply").code == 0
     assert cut_over.run("--back", "--nothing-started").code == 0
     place = min(cut_over.planned())
@@ -209,8 +212,8 @@ def test_a_group_that_moved_on_after_it_went_back_is_left_to_the_rollback_comman
     assert cut_over.broker.committed(cut_over.group) == {place: 1}
 
 
-def test_another_moves_commit_is_not_taken_for_the_consumers(cut_over: CutOver) -> None:
-    """Seen: the start command was never run, and all of it was "done"."""
+def test_commit_of_different_cut_over_does_not_count_as_consumer_commit(cut_over: CutOver) -> None:
+    """Regression: The start command never ran, and the cut-over reported every step as "done"."""
     started = cut_over.folder / "started"
     cut_over.fields["start"] = f"touch {started}; exit 3"
     assert cut_over.run("--until", "verify").code == 0
@@ -222,7 +225,7 @@ def test_another_moves_commit_is_not_taken_for_the_consumers(cut_over: CutOver) 
     assert failed.code == 5 and started.exists(), failed.stderr
 
 
-def test_without_its_rollback_file_a_group_is_not_gone_back_from(cut_over: CutOver) -> None:
+def test_cut_over_back_of_group_requires_rollback_file(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     folder = cut_over.folder / "one.cut-over"
     (folder / "plan.json").unlink()
@@ -238,9 +241,7 @@ def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_members_that_were_seen_while_the_plan_stood_are_proof(
-    cut_over: CutOver, protocol: str
-) -> None:
+def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, protocol: str) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     with running("cut-over", cut_over.spec(), "--execute", "--yes") as process:
@@ -261,8 +262,8 @@ def test_members_that_were_seen_while_the_plan_stood_are_proof(
     assert back.code == 4 and "has begun: others have committed" in back.stderr
 
 
-def test_a_group_that_already_holds_the_plan_is_not_taken_back(cut_over: CutOver) -> None:
-    """The job may have committed these offsets, or a move whose files are elsewhere."""
+def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
+    """The job, or a move with files elsewhere, may have committed these offsets."""
     assert cut_over.run("--until", "plan").code == 0
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")
@@ -284,7 +285,7 @@ def test_a_group_that_already_holds_the_plan_is_not_taken_back(cut_over: CutOver
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
-def test_what_a_consumer_that_assigns_has_read_is_not_taken_back(cut_over: CutOver) -> None:
+def test_cut_over_back_with_assigned_consumer_requires_nothing_started(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     # It has read, and not committed: nothing shows it.
@@ -308,7 +309,7 @@ def test_what_a_consumer_that_assigns_has_read_is_not_taken_back(cut_over: CutOv
     assert cut_over.broker.committed(cut_over.group) == {}
 
 
-def test_what_retention_took_before_the_first_batch_cannot_be_told(
+def test_records_expired_before_first_batch_make_start_unverifiable(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
@@ -327,7 +328,7 @@ def test_what_retention_took_before_the_first_batch_cannot_be_told(
         assert "lost 0" not in done.stderr
 
 
-def test_what_expires_after_the_first_batch_was_seen_is_no_matter(
+def test_records_expired_after_verified_first_batch_are_ignored(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
@@ -344,10 +345,10 @@ def test_what_expires_after_the_first_batch_was_seen_is_no_matter(
         assert "lost 0, repeated 0" in done.stderr
 
 
-def test_what_a_query_that_was_moved_away_has_read_is_not_read_again(
+def test_missing_query_location_is_refused_and_not_reseeded(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """Somebody has started the query by hand, and renamed its location."""
+    """An operator started the query by hand and renamed its checkpoint location."""
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"}, start="touch started")
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(50)
@@ -371,8 +372,10 @@ def _expire(broker: Broker, cut_over: CutOver) -> None:
 
 
 @pytest.mark.parametrize("target", ["group", "checkpoint-dir"])
-def test_two_specs_of_one_target(target: str, broker: Broker, tmp_path: Path) -> None:
-    """A lock of this machine would not be seen by another one: the target tells whose it is."""
+def test_second_spec_of_same_target_requires_adopt(
+    target: str, broker: Broker, tmp_path: Path
+) -> None:
+    """A different machine cannot see a local lock, so the target records its owner."""
     cut_over = CutOver(broker, tmp_path, start="touch started")
     if target != "group":
         cut_over.fields["target"] = {"checkpoint-dir": "query"}
@@ -401,7 +404,7 @@ def test_two_specs_of_one_target(target: str, broker: Broker, tmp_path: Path) ->
     assert second.code == 5 and "add --adopt" in second.stderr, second.stderr
 
 
-def test_what_was_seeded_by_hand_is_taken_over_when_asked(broker: Broker, tmp_path: Path) -> None:
+def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Path) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
     assert cut_over.run("--until", "plan").code == 0
     plan, query = tmp_path / "one.cut-over/plan.json", tmp_path / "query"
@@ -416,7 +419,7 @@ def test_what_was_seeded_by_hand_is_taken_over_when_asked(broker: Broker, tmp_pa
     assert cut_over.record()["query_id"] == json.loads((query / "metadata").read_text())["id"]
 
 
-def test_the_dry_run_names_what_would_fail_after_the_stop(cut_over: CutOver) -> None:
+def test_dry_run_reports_later_failures_of_start_command(cut_over: CutOver) -> None:
     spec = cut_over.spec(start="spark-submit --master 'local[2]' missing.py")
     refused = migrate("cut-over", spec)
     assert refused.code == 4, refused.stderr

@@ -1,4 +1,4 @@
-"""The page of a cut-over, in a real browser: whole, and only text whatever the record says."""
+"""Open the page of a cut-over in a real browser, with hostile text in the record."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
 
 
 @pytest.mark.parametrize("lost", [0, 7])
-def test_the_page_is_whole_and_asks_for_nothing(tmp_path: Path, lost: int) -> None:
+def test_page_is_complete_escaped_and_self_contained(tmp_path: Path, lost: int) -> None:
     page = tmp_path / "record.html"
     page.write_text(cut_over_page(_record(_HOSTILE, lost=lost)), encoding="ascii")
     try:

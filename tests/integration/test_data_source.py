@@ -1,7 +1,7 @@
-"""Checkpoints as tables of a real Spark: the data source of Spark 4, and the function of any.
+"""Read checkpoints as tables of a real Spark, with the data source of Spark 4 and the function.
 
-`python -m tests.support.spark_versions 3.5 pytest tests/integration/test_data_source.py` runs it
-with another Spark than .venv's.
+`python -m tests.support.spark_versions 3.5 pytest tests/integration/test_data_source.py` runs these
+tests with a different Spark version than .venv.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def sorted_rows(frame: DataFrame) -> list[str]:
     return sorted(map(repr, rows(frame)))
 
 
-def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
+def test_positions_match_flinks_own_classes(read: Any) -> None:
     held: dict[str, list[ExpectedPosition]] = {}
     for row in rows(read(GOLDEN)):
         assert row["error"] is None, row["error"]
@@ -86,7 +86,9 @@ def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
 
 @needs_data_source
 @pytest.mark.parametrize("view", [view.value for view in CheckpointView])
-def test_both_ways_give_the_same_rows(session: SparkSession, tmp_path: Path, view: str) -> None:
+def test_data_source_and_function_return_same_rows(
+    session: SparkSession, tmp_path: Path, view: str
+) -> None:
     (tmp_path / "chk-1").mkdir()
     roots = (GOLDEN / "2.3", tmp_path)
     loaded = load(session, *roots, view=view)
@@ -113,7 +115,7 @@ def test_schemas_are_typed_and_commented(read: Any, view: CheckpointView) -> Non
     assert types == {**types, **expected}
 
 
-def test_the_time_a_checkpoint_was_written(read: Any, session: SparkSession) -> None:
+def test_written_at_is_modification_time_of_metadata_file(read: Any, session: SparkSession) -> None:
     frame = read(GOLDEN / "2.3" / "retained", view="checkpoints")
     (row,) = frame.selectExpr("pointer", "unix_millis(written_at) AS at").collect()
     written = (Path(row["pointer"]) / "_metadata").stat().st_mtime_ns
@@ -133,7 +135,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("view", [view.value for view in CheckpointView])
-def test_what_cannot_be_read_is_a_row_and_fails_no_job(read: Any, damaged: Path, view: str) -> None:
+def test_unreadable_checkpoint_is_error_row(read: Any, damaged: Path, view: str) -> None:
     loop = damaged / "loop"
     loop.symlink_to(loop)
     told = rows(read(damaged, damaged / "missing", loop, view=view))
@@ -147,17 +149,19 @@ def test_what_cannot_be_read_is_a_row_and_fails_no_job(read: Any, damaged: Path,
     }
 
 
-def test_dropmalformed_leaves_them_out(read: Any, damaged: Path) -> None:
+def test_dropmalformed_mode_omits_unreadable_checkpoints(read: Any, damaged: Path) -> None:
     told = rows(read(damaged, mode="dropMalformed"))
     assert [(row["partition"], row["next_offset"]) for row in told] == [(0, 5), (1, 6)]
 
 
-def test_failfast_fails_the_job(read: Any, damaged: Path) -> None:
+def test_failfast_mode_fails_on_unreadable_checkpoint(read: Any, damaged: Path) -> None:
     with pytest.raises(PySparkException, match=r"chk-1/_metadata.*truncated"):
         read(damaged, mode="FAILFAST").collect()
 
 
-def test_one_that_vanishes_after_it_was_found(session: SparkSession, damaged: Path) -> None:
+def test_checkpoint_deleted_after_listing_is_error_row(
+    session: SparkSession, damaged: Path
+) -> None:
     found = read_checkpoints(session, str(damaged))
     newest = read_checkpoints(session, str(damaged), latestOnly=True)
     write_source(damaged / "chk-7", {0: splits("orders", [50, 60])})
@@ -167,7 +171,7 @@ def test_one_that_vanishes_after_it_was_found(session: SparkSession, damaged: Pa
     assert [row["next_offset"] for row in rows(newest)] == [50, 60]
 
 
-def test_globs_latest_only_and_a_topic(read: Any, tmp_path: Path) -> None:
+def test_paths_accept_globs_latest_only_and_topic(read: Any, tmp_path: Path) -> None:
     for team, job in (("a", "x"), ("b", "y")):
         for number in (1, 2):
             place = tmp_path / team / job / f"chk-{number}"
@@ -177,18 +181,18 @@ def test_globs_latest_only_and_a_topic(read: Any, tmp_path: Path) -> None:
     assert len(rows(read(f"{tmp_path}/[ab]/*/chk-2", view="CHECKPOINTS"))) == 2
 
 
-def test_nothing_there_is_no_rows(read: Any, tmp_path: Path) -> None:
+def test_empty_directory_yields_empty_table(read: Any, tmp_path: Path) -> None:
     assert rows(read(tmp_path)) == []
 
 
-def test_as_many_tasks_as_are_asked_for(read: Any) -> None:
+def test_num_partitions_sets_number_of_tasks(read: Any) -> None:
     frame = read(GOLDEN / "2.2", view="checkpoints", numPartitions=5)
     sizes = frame.rdd.mapPartitions(lambda some: [sum(1 for _ in some)]).collect()
     assert len(sizes) == 5
     assert all(sizes)
 
 
-def test_a_name_with_half_a_surrogate_is_told(read: Any, tmp_path: Path) -> None:
+def test_lone_surrogate_in_name_is_escaped(read: Any, tmp_path: Path) -> None:
     (tmp_path / b"t\xe9am".decode("utf-8", "surrogateescape") / "chk-1").mkdir(parents=True)
     (row,) = rows(read(tmp_path))
     assert row["pointer"].endswith("/t\\udce9am/chk-1")
@@ -205,13 +209,13 @@ def test_a_name_with_half_a_surrogate_is_told(read: Any, tmp_path: Path) -> None
         ({"latest": "true"}, "no such option: latest; there are: view"),
     ],
 )
-def test_what_is_not_known_is_refused(read: Any, options: dict[str, str], says: str) -> None:
+def test_unknown_view_or_option_is_refused(read: Any, options: dict[str, str], says: str) -> None:
     with pytest.raises((UsageError, PySparkException), match=says):
         read(GOLDEN, **options)
 
 
 @needs_data_source
-def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
+def test_user_schema_and_missing_path_are_refused(session: SparkSession) -> None:
     reader = session.read.format(FORMAT).schema("topic STRING")
     with pytest.raises(PySparkException, match="the options determine the schema"):
         reader.load(str(GOLDEN)).collect()
@@ -220,7 +224,7 @@ def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
 
 
 @needs_data_source
-def test_in_sql(session: SparkSession) -> None:
+def test_data_source_works_in_sql(session: SparkSession) -> None:
     session.sql(
         f"CREATE TEMPORARY VIEW blocked USING {FORMAT} "
         f"OPTIONS (path '{GOLDEN}/2.2', view 'checkpoints', latestOnly 'true')"
@@ -236,12 +240,12 @@ def test_in_sql(session: SparkSession) -> None:
 
 
 @pytest.mark.skipif(WITH_DATA_SOURCE, reason="this PySpark has Python data sources")
-def test_before_spark_4_the_data_source_names_the_function() -> None:
+def test_data_source_before_spark_4_points_to_function() -> None:
     with pytest.raises(ImportError, match=r"migrate\.spark\.read_checkpoints"):
         from migrate.spark import FlinkCheckpointDataSource  # noqa: F401  # asking is enough
 
 
-def test_without_pyspark_the_room_is_there_and_its_names_say_what_is_missing() -> None:
+def test_spark_package_without_pyspark_reports_install_command() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None; import migrate.spark\n"
         "try: migrate.spark.read_checkpoints\n"
@@ -263,7 +267,7 @@ def store(session: SparkSession, s3: S3) -> Iterator[Store]:
         yield s3.store
 
 
-def test_in_s3(session: SparkSession, store: Store) -> None:
+def test_data_source_reads_checkpoints_in_s3(session: SparkSession, store: Store) -> None:
     def read(*paths: str | Path, **options: str | bool | int) -> DataFrame:
         if WITH_DATA_SOURCE:
             return load(session, *paths, **options)
@@ -283,8 +287,8 @@ def test_in_s3(session: SparkSession, store: Store) -> None:
     assert errors[0] == "not found" and set(errors[1:]) == {None}
 
 
-def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Path) -> None:
-    """Two processes of executors, whose Python has neither this package nor what it depends on."""
+def test_executors_load_package_from_py_files_or_session(tmp_path: Path) -> None:
+    """The Python of the two executors contains neither this package nor its dependencies."""
     python = make_bare_python(tmp_path / "python")
     root = GOLDEN / "2.2"
     entries = [entry for entry in WRITTEN_BY_FLINK if entry["name"].startswith("2.2/")]

@@ -1,4 +1,4 @@
-"""Diff and verify on the real things: a broker, Kafka's own tool, a Spark query."""
+"""Run diff and verify against a broker, Kafka's own tool, and a Spark query."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
 @pytest.mark.parametrize(
     ("discovery_finished", "code", "says"), [(True, 0, "2 ok"), (False, 5, "1 cannot tell")]
 )
-def test_a_new_partition_is_to_start_where_flink_would_start_it(
+def test_verify_accepts_new_partition_only_after_initial_discovery(
     tmp_path: Path, broker: Broker, discovery_finished: bool, code: int, says: str
 ) -> None:
     topic = f"t-{uuid.uuid4().hex[:8]}"
@@ -79,7 +79,7 @@ def test_a_new_partition_is_to_start_where_flink_would_start_it(
 # -- sides, from a broker ------------------------------------------------------------------------
 
 
-def test_a_checkpoint_beside_a_group(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_diff_compares_checkpoint_with_group(tmp_path: Path, broker: Broker, topic: str) -> None:
     broker.delete_records(topic, 1, before=4)
     broker.commit(f"g-{topic}", {(topic, 0): 5, (topic, 1): 4})
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, EARLIEST, 2])})
@@ -92,7 +92,7 @@ def test_a_checkpoint_beside_a_group(tmp_path: Path, broker: Broker, topic: str)
     assert loaded.logs[topic][1] == LogRange(4, 10)
 
 
-def test_a_side_of_the_broker_is_of_the_other_sides_topics(
+def test_diff_limits_broker_side_to_topics_of_opposite_side(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     broker.delete_records(topic, 1, before=4)
@@ -110,7 +110,7 @@ def test_a_side_of_the_broker_is_of_the_other_sides_topics(
     ]
 
 
-def test_two_groups_and_one_that_is_not_there(broker: Broker, topic: str) -> None:
+def test_diff_compares_two_groups_and_reports_missing_group(broker: Broker, topic: str) -> None:
     broker.commit(f"a-{topic}", {(topic, 0): 5})
     broker.commit(f"b-{topic}", {(topic, 0): 6})
     assert compared(sides(broker, f"group:a-{topic}", f"group:b-{topic}")) == [
@@ -120,7 +120,7 @@ def test_two_groups_and_one_that_is_not_there(broker: Broker, topic: str) -> Non
     assert loaded.right.note == "there is no such group"
 
 
-def test_names_that_no_topic_can_have_do_not_fail_the_request(
+def test_invalid_topic_names_do_not_fail_broker_request(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     path = tmp_path / "offsets.json"
@@ -130,7 +130,7 @@ def test_names_that_no_topic_can_have_do_not_fail_the_request(
     assert rows.count((0, Relation.ONLY_LEFT, None)) == 2
 
 
-def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: str) -> None:
+def test_commit_is_verified_until_group_has_newer_commits(broker: Broker, topic: str) -> None:
     kafka, group = config(broker), f"v-{topic}"
     expected = PositionSet("chk", {(topic, 0): 3, (topic, 1): 4, (topic, 2): Marker.EARLIEST})
 
@@ -162,7 +162,7 @@ def kafka_consumer_groups(broker: Broker, *arguments: str) -> str:
     )
 
 
-def test_kafkas_tool_takes_the_csv_we_write(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_kafka_tool_accepts_exported_csv(tmp_path: Path, broker: Broker, topic: str) -> None:
     offsets = {(topic, 0): 3, (topic, 1): 0, (topic, 2): 10}
     path = tmp_path / "offsets.csv"
     path.write_text(group_csv(offsets))
@@ -173,7 +173,7 @@ def test_kafkas_tool_takes_the_csv_we_write(tmp_path: Path, broker: Broker, topi
     assert {(topic, int(partition)): int(offset) for partition, offset in rows} == offsets
 
 
-def test_flink_sql_takes_the_offsets_we_write(tmp_path: Path) -> None:
+def test_flink_sql_accepts_exported_offsets(tmp_path: Path) -> None:
     offsets = {"t": {"0": 3, "10": 2**63 - 1, "2": 0}, "u": {"1": 7}}
     path = tmp_path / "offsets.json"
     path.write_text(json.dumps(offsets))
@@ -186,9 +186,7 @@ def test_flink_sql_takes_the_offsets_we_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-def test_we_read_the_csv_that_kafkas_tool_writes(
-    tmp_path: Path, broker: Broker, topic: str, groups: int
-) -> None:
+def test_csv_of_kafka_tool_is_read(tmp_path: Path, broker: Broker, topic: str, groups: int) -> None:
     offsets = {(topic, 0): 3, (topic, 1): 0, (topic, 2): 10}
     names = [f"{topic}-{number}" for number in range(groups)]
     for name in names:
@@ -207,7 +205,7 @@ def test_we_read_the_csv_that_kafkas_tool_writes(
 # -- Spark ---------------------------------------------------------------------------------------
 
 
-def test_a_query_is_read_where_it_started_and_where_it_goes_on(
+def test_spark_query_is_read_at_start_and_committed_positions(
     tmp_path: Path, broker: Broker, spark: Spark
 ) -> None:
     one, two = topics = [f"{name}-{uuid.uuid4().hex[:8]}" for name in ("one", "two")]

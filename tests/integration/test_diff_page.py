@@ -1,4 +1,4 @@
-"""The page of a diff, in a real browser."""
+"""Open the page of a diff in a real browser."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def html_of(compared: Diff) -> str:
     return diff_page(compared, datetime(2025, 11, 21, tzinfo=timezone.utc))
 
 
-def test_the_page_filters_and_sorts(tmp_path: Path, browser: Chrome) -> None:
+def test_page_filters_and_sorts_rows(tmp_path: Path, browser: Chrome) -> None:
     page = Page(browser, tmp_path / "diff.html", html_of(example()))
     assert len(page.rows()) == 12
     page.filter("PAY")
@@ -141,7 +141,7 @@ def test_the_page_filters_and_sorts(tmp_path: Path, browser: Chrome) -> None:
     assert page.console_messages() == []
 
 
-def test_the_page_is_dark_where_its_reader_wants_that(tmp_path: Path, browser: Chrome) -> None:
+def test_page_follows_dark_color_scheme(tmp_path: Path, browser: Chrome) -> None:
     page = Page(browser, tmp_path / "diff.html", html_of(example()))
     colours = "const c = getComputedStyle(document.body); return [c.backgroundColor, c.color]"
     light = page.script(colours)
@@ -177,7 +177,7 @@ def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrom
     assert shade.count("gradient") == 4 and focus == 0
 
 
-def test_offsets_beyond_what_a_double_holds_are_sorted_exactly(
+def test_offsets_beyond_double_precision_are_sorted_exactly(
     tmp_path: Path, browser: Chrome
 ) -> None:
     offsets = [2**63 - 1, 2**63 - 3, 2**63 - 2]
@@ -187,7 +187,7 @@ def test_offsets_beyond_what_a_double_holds_are_sorted_exactly(
     assert page.column(2) == [str(offset) for offset in sorted(offsets)]
 
 
-def test_bars_are_drawn_on_the_scale_of_their_partition(tmp_path: Path, browser: Chrome) -> None:
+def test_bars_use_scale_of_their_partition(tmp_path: Path, browser: Chrome) -> None:
     left = PositionSet("left", {("t", 0): 25, ("t", 1): 5, ("t", 2): 7})
     right = PositionSet("right", {("t", 0): 75, ("t", 1): 5})
     logs = {"t": {0: LogRange(0, 100), 1: LogRange(10, 20)}}
@@ -222,7 +222,7 @@ def hostile_names(address: str) -> list[str]:
     ]
 
 
-def test_hostile_names_are_text_and_nothing_else(
+def test_hostile_names_are_shown_as_text(
     tmp_path: Path, browser: Chrome, listener: tuple[str, list[str]]
 ) -> None:
     address, asked = listener
@@ -254,7 +254,7 @@ def test_hostile_names_are_text_and_nothing_else(
     assert asked == []
 
 
-def test_the_policy_stops_what_escaping_would_have_missed(
+def test_content_security_policy_blocks_injected_elements(
     tmp_path: Path, browser: Chrome, listener: tuple[str, list[str]]
 ) -> None:
     address, asked = listener
@@ -277,7 +277,7 @@ def test_the_policy_stops_what_escaping_would_have_missed(
     assert {"/img", "/js", "/css", "/frame"} <= set(asked)
 
 
-def test_the_page_works_with_thousands_of_partitions(tmp_path: Path, browser: Chrome) -> None:
+def test_page_handles_thousands_of_partitions(tmp_path: Path, browser: Chrome) -> None:
     places = [(f"topic-{number % 50}", number // 50) for number in range(5000)]
     left = PositionSet("left", {place: 1000 + n for n, place in enumerate(places)})
     right = PositionSet("right", {place: 1000 + n + n % 3 for n, place in enumerate(places)})

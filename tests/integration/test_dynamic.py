@@ -1,4 +1,4 @@
-"""``--cluster``: one cluster of a DynamicKafkaSource is moved, by what its own broker says."""
+"""Move one cluster of a DynamicKafkaSource with ``--cluster``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
     return written
 
 
-def test_earliest_is_resolved_for_the_positions_of_one_cluster(
+def test_earliest_is_resolved_by_broker_of_selected_cluster(
     broker: Broker, other: Broker, topic: str, chk: Path
 ) -> None:
     here = migrate("to-spark", chk, "--cluster", "A", "-b", broker.bootstrap_servers)
@@ -81,7 +81,7 @@ def test_earliest_is_resolved_for_the_positions_of_one_cluster(
 
 
 @pytest.mark.parametrize("per_stream", [False, True])
-def test_the_brokers_asked_are_those_that_the_job_knows(
+def test_brokers_of_different_cluster_are_refused(
     broker: Broker, other: Broker, topic: str, chk: Path, per_stream: bool
 ) -> None:
     options = ("--spark-source", f"0=topic:{topic}") if per_stream else ()
@@ -96,7 +96,7 @@ def test_the_brokers_asked_are_those_that_the_job_knows(
     assert told("-b", here) == (4, False)  # of two clusters
 
 
-def test_two_clusters_are_refused_and_nothing_is_written(
+def test_checkpoint_of_two_clusters_requires_cluster_option(
     tmp_path: Path, broker: Broker, chk: Path
 ) -> None:
     seed = tmp_path / "seed"
@@ -107,7 +107,7 @@ def test_two_clusters_are_refused_and_nothing_is_written(
     assert not seed.exists()
 
 
-def test_one_cluster_is_committed_for_a_group(broker: Broker, topic: str, chk: Path) -> None:
+def test_commit_group_moves_selected_cluster(broker: Broker, topic: str, chk: Path) -> None:
     group = f"g-{topic}"
     arguments = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     refused = migrate(*arguments, "--execute", "--yes")

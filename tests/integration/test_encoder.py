@@ -1,7 +1,7 @@
-"""Flink's own classes read what `tests.support.encoder` writes, and find what was meant.
+"""Read the checkpoints of `tests.support.encoder` with Flink's own classes.
 
-Batches of generated checkpoints go through one JVM per release: every field of every handle, every
-size, and the restored splits and enumerators must be the model's.
+Batches of generated checkpoints go through one JVM per release. Every field of every handle, every
+size, and the restored splits and enumerators must match the model.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ ANYTHING = _Anything()
         ("2.2", 6),
     ],
 )
-def test_flink_reads_every_handle_as_it_was_meant(flink: str, version: int) -> None:
+def test_flink_reads_every_encoded_handle(flink: str, version: int) -> None:
     dialect = DIALECTS[flink]
     models = examples(lambda _: metadatas(version, dialect))
     properties = _properties(version, len(models))
@@ -262,7 +262,7 @@ def _name_uuid(name: str) -> str:
     ("flink", "version"),
     [("1.15", 2), ("1.15", 3), ("1.20", 3), ("1.20", 4), ("2.2", 5), ("2.2", 6)],
 )
-def test_the_encoder_writes_byte_for_byte_what_flink_writes(
+def test_encoder_output_is_identical_to_flinks_output(
     flink: str, version: int, tmp_path: Path
 ) -> None:
     told = write_all_handles(flink, version, tmp_path)
@@ -283,7 +283,7 @@ def test_the_encoder_writes_byte_for_byte_what_flink_writes(
 
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
-def test_flink_serializes_the_properties_as_committed(flink: str) -> None:
+def test_flink_serializes_properties_as_committed(flink: str) -> None:
     releases = json.loads((SYNTHETIC / "properties.json").read_text())
     (committed,) = (entry for entry in releases if entry["flink"] == RELEASES[flink][0])
     assert checkpoint_properties(flink) == committed["kinds"]
@@ -361,7 +361,7 @@ def _rebuilt_field(name: str, told: Any) -> Any:
         ("2.2", 6, True),
     ],
 )
-def test_flink_restores_every_element_of_an_operator_state(
+def test_flink_restores_every_element_of_operator_state(
     flink: str, proxy_version: int, compressed: bool, tmp_path: Path
 ) -> None:
     broadcasts = _broadcast_states if proxy_version >= 3 else st.just(())
@@ -432,9 +432,7 @@ def _store(directory: Path, stream: bytes, offsets: tuple[StateOffsets, ...]) ->
 
 
 @pytest.mark.parametrize(("flink", "version"), [("1.15", 3), ("1.20", 4), ("2.2", 6)])
-def test_the_connector_restores_the_splits_and_the_enumerator(
-    flink: str, version: int, tmp_path: Path
-) -> None:
+def test_connector_restores_splits_and_enumerator(flink: str, version: int, tmp_path: Path) -> None:
     dialect = DIALECTS[flink]
     models = examples(
         lambda number: kafka_checkpoints(version, f"file:{tmp_path}/{number}", dialect), count=100

@@ -1,7 +1,7 @@
-"""An estate of ten thousand checkpoints, scanned by processes of this machine, and by a cluster.
+"""Scan ten thousand checkpoints with local processes and with a cluster.
 
-While it is scanned, checkpoints vanish and a process or an executor is killed: every position is
-what Flink's own classes read, none is missing, none is there twice.
+During the scan, checkpoints vanish and a process or an executor is killed. Every position must
+match Flink's own classes exactly once.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _rows(output: Path, view: str, *columns: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_position_is_what_flinks_own_classes_read(estate: ManyJobs, scanned: Path) -> None:
+def test_every_position_matches_flinks_own_classes(estate: ManyJobs, scanned: Path) -> None:
     found: dict[str, Counter[ExpectedPosition]] = {}
     failed: dict[str, str] = {}
     for row in _rows(scanned, "positions", *ExpectedPosition._fields):
@@ -194,7 +194,7 @@ def test_every_position_is_what_flinks_own_classes_read(estate: ManyJobs, scanne
     assert sum(map(Counter.total, found.values())) > 5 * CHECKPOINTS
 
 
-def test_each_checkpoint_is_one_row_in_each_table(estate: ManyJobs, scanned: Path) -> None:
+def test_each_checkpoint_has_single_row_in_each_table(estate: ManyJobs, scanned: Path) -> None:
     rows = _rows(scanned, "checkpoints", "job_id", "checkpoint_id", "positions", "movable")
     by_pointer = {row["pointer"]: row for row in rows}
     assert len(by_pointer) == len(rows)
@@ -221,9 +221,7 @@ def _other_positions(expected: Expected) -> tuple[ExpectedPosition, ...]:
     return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
 
 
-def test_one_wrong_position_among_all_of_them_would_be_seen(
-    estate: ManyJobs, scanned: Path
-) -> None:
+def test_single_wrong_position_fails_comparison(estate: ManyJobs, scanned: Path) -> None:
     path, expected = next(
         (path, one) for path, one in reversed(estate.of(Condition.WHOLE).items()) if one.positions
     )
@@ -238,4 +236,4 @@ def test_one_wrong_position_among_all_of_them_would_be_seen(
         },
     )
     with pytest.raises(AssertionError):
-        test_every_position_is_what_flinks_own_classes_read(wrong, scanned)
+        test_every_position_matches_flinks_own_classes(wrong, scanned)

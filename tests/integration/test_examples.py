@@ -1,4 +1,4 @@
-"""examples/, run as they stand: every order is counted, by Flink, by Spark and by window."""
+"""Run examples/ unchanged. Flink, Spark, and the windows count every order."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
         yield running
 
 
-def test_windows_are_moved_by_reading_them_again(
+def test_windows_are_moved_by_reprocessing_records(
     stack: LocalStack, spark: Spark, tmp_path: Path
 ) -> None:
-    """Their positions alone lose what Flink holds of the windows that had not ended."""
+    """A move of the positions alone loses Flink's state of the unfinished windows."""
     for topic in ("revenue", "naive"):
         stack.broker.create_topic(topic, 1)
     stack.start_orders()
@@ -72,8 +72,8 @@ def test_windows_are_moved_by_reading_them_again(
     assert int(WINDOW.split()[0]) * 1000 == _WINDOW_MS
 
 
-def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStack) -> None:
-    """Why the lake of the example is not JSON: positions are past records that no reader sees."""
+def test_json_file_written_over_checkpoints_stays_hidden(stack: LocalStack) -> None:
+    """The example's lake avoids JSON because positions pass records in hidden files."""
     lake = stack.lake / "hidden"
     tables = stack.sql("orders/tables.sql").replace("'format' = 'csv'", "'format' = 'json'")
     job_of = stack.sql("orders/flink.sql").replace("'orders'", "'hidden'")
@@ -92,8 +92,8 @@ def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStac
     assert "files-in-progress" in {finding["code"] for finding in moved["findings"]}
 
 
-def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -> None:
-    """What `make demo` tells."""
+def test_orders_move_to_spark_and_back_without_loss(stack: LocalStack) -> None:
+    """Check the story of `make demo`."""
     accounts, totals, back = story(stack)
     jars = {jar.path for name in JARS for jar in read_lock()[name]}
     assert sum(jar.stat().st_size for jar in jars) / 1e6 == pytest.approx(MEGABYTES, rel=0.05)

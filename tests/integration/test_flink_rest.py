@@ -1,4 +1,4 @@
-"""Whether a job still runs: asked of a real JobManager, and not to be seen in its group."""
+"""Ask a real JobManager for running jobs, because their consumer group does not show them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integration
 _SOON = 60.0
 
 
-def test_a_running_job_is_told_though_its_group_has_no_members(
+def test_running_job_is_reported_although_its_group_has_no_members(
     tmp_path: Path, broker: Broker
 ) -> None:
     topic, group = f"t-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
@@ -60,10 +60,10 @@ def test_a_running_job_is_told_though_its_group_has_no_members(
 
 
 @pytest.mark.parametrize("version", ["1.15", "2.2", "2.3"])
-def test_a_stop_is_asked_for_once_and_found_again(
+def test_stop_is_requested_once_and_found_by_trigger_id(
     tmp_path: Path, broker: Broker, version: str
 ) -> None:
-    """On the oldest and the newest Flink; tests/integration/test_cut_over.py does it on 1.20."""
+    """Use the oldest and the newest Flink. tests/integration/test_cut_over.py covers Flink 1.20."""
     topic, trigger_id = f"t-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
     broker.create_topic(topic, 1)
     with running_job(broker.bootstrap_servers, topic, topic, tmp_path / "chk", version=version) as (
@@ -121,7 +121,7 @@ def _commit_group(folder: Path, broker: Broker, topic: str, flink_rest: str, *mo
     return result
 
 
-def test_where_flink_does_not_answer_nothing_is_committed(tmp_path: Path, broker: Broker) -> None:
+def test_unreachable_jobmanager_prevents_commit(tmp_path: Path, broker: Broker) -> None:
     topic = f"t-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))
@@ -163,7 +163,7 @@ def _another_service(status: int, body: bytes) -> Iterator[str]:
         (200, b'{"jobs": [{}]}', "no JobManager"),
     ],
 )
-def test_another_service_is_no_jobmanager(status: int, body: bytes, message: str) -> None:
+def test_service_other_than_jobmanager_is_refused(status: int, body: bytes, message: str) -> None:
     with (
         _another_service(status, body) as address,
         pytest.raises(FlinkRestError, match=message),
@@ -175,7 +175,7 @@ def test_another_service_is_no_jobmanager(status: int, body: bytes, message: str
     "address",
     ["", "host:8081", "file:///etc/passwd", "http://", "http://alice:hunter2@127.0.0.1:1"],
 )
-def test_what_is_no_address_is_refused_without_showing_it(address: str) -> None:
+def test_invalid_address_is_refused_without_showing_password(address: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(address)
     assert "hunter2" not in str(refused.value)

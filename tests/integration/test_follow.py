@@ -1,5 +1,7 @@
-"""A consumer group that follows a query: at the newest committed batch or the one before it, never
-at a later one."""
+"""Follow a query with a consumer group.
+
+The group is at the newest committed batch or the batch before, and never at a later batch.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,7 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_killed_at_any_moment_the_group_is_at_a_committed_batch(case: Case, spark: Spark) -> None:
+def test_group_is_at_committed_batch_after_kill_at_any_moment(case: Case, spark: Spark) -> None:
     at_random = random.Random(_SEED)
     empty = case.follow()
     assert (empty.code, case.held) == (0, {})
@@ -147,7 +149,7 @@ def test_killed_at_any_moment_the_group_is_at_a_committed_batch(case: Case, spar
             assert case.held == case.after(newest)
 
 
-def test_a_batch_that_is_not_committed_is_not_followed(case: Case, spark: Spark) -> None:
+def test_uncommitted_batch_is_not_followed(case: Case, spark: Spark) -> None:
     with case.running(spark) as query:
         inside = CommitToGroup(case.query, f"{case.group}-inside", case.broker.bootstrap_servers)
         spark.session.streams.addListener(inside)
@@ -186,7 +188,7 @@ def test_a_batch_that_is_not_committed_is_not_followed(case: Case, spark: Spark)
             spark.session.streams.removeListener(inside)
 
 
-def test_what_is_refused_and_what_prometheus_reads(
+def test_group_ahead_of_query_is_refused_and_metrics_are_exported(
     case: Case, spark: Spark, tmp_path: Path
 ) -> None:
     metrics = tmp_path / "follow.prom"
@@ -224,7 +226,9 @@ def test_what_is_refused_and_what_prometheus_reads(
     assert "these brokers have no such partition" in gone.stderr
 
 
-def test_a_topic_that_is_deleted_is_named_and_the_others_go_on(case: Case, spark: Spark) -> None:
+def test_deleted_topic_is_reported_and_remaining_topics_are_followed(
+    case: Case, spark: Spark
+) -> None:
     other, query = f"{case.topic}-gone", case.query.with_name("both")
     case.broker.create_topic(other, 1)
     case.broker.produce(other, 0, ["x"])
@@ -250,10 +254,10 @@ def test_a_topic_that_is_deleted_is_named_and_the_others_go_on(case: Case, spark
         assert "stands after batch 0" in process.stderr.readline()
 
 
-def test_a_location_that_is_emptied_is_no_query_without_batches(
+def test_emptied_location_is_reported_and_metrics_stay_unchanged(
     case: Case, spark: Spark, tmp_path: Path
 ) -> None:
-    """Seen: "has not committed a batch yet", and fresh metrics, while a mount was away."""
+    """Regression: without its mount, a query had "not committed a batch yet"; metrics were new."""
     case.produce()
     with case.running(spark):
         _await(case.read_all)
@@ -277,7 +281,7 @@ def test_a_location_that_is_emptied_is_no_query_without_batches(
         _await(lambda: metrics.read_text() != written)
 
 
-def test_ctrl_c_ends_it_and_a_broker_that_is_away_does_not(case: Case, spark: Spark) -> None:
+def test_follow_ends_on_ctrl_c_and_retries_unreachable_broker(case: Case, spark: Spark) -> None:
     case.produce()
     with case.running(spark):
         _await(case.read_all)

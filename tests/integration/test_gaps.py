@@ -1,4 +1,4 @@
-"""Topics whose offsets have gaps: aborted transactions and compaction. In range is in range."""
+"""Plan positions in topics with gaps from aborted transactions and compaction."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _plan(tmp_path: Path, broker: Broker, topic: str, start: int) -> tuple[int, 
     return partition.next_offset, partition.records_left
 
 
-def test_transaction_markers_and_aborted_records_leave_gaps(tmp_path: Path, broker: Broker) -> None:
+def test_positions_among_transaction_markers_are_in_range(tmp_path: Path, broker: Broker) -> None:
     topic = f"txn-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic})
@@ -82,7 +82,7 @@ def test_transaction_markers_and_aborted_records_leave_gaps(tmp_path: Path, brok
         assert len(read) <= left  # an upper bound
 
 
-def test_compaction_leaves_gaps(tmp_path: Path, broker: Broker) -> None:
+def test_position_of_compacted_record_is_in_range(tmp_path: Path, broker: Broker) -> None:
     topic = f"compacted-{uuid.uuid4().hex[:8]}"
     broker.create_topic(
         topic,

@@ -1,6 +1,6 @@
-"""The same move again: what its consumers have read since is not read again without a word.
+"""Repeat a move without rewinding a group silently.
 
-Of consumers that read is test_group_commands.py; here a commit stands for them.
+A commit simulates the consumers. `test_group_commands.py` uses consumers that read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _group(name: str, topic: str, *held: int) -> GroupView:
         (None, (), (9, 1), ("1 offset would be rewound", "up to 6 records")),
     ],
 )
-def test_a_group_that_has_moved_on_since_is_not_taken_back(
+def test_repeated_move_of_group_with_newer_commits_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     broker: Broker,

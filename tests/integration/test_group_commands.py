@@ -1,4 +1,4 @@
-"""``commit-group``, ``rollback``, ``diff`` and ``verify`` as a user runs them, on a real broker."""
+"""Run ``commit-group``, ``rollback``, ``diff``, and ``verify`` like a user, on a real broker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def chk(tmp_path: Path, topic: str) -> Path:
     return write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
 
 
-def test_a_dry_run_shows_all_and_changes_nothing(
+def test_dry_run_shows_all_changes_and_commits_nothing(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 1, (topic, 1): 9})
@@ -70,10 +70,10 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
 
 
-def test_rollback_file_on_a_full_disk_changes_nothing(
+def test_rollback_file_on_full_disk_prevents_commit(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """A limit of 0 bytes for a file fails where a full disk does."""
+    """A file size limit of 0 bytes fails at the same call as a full disk."""
     broker.commit(group, {(topic, 0): 1})
     done = subprocess.run(
         [
@@ -98,7 +98,7 @@ def test_rollback_file_on_a_full_disk_changes_nothing(
     assert not (tmp_path / "full.json").exists()
 
 
-def test_the_table_that_a_job_will_write_to_is_asked(
+def test_sink_option_warns_of_records_dropped_by_iceberg(
     broker: Broker, group: str, chk: Path, tmp_path: Path
 ) -> None:
     move = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -113,10 +113,10 @@ def test_the_table_that_a_job_will_write_to_is_asked(
     assert (refused.code, refused.stdout) == (4, "")
 
 
-def test_a_move_to_a_group_warns_of_sinks_that_may_remember(
+def test_commit_group_warns_of_sinks_with_memory(
     broker: Broker, topic: str, group: str, tmp_path: Path
 ) -> None:
-    """Not one to Spark, which none of it is about."""
+    """The warning does not apply to a move to Spark."""
     committer = operator_with_states(
         {COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, operator_id=bytes(16)
     )
@@ -128,8 +128,8 @@ def test_a_move_to_a_group_warns_of_sinks_that_may_remember(
     assert told not in migrate("to-spark", chk, *servers).stderr
 
 
-def test_groups_that_hold_nothing_are_not_the_same(broker: Broker, group: str) -> None:
-    """Seen: of a misspelt group beside the log ends, --exit-code said 0, which means no lag."""
+def test_diff_of_two_empty_groups_reports_difference(broker: Broker, group: str) -> None:
+    """Regression: For a misspelled group and the log ends, --exit-code returned 0 (no lag)."""
     for right in ("broker:latest", f"group:{group}-2"):
         compare = ("diff", f"group:{group}", right, "-b", broker.bootstrap_servers)
         result = migrate(*compare, "--exit-code", "--format", "json")
@@ -137,16 +137,16 @@ def test_groups_that_hold_nothing_are_not_the_same(broker: Broker, group: str) -
         assert "there is no such group" in result.stderr
 
 
-def test_an_empty_name_is_no_group(broker: Broker, chk: Path) -> None:
+def test_empty_group_name_is_usage_error(broker: Broker, chk: Path) -> None:
     result = migrate("commit-group", chk, "--group", "", "-b", broker.bootstrap_servers)
     assert (result.code, result.stdout) == (2, "")
     assert "--group" in result.stderr
 
 
-def test_a_group_that_does_not_exist_yet_is_said_to(
+def test_missing_group_is_reported_in_dry_run_and_saved_plan(
     broker: Broker, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Seen: `show` of the plan, which a reviewer reads, did not say it."""
+    """Regression: `show` of the plan, read by a reviewer, lacked this warning."""
     command = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
     plan = tmp_path / "plan.json"
     warning = f"warning: group {group!r} does not exist yet"
@@ -157,7 +157,7 @@ def test_a_group_that_does_not_exist_yet_is_said_to(
     assert migrate("show", plan).stdout.count(warning) == 1
 
 
-def test_execute_commits_names_its_rollback_file_and_is_idempotent(
+def test_execute_reports_rollback_file_and_is_idempotent(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 1})
@@ -193,7 +193,7 @@ def test_execute_commits_names_its_rollback_file_and_is_idempotent(
     assert broker.committed(group) == {(topic, 0): 1}
 
 
-def test_without_a_terminal_and_without_yes_is_exit_2(
+def test_execute_without_terminal_requires_yes(
     tmp_path: Path, broker: Broker, group: str, chk: Path
 ) -> None:
     before = sorted(tmp_path.iterdir())
@@ -214,7 +214,7 @@ def test_without_a_terminal_and_without_yes_is_exit_2(
 
 
 @pytest.mark.parametrize(("answer", "code", "offsets"), [("n", 4, 0), ("y", 0, 3)])
-def test_on_a_terminal_it_asks_once(
+def test_execute_on_terminal_asks_for_confirmation_once(
     tmp_path: Path, broker: Broker, group: str, chk: Path, answer: str, code: int, offsets: int
 ) -> None:
     with on_terminal(
@@ -228,7 +228,7 @@ def test_on_a_terminal_it_asks_once(
     assert (tmp_path / "back.json").exists() is (code == 0)
 
 
-def test_a_group_with_members_is_refused_and_says_who(
+def test_active_group_is_refused_with_escaped_member_names(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     consumer = Consumer(
@@ -257,7 +257,7 @@ def test_a_group_with_members_is_refused_and_says_who(
         consumer.close()
 
 
-def test_what_is_unsafe_for_spark_is_unsafe_for_a_group(
+def test_unsafe_positions_are_refused_for_group(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     chk = write_source(tmp_path / "bad" / "chk-1", {0: splits(topic, [1, 99, LATEST])})
@@ -278,7 +278,7 @@ def test_what_is_unsafe_for_spark_is_unsafe_for_a_group(
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 10, (topic, 2): 0}
 
 
-def test_verify_takes_a_plan_where_flags_made_it_something_else(
+def test_verify_of_plan_uses_positions_changed_by_flags(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [1, 99, 3])})
@@ -295,7 +295,7 @@ def test_verify_takes_a_plan_where_flags_made_it_something_else(
     assert verified.code == 0, verified.stdout
 
 
-def test_a_saved_plan_is_applied_unless_the_cluster_has_moved(
+def test_saved_plan_is_refused_after_group_has_newer_commits(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -320,7 +320,7 @@ def test_a_saved_plan_is_applied_unless_the_cluster_has_moved(
 
 
 @pytest.mark.parametrize("change", ["partition", "deleted records", "recreated"])
-def test_a_saved_plan_for_spark_is_refused_when_the_topic_has_changed(
+def test_saved_spark_plan_is_refused_after_topic_changes(
     tmp_path: Path, broker: Broker, topic: str, chk: Path, change: str
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -340,8 +340,10 @@ def test_a_saved_plan_for_spark_is_refused_when_the_topic_has_changed(
     assert "make a new plan" in refused.stderr
 
 
-def test_a_suspect_topic_is_warned_of(tmp_path: Path, broker: Broker, topic: str) -> None:
-    """Recreated larger: in range, but all that lies below the position is newer than it."""
+def test_positions_older_than_topic_trigger_warning(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """After the recreation, the position is in range, but all earlier records are newer."""
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, 8])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
@@ -351,7 +353,7 @@ def test_a_suspect_topic_is_warned_of(tmp_path: Path, broker: Broker, topic: str
     assert "recreated" not in migrate("to-spark", fresh, "-b", broker.bootstrap_servers).stderr
 
 
-def test_an_unresolved_position_may_start_at_a_time(
+def test_unresolved_position_starts_at_timestamp(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [1, LATEST, 1])})
@@ -362,7 +364,7 @@ def test_an_unresolved_position_may_start_at_a_time(
     assert json.loads(late.stdout)[topic]["1"] == 10, late.stderr
 
 
-def test_verify_finds_what_was_lost_and_repeated(
+def test_verify_reports_duplicated_and_missing_positions(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 3, (topic, 1): 2})
@@ -372,7 +374,7 @@ def test_verify_finds_what_was_lost_and_repeated(
 
 
 @pytest.mark.parametrize("flinks", [False, True], ids=["by a consumer", "as Flink does it"])
-def test_verify_cannot_tell_once_the_group_has_moved_on(
+def test_verify_is_inconclusive_once_group_has_newer_commits(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path, flinks: bool
 ) -> None:
     base = ("-b", broker.bootstrap_servers)
@@ -396,10 +398,10 @@ def test_verify_cannot_tell_once_the_group_has_moved_on(
 
 
 @pytest.mark.parametrize("partitions", [3, 1], ids=["everywhere", "in one partition"])
-def test_a_group_that_moved_on_is_known_without_its_rollback_file(
+def test_newer_commits_are_detected_without_rollback_file(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path, partitions: int
 ) -> None:
-    """On another machine, say."""
+    """The rollback file is in a different directory, for example on a different machine."""
     command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     gone = tmp_path / "elsewhere" / "back.json"
     gone.parent.mkdir()
@@ -421,7 +423,7 @@ def test_a_group_that_moved_on_is_known_without_its_rollback_file(
     assert broker.committed(group) == moved
 
 
-def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
+def test_repeated_move_after_consumption_requires_allow_moved_on(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -442,7 +444,7 @@ def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
     assert broker.committed(group) == moved
 
 
-def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
+def test_verify_reports_records_expired_after_correct_start(
     tmp_path: Path,
     broker: Broker,
     topic: str,
@@ -450,7 +452,7 @@ def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
     chk: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Checkpoint, seed and group say 3, 4, 5; the log of partition 0 then begins at 4."""
+    """Checkpoint, seed, and group contain 3, 4, and 5. The log of partition 0 then starts at 4."""
     base = ("-b", broker.bootstrap_servers)
     monkeypatch.chdir(tmp_path)  # where the rollback file is
     seed, back = tmp_path / "seed", tmp_path / "back.json"
@@ -481,7 +483,7 @@ def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
 
 
 @pytest.mark.parametrize("records", [2, 30], ids=["smaller", "larger"])
-def test_verify_knows_a_topic_created_again_by_its_id(
+def test_verify_detects_recreated_topic_by_topic_id(
     tmp_path: Path, broker: Broker, topic: str, chk: Path, records: int
 ) -> None:
     base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
@@ -499,7 +501,7 @@ def test_verify_knows_a_topic_created_again_by_its_id(
     assert by_the_checkpoint.code == (5 if records == 2 else 0)  # it holds no id
 
 
-def test_verify_of_a_plan_is_of_its_own_cluster(tmp_path: Path, broker: Broker, chk: Path) -> None:
+def test_verify_of_plan_requires_its_cluster(tmp_path: Path, broker: Broker, chk: Path) -> None:
     base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
     assert migrate("to-spark", chk, *base, "--plan-out", plan).code == 0
     assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
@@ -509,7 +511,7 @@ def test_verify_of_a_plan_is_of_its_own_cluster(tmp_path: Path, broker: Broker, 
     assert "the plan is for elsewhere" in found.stderr
 
 
-def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> None:
+def test_verify_reads_start_of_seeded_query(tmp_path: Path, chk: Path) -> None:
     seed = tmp_path / "seed"
     assert migrate("to-spark", chk, "--checkpoint-dir", seed).code == 0
     assert migrate("verify", chk, f"spark:{seed}").code == 0
@@ -524,7 +526,7 @@ def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> 
     "flags",
     [("--source", "topic:x"), ("--topic-map", "a=b"), ("--partitions", "a:0"), ("--gone", "skip")],
 )
-def test_a_plan_takes_no_flag_that_it_would_not_heed(
+def test_plan_rejects_flags_for_making_plans(
     tmp_path: Path, broker: Broker, group: str, chk: Path, flags: tuple[str, ...]
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -535,7 +537,7 @@ def test_a_plan_takes_no_flag_that_it_would_not_heed(
 
 
 @pytest.mark.parametrize("flags", [("--partitions", "typo:0"), ("--topic-map", "typo=b")])
-def test_a_misspelt_topic_is_a_usage_error(
+def test_misspelled_topic_is_usage_error(
     broker: Broker, group: str, chk: Path, flags: tuple[str, str]
 ) -> None:
     base = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -544,7 +546,7 @@ def test_a_misspelt_topic_is_a_usage_error(
     assert "typo" in result.stderr
 
 
-def test_a_topic_is_not_renamed_to_another_that_moves(tmp_path: Path, broker: Broker) -> None:
+def test_topic_map_to_topic_of_checkpoint_is_refused(tmp_path: Path, broker: Broker) -> None:
     name = f"b-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1)
     broker.produce(name, 0, map(str, range(10)))
@@ -555,7 +557,7 @@ def test_a_topic_is_not_renamed_to_another_that_moves(tmp_path: Path, broker: Br
     assert "is a topic of the checkpoint itself" in result.stderr
 
 
-def test_records_deleted_while_it_asks_are_noticed(
+def test_records_deleted_during_confirmation_are_detected(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     with on_terminal(
@@ -571,7 +573,7 @@ def test_records_deleted_while_it_asks_are_noticed(
     assert not (tmp_path / "back.json").exists()
 
 
-def test_a_time_for_the_unresolved_leaves_the_suspects_suspect(
+def test_timestamp_for_unresolved_positions_keeps_recreated_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, LATEST])})
@@ -584,7 +586,7 @@ def test_a_time_for_the_unresolved_leaves_the_suspects_suspect(
     assert "2 partitions may be of a topic that was deleted and created again" in result.stderr
 
 
-def test_a_topic_that_was_skipped_and_came_back_is_noticed(
+def test_skipped_topic_created_after_planning_is_detected(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     gone = f"gone-{uuid.uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""Offsets, leader epochs, and metadata of groups; Kafka's Java client is the judge."""
+"""Compare offsets, leader epochs, and metadata of groups with Kafka's Java client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _view(broker: Broker, group: str) -> dict[tuple[str, int], JavaOffset]:
 
 
 @pytest.mark.parametrize("metadata", _TEXTS.values(), ids=_TEXTS)
-def test_group_view_is_what_java_client_committed(
+def test_group_view_matches_offsets_of_java_client(
     broker: Broker, java: JavaGroups, topic: str, group: str, metadata: bytes
 ) -> None:
     committed: dict[tuple[str, int], JavaOffset] = {
@@ -76,7 +76,7 @@ def test_commit_group_writes_no_metadata(
 
 
 @pytest.mark.parametrize("text", ["moved by the data team", "größe 🚚"])
-def test_metadata_option_writes_exactly_its_text(
+def test_metadata_option_is_written_unchanged(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path, text: str
 ) -> None:
     result = _commit(broker, group, chk, tmp_path / "back.json", "--metadata", text)
@@ -87,7 +87,7 @@ def test_metadata_option_writes_exactly_its_text(
 
 
 @pytest.mark.parametrize("metadata", _TEXTS.values(), ids=_TEXTS)
-def test_rollback_restores_what_java_client_committed(
+def test_rollback_restores_metadata_of_java_client(
     broker: Broker,
     java: JavaGroups,
     topic: str,
@@ -96,7 +96,7 @@ def test_rollback_restores_what_java_client_committed(
     tmp_path: Path,
     metadata: bytes,
 ) -> None:
-    """Partition 2 had no offset; the group also reads a topic that the move does not change."""
+    """Partition 2 had no offset. The group also reads a topic that the move does not change."""
     other = f"{topic}-other"
     broker.create_topic(other, 1)
     held: dict[tuple[str, int], JavaOffset] = {
@@ -119,7 +119,7 @@ def test_rollback_restores_what_java_client_committed(
 def test_leader_epoch_of_recreated_topic_fails_verify_and_is_replaced(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Regression: the offset was "verified", and a Java consumer waited for ever."""
+    """Regression: The offset was "verified", but a Java consumer never received records."""
     java.commit(group, {(topic, n): (offset, 40, b"") for n, offset in enumerate((3, 4, 5))})
     servers = ("-b", broker.bootstrap_servers)
     wrong = migrate("verify", chk, f"group:{group}", *servers)
@@ -131,10 +131,10 @@ def test_leader_epoch_of_recreated_topic_fails_verify_and_is_replaced(
     assert migrate("verify", chk, f"group:{group}", *servers).code == 0
 
 
-def test_commit_warns_that_it_discards_metadata(
+def test_commit_warns_of_discarded_metadata(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Partition 1 holds its new offset already: its metadata may mean that later ones are done."""
+    """Partition 1 already has its new offset. Its metadata may refer to later processed records."""
     java.commit(
         group, {(topic, 0): (1, None, b"bDUAAAAAAA=="), (topic, 1): (4, None, b"bDUAAAAAAA==")}
     )

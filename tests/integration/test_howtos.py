@@ -1,4 +1,4 @@
-"""The pages that need a broker, a store or Spark: their commands, in order, on real ones."""
+"""Run the commands of each page that needs a broker, an object store, or Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START = "$ make playground"
 _STOP = "$ make playground-stop"
 
 
-def test_there_are_such_pages() -> None:
+def test_pages_with_broker_commands_exist() -> None:
     assert len(PAGES) >= 4
 
 
@@ -52,7 +52,7 @@ def _check(block: Block, stage: Stage) -> None:
     [page for page in PAGES if not scene(page).spark],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_what_a_page_shows_is_what_happens(page: Path, docs_broker: Broker) -> None:
+def test_page_without_spark_shows_actual_output(page: Path, docs_broker: Broker) -> None:
     _play(page, docs_broker, None)
 
 
@@ -61,13 +61,11 @@ def test_what_a_page_shows_is_what_happens(page: Path, docs_broker: Broker) -> N
     [page for page in PAGES if scene(page).spark],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_what_a_page_shows_is_what_spark_does(
-    page: Path, docs_broker: Broker, spark: Spark
-) -> None:
+def test_page_with_spark_shows_actual_output(page: Path, docs_broker: Broker, spark: Spark) -> None:
     _play(page, docs_broker, spark)
 
 
-def test_the_tutorial_runs_on_a_playground_of_which_nothing_is_left() -> None:
+def test_tutorial_leaves_no_playground_processes_or_files() -> None:
     assert scene(TUTORIAL).playground
     with played(scene(TUTORIAL)) as stage:
         home = stage.directory / "playground"

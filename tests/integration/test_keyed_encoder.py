@@ -1,4 +1,4 @@
-"""Flink's heap backend restores what `tests.support.encoder` writes of keyed state."""
+"""Restore the keyed state of `tests.support.encoder` with Flink's heap backend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def drawn(count: int) -> list[KeyedCheckpoint]:
 
 
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_restores_every_entry(version: str, tmp_path: Path) -> None:
+def test_flink_restores_every_encoded_entry(version: str, tmp_path: Path) -> None:
     checkpoints = drawn(_EXAMPLES)
     paths = [each.store(tmp_path / str(number)) for number, each in enumerate(checkpoints)]
     told = dump_keyed_state(version, paths)

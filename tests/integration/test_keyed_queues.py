@@ -1,4 +1,4 @@
-"""The names of the keyed states in which records wait are those in Flink's own classes."""
+"""Find the names of queue states in Flink's own classes."""
 
 from __future__ import annotations
 

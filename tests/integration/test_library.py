@@ -1,4 +1,4 @@
-"""The calls, on a real broker: what the commands do there, they do."""
+"""Call the library on a real broker and compare the results with the commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 
-def test_a_move_and_back(
+def test_library_commits_and_rolls_back_like_commands(
     broker: Broker, topic: str, group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, EARLIEST])})
@@ -74,7 +74,9 @@ def test_a_move_and_back(
     assert "hunter2" not in repr(undone)
 
 
-def test_to_spark_asks_the_broker(broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_to_spark_call_resolves_positions_on_broker(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})
     servers = broker.bootstrap_servers
     start = library.to_spark(chk, bootstrap_servers=servers)
@@ -86,8 +88,10 @@ def test_to_spark_asks_the_broker(broker: Broker, topic: str, tmp_path: Path) ->
         )
 
 
-def test_a_group_with_members(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
-    """A dry run tells what speaks against it; to do it all the same raises, and writes nothing."""
+def test_active_group_is_refusal_of_dry_run_and_error_of_execute(
+    broker: Broker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """A dry run lists the refusal. Execution raises an error and writes nothing."""
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
     servers = broker.bootstrap_servers
     with member(broker, group, topic):
@@ -100,7 +104,7 @@ def test_a_group_with_members(broker: Broker, topic: str, group: str, tmp_path: 
     assert list(tmp_path.glob("rollback-*")) == []
 
 
-def test_the_broker_and_the_group_that_were_meant(
+def test_misspelled_group_gets_suggestion(
     broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})

@@ -1,7 +1,7 @@
-"""The mission: what Flink processed and what is read on, by Spark or by a consumer of the group, is
-every record exactly once.
+"""Check that Flink and its successor process every record exactly once.
 
-What Flink processed is told by its own exactly-once sink, what there is by a plain Kafka consumer.
+The successor is Spark or a consumer of the group. Flink's exactly-once sink shows the records that
+Flink processed, and a plain Kafka consumer reads the whole topic.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _wrong(flink: FlinkResult, records: Iterable[Record]) -> dict[tuple[str, int
     }
 
 
-def test_every_kind_of_partition_occurs(flink: FlinkResult) -> None:
+def test_scene_contains_every_kind_of_partition(flink: FlinkResult) -> None:
     found = {
         (progress, log_start > 0) for progress, log_start in map(flink.progress, flink.partitions())
     }
@@ -91,16 +91,16 @@ def test_every_kind_of_partition_occurs(flink: FlinkResult) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-def test_nothing_is_lost_and_nothing_repeated(
+def test_spark_loses_and_duplicates_no_records_after_move(
     flink: FlinkResult, spark: Spark, mode: Mode, tmp_path: Path
 ) -> None:
     _nothing_is_lost_or_repeated(flink, continue_on_spark(flink, spark, mode, tmp_path, print))
 
 
-def test_the_account_finds_a_lost_and_a_repeated_record(
+def test_lost_and_duplicated_records_of_query_are_detected(
     flink: FlinkResult, spark: Spark, tmp_path: Path
 ) -> None:
-    """The same account on a start that is wrong by one: else the test above could not fail."""
+    """Shift one start offset by one in each direction, to prove that the previous test can fail."""
     orders = flink.topics[0]
     servers = ("--bootstrap-servers", flink.bootstrap_servers)
     right = json.loads(migrate("to-spark", str(flink.savepoint), *servers, say=print))
@@ -128,7 +128,7 @@ def _commit_group(flink: FlinkResult, group: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_is_lost_and_nothing_repeated_through_a_group(
+def test_consumer_group_loses_and_duplicates_no_records_after_move(
     scene: Scene, tmp_path: Path, protocol: str
 ) -> None:
     broker, flink = scene.broker, scene.flink
@@ -144,10 +144,8 @@ def test_nothing_is_lost_and_nothing_repeated_through_a_group(
     }
 
 
-def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
-    scene: Scene, tmp_path: Path
-) -> None:
-    """The same account on offsets that are wrong by one: else the test above could not fail."""
+def test_lost_and_duplicated_records_of_group_are_detected(scene: Scene, tmp_path: Path) -> None:
+    """Shift one offset by one in each direction, to prove that the previous test can fail."""
     broker, flink = scene.broker, scene.flink
     _commit_group(flink, "wrong", tmp_path)
     orders = flink.topics[0]
@@ -157,11 +155,13 @@ def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
     assert _wrong(flink, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
 
-def test_there_and_back_again_every_record_is_counted_once(
+def test_round_trip_to_spark_and_back_counts_every_record_exactly_once(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """Flink, Spark, and Flink with the state that it had: what it counted goes on, as if it had
-    not seen what Spark read."""
+    """After Spark, Flink resumes its counts from the migrated state.
+
+    The state does not contain the records that Spark read.
+    """
     topic, version = f"there-and-back-{uuid.uuid4().hex[:8]}", "2.2"
     flags = ("-b", broker.bootstrap_servers)
     broker.create_topic(topic, 3)

@@ -1,7 +1,7 @@
-"""Golden checkpoints with other positions, as Flink's own classes read them.
+"""Read golden checkpoints with new positions by Flink's own classes.
 
-The expected result is what the same classes read of the original, moved. A fault that both Flink's
-writer and ours share would not show; ours shares none of its code.
+The expected result is the original as read by the same classes, with moved positions. A fault in
+both Flink's writer and ours would not show, but the writers share no code.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _changes(
 
 
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_reads_the_positions_that_were_written(version: str, tmp_path: Path) -> None:
+def test_flink_reads_rewritten_positions(version: str, tmp_path: Path) -> None:
     entries = [
         entry
         for entry in WRITTEN_BY_FLINK
@@ -119,7 +119,7 @@ def test_flink_reads_the_positions_that_were_written(version: str, tmp_path: Pat
                     assert new_one[key] == old[key], (entry["name"], key)
 
 
-def test_a_version_0_enumerator_takes_no_other_partitions(tmp_path: Path) -> None:
+def test_version_0_enumerator_rejects_added_partitions(tmp_path: Path) -> None:
     (entry,) = (entry for entry in WRITTEN_BY_FLINK if entry["name"] == "1.12/old")
     (operator_id,) = entry["kafka_sources"]
     topic = positions_of(entry)[0].topic

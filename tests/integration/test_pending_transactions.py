@@ -1,6 +1,6 @@
-"""A job that dies between its stop savepoint and the commit: trap A19.
+"""Move a job that dies between its stop savepoint and the commit (trap A19).
 
-A real job, a real broker, and records that Kafka really aborts.
+The job and the broker are real, and Kafka really aborts the records.
 """
 
 from __future__ import annotations
@@ -115,22 +115,22 @@ def _committed(result: Result) -> list[str]:
     return [line for line in _lines(result, "transaction ") if said in line]
 
 
-def test_a_transaction_that_is_still_open_is_refused(story: Story) -> None:
+def test_open_transaction_of_savepoint_is_refused(story: Story) -> None:
     assert (story.while_open.code, story.while_open.stdout) == (4, "")
     (line,) = [line for line in _lines(story.while_open, "refused: ") if "'to-long-" in line]
     assert "is still open on the brokers" in line
     assert "restore the job from here once" in line
 
 
-def test_one_that_kafka_has_aborted_is_refused(story: Story) -> None:
-    """Its records are gone for whoever reads committed records: that is what it is about."""
+def test_aborted_transaction_of_savepoint_is_refused(story: Story) -> None:
+    """Consumers with read_committed never receive the aborted records."""
     assert story.visible_once_aborted == {"short": 0, "long": 0}
     assert (story.once_aborted.code, story.once_aborted.stdout) == (4, "")
     (line,) = [line for line in _lines(story.once_aborted, "refused: ") if "'to-short-" in line]
     assert "was aborted on the brokers" in line
 
 
-def test_the_way_out_commits_what_is_still_open_and_it_is_told(story: Story) -> None:
+def test_restored_job_commits_open_transaction_and_note_reports_commit(story: Story) -> None:
     assert story.visible_at_the_end == {"short": _MORE, "long": _RECORDS + _MORE}
     flags = ("-b", story.servers)
     result = migrate("to-spark", story.died, *flags)
@@ -145,8 +145,8 @@ def test_the_way_out_commits_what_is_still_open_and_it_is_told(story: Story) -> 
     assert "'to-short-" in warning
 
 
-def test_in_a_savepoint_of_ours_only_what_was_aborted_is_lost(story: Story) -> None:
-    """Flink commits what is open when it is restored (``visible_at_the_end``)."""
+def test_rewritten_savepoint_with_aborted_transaction_is_refused(story: Story) -> None:
+    """The restored job commits the open transaction (``visible_at_the_end``)."""
     refused, allowed = story.made_again
     assert (refused.code, refused.stdout) == (4, "")
     (line,) = _lines(refused, "refused: ")
@@ -157,7 +157,7 @@ def test_in_a_savepoint_of_ours_only_what_was_aborted_is_lost(story: Story) -> N
     assert any("the restored job commits it" in line for line in told)
 
 
-def test_a_stop_that_came_to_its_end_moves_without_a_warning(story: Story) -> None:
+def test_completed_stop_moves_without_transaction_warning(story: Story) -> None:
     for command in (("to-spark",), ("commit-group", "--group", "next")):
         result = migrate(*command, story.stopped, "-b", story.servers)
         assert result.code == 0, result.stderr
@@ -165,7 +165,7 @@ def test_a_stop_that_came_to_its_end_moves_without_a_warning(story: Story) -> No
         assert not [line for line in _lines(result, "warning: ") if "transaction" in line]
 
 
-def test_without_brokers_it_is_in_doubt_and_the_way_out_is_told(story: Story) -> None:
+def test_pending_transactions_without_brokers_are_in_doubt(story: Story) -> None:
     moved = migrate("to-spark", story.stopped)
     inspected = migrate("inspect", story.stopped, "--format", "json")
     found = [
@@ -178,7 +178,7 @@ def test_without_brokers_it_is_in_doubt_and_the_way_out_is_told(story: Story) ->
         assert "the savepoint does not show whether the stop has committed" in told
 
 
-def test_other_brokers_do_not_know_the_transactions(story: Story, broker: Broker) -> None:
+def test_transactions_unknown_to_brokers_trigger_warning(story: Story, broker: Broker) -> None:
     topic = f"orders-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(_RECORDS + _MORE)))

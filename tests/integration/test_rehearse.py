@@ -1,6 +1,6 @@
-"""``rehearse``: a query over the records between two checkpoints of a real Flink job.
+"""Rehearse a query on the records between two checkpoints of a real Flink job.
 
-The job runs on while the query is rehearsed.
+The job keeps running during the rehearsal.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def wrong_keys(result: Rehearsal) -> set[str]:
 # -- what is right -------------------------------------------------------------------------------
 
 
-def test_counts_and_sums_are_right(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+def test_rehearsal_confirms_counts_and_sums(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
     result = run(scene, totals, total_rows, output_mode="update", scratch=tmp_path / "scratch")
     assert result.proof.is_right and result.proof.right > 35
     assert result.records == len(scene.records)
@@ -164,8 +166,8 @@ def test_counts_and_sums_are_right(scene: Scene, session: SparkSession, tmp_path
 
 @once
 @pytest.mark.usefixtures("session")
-def test_the_newest_checkpoint_of_a_running_job(scene: Scene) -> None:
-    """It is read once: a running job has another one a moment later."""
+def test_rehearsal_uses_newest_checkpoint_of_running_job(scene: Scene) -> None:
+    """The checkpoint is read once, because a running job soon completes a newer checkpoint."""
     result = run(scene, totals, total_rows, output_mode="update", later=scene.job.later.parent)
     assert result.proof.is_right and result.records > len(scene.records)
 
@@ -180,15 +182,15 @@ def seen(checkpoint: str) -> list[StateRows | DataFrame]:
 
 
 @pytest.mark.usefixtures("session")
-def test_ids_are_right(scene: Scene) -> None:
+def test_rehearsal_confirms_deduplicated_ids(scene: Scene) -> None:
     result = run(scene, unseen, seen)
     assert result.proof.is_right and result.proof.right > 250
 
 
 @once
 @pytest.mark.usefixtures("session")
-def test_a_watermark_that_the_query_lacks_hides_no_warning(scene: Scene) -> None:
-    """Seen: those about expired entries were left out."""
+def test_missing_watermark_keeps_expiry_warning(scene: Scene) -> None:
+    """Regression: The warnings about expired entries were omitted."""
     result = run(scene, unseen, seen, watermark_ms=START)
     codes = [warning.rpartition("[")[2] for warning in result.warnings]
     assert codes == ["watermark]", "expiry-ends]"], result.warnings
@@ -196,8 +198,8 @@ def test_a_watermark_that_the_query_lacks_hides_no_warning(scene: Scene) -> None
 
 @once
 @pytest.mark.usefixtures("session")
-def test_an_id_that_is_not_kept_is_missing(scene: Scene) -> None:
-    """A filter before the deduplication: each id that it drops is missing, with its record."""
+def test_dropped_id_is_reported_as_missing(scene: Scene) -> None:
+    """A filter drops an ID before the deduplication. The report shows the ID's record."""
     result = run(scene, lambda events: unseen(events.where("id <> 'late-0'")), seen)
     (row,) = result.wrong.collect()
     assert (row["key"]["id"], row["flink"]["seen"], row["spark"]) == ("late-0", True, None)
@@ -206,8 +208,8 @@ def test_an_id_that_is_not_kept_is_missing(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_ids_that_have_expired_are_not_compared(scene: Scene) -> None:
-    """By a shorter time to live than the job's: some ids expire between the snapshots."""
+def test_expired_ids_are_not_compared(scene: Scene) -> None:
+    """The TTL is shorter than the job's TTL, so some IDs expire between the snapshots."""
     earlier, later = map(str, (scene.job.earlier, scene.job.later))
     accesses = {
         path: [row["last_access"] for row in _state(path, "seen", "seen").collect()]
@@ -267,8 +269,8 @@ WEEK_MS = 7 * 86_400_000
 
 @once
 @pytest.mark.usefixtures("session")
-def test_a_key_that_the_job_has_cleared_has_not_expired(scene: Scene) -> None:
-    """Regression: "Flink has dropped them since, as the state has a time to live": a week."""
+def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
+    """Regression: The report blamed the TTL of a week for a cleared key."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "open", "open")
@@ -292,8 +294,8 @@ def _with_price(kafka: DataFrame) -> DataFrame:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_floating_point_sums_are_right_within_their_rounding_error(scene: Scene) -> None:
-    """Regression: sums differ in the last digits by the order of addition: 59 of 190 "wrong"."""
+def test_floating_point_sums_match_within_rounding_error(scene: Scene) -> None:
+    """Regression: 59 of 190 sums were "wrong" in the last digits, due to the order of addition."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "prices", "price")
@@ -391,8 +393,8 @@ def watermark_of(scene: Scene, kind: str) -> int:
     indirect=["scene"],
     ids=lambda param: param if isinstance(param, str) else "-".join(param),
 )
-def test_windows_are_right(scene: Scene, kind: str) -> None:
-    """Also with a late record, which both drop: its window was fired before."""
+def test_rehearsal_confirms_windows(scene: Scene, kind: str) -> None:
+    """Flink and Spark drop a late record whose window has already fired."""
     result = run(scene, windows_of(kind), rows_of(kind), watermark_ms=watermark_of(scene, kind))
     assert result.proof.is_right and result.proof.right > 30, str(result)
     assert "that the query has fired, and Flink does not keep" in str(result)
@@ -408,8 +410,10 @@ def test_windows_are_right(scene: Scene, kind: str) -> None:
 @once
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("delay", ["2 seconds", None], ids=["watermark", "no watermark"])
-def test_windows_that_output_mode_complete_keeps(scene: Scene, delay: str | None) -> None:
-    """Spark never removes a window then; those that Flink has fired are not compared."""
+def test_windows_kept_by_output_mode_complete_are_not_compared(
+    scene: Scene, delay: str | None
+) -> None:
+    """In this mode Spark never removes a window. Windows fired by Flink are not compared."""
     watermark_ms = watermark_of(scene, "window") if delay else None
     options = {"output_mode": "complete", "watermark_ms": watermark_ms}
     result = run(scene, windows_of("window", delay), rows_of("window"), **options)
@@ -418,7 +422,7 @@ def test_windows_that_output_mode_complete_keeps(scene: Scene, delay: str | None
 
 
 @once
-def test_a_query_of_several_streams(scene: Scene, session: SparkSession) -> None:
+def test_rehearsal_supports_query_of_several_streams(scene: Scene, session: SparkSession) -> None:
     kafka = {"kafka.bootstrap.servers": scene.servers}
     empty = session.createDataFrame([], EVENT)
 
@@ -476,7 +480,7 @@ def _amount_rows(checkpoint: str) -> list[StateRows | DataFrame]:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_a_null_that_is_counted(scene: Scene) -> None:
+def test_rehearsal_detects_counted_nulls(scene: Scene) -> None:
     result = run(scene, _count_null, _amount_rows, output_mode="update")
     nulls = scene.offsets(lambda name, amount, *_: amount is None)
     assert wrong_keys(result) == {scene.records[place][0] for place in nulls}
@@ -489,7 +493,7 @@ def test_it_finds_a_null_that_is_counted(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_a_filter_that_is_missing(scene: Scene) -> None:
+def test_rehearsal_detects_missing_filter(scene: Scene) -> None:
     def query(events: DataFrame) -> DataFrame:
         return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
 
@@ -504,8 +508,8 @@ def test_it_finds_a_filter_that_is_missing(scene: Scene) -> None:
 @once
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("where", ["query", "parse"])
-def test_it_finds_another_case_of_a_string(scene: Scene, where: str) -> None:
-    """In the query, the keys differ from the start; in the parsed records, from the first on."""
+def test_rehearsal_detects_changed_case_of_strings(scene: Scene, where: str) -> None:
+    """In the query, the keys differ from the start. In the records, from the first new record."""
 
     def lower(events: DataFrame) -> DataFrame:
         return events.withColumn("name", F.lower("name"))
@@ -528,7 +532,7 @@ def test_it_finds_another_case_of_a_string(scene: Scene, where: str) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_other_windows(scene: Scene) -> None:
+def test_rehearsal_detects_shifted_windows(scene: Scene) -> None:
     result = run(
         scene,
         windows_of("window", shift="3 seconds"),
@@ -544,8 +548,8 @@ def test_it_finds_other_windows(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_another_time_zone(scene: Scene) -> None:
-    """An hour off: the times are parsed as if they were of another zone."""
+def test_rehearsal_detects_wrong_time_zone(scene: Scene) -> None:
+    """The event times are one hour off, as if parsed in a different time zone."""
 
     def stream(kafka: DataFrame) -> DataFrame:
         return parse_orders(kafka).withColumn("at", F.expr("at + INTERVAL 1 HOUR"))
@@ -563,7 +567,7 @@ def test_it_finds_another_time_zone(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_late_records_that_flink_drops(scene: Scene) -> None:
+def test_rehearsal_detects_late_records_dropped_by_flink(scene: Scene) -> None:
     query, watermark_ms = windows_of("window", delay=None), watermark_of(scene, "window")
     options = {"watermark_ms": watermark_ms, "output_mode": "update"}
     result = run(scene, query, rows_of("window"), **options)
@@ -580,8 +584,8 @@ def test_it_finds_late_records_that_flink_drops(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_windows_that_close_too_late(scene: Scene) -> None:
-    """What Flink has fired, the query keeps: its delay is an hour."""
+def test_rehearsal_detects_windows_closed_too_late(scene: Scene) -> None:
+    """The query has a delay of one hour, so it keeps windows that Flink has fired."""
     options = {"watermark_ms": watermark_of(scene, "window")}
     result = run(scene, windows_of("window", delay="1 hour"), rows_of("window"), **options)
     assert result.proof.unexpected and not (result.proof.wrong or result.proof.missing)
@@ -589,8 +593,8 @@ def test_it_finds_windows_that_close_too_late(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_it_finds_windows_that_close_too_early(scene: Scene) -> None:
-    """What Flink still keeps, the query has fired; the values are right."""
+def test_rehearsal_detects_windows_closed_too_early(scene: Scene) -> None:
+    """The query has fired windows that Flink still keeps. The values are correct."""
 
     def stream(kafka: DataFrame) -> DataFrame:
         end = F.timestamp_millis(F.lit(START + 200_000))
@@ -606,7 +610,7 @@ def test_it_finds_windows_that_close_too_early(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_records_are_shown_only_if_the_events_say_which(scene: Scene) -> None:
+def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: Scene) -> None:
     def query(events: DataFrame) -> DataFrame:
         return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
 
@@ -687,7 +691,7 @@ def refunds(events: DataFrame) -> DataFrame:
 
 
 @once
-def test_rows_of_a_query_without_state(scene: Scene, session: SparkSession) -> None:
+def test_output_of_stateless_query_is_compared(scene: Scene, session: SparkSession) -> None:
     written = [
         (record[0], record[1], scene.topic, *place)
         for place, record in scene.records.items()
@@ -712,8 +716,8 @@ def test_rows_of_a_query_without_state(scene: Scene, session: SparkSession) -> N
 
 
 @once
-def test_the_output_of_windows_is_compared(scene: Scene, session: SparkSession) -> None:
-    """Of the windows that Flink has fired in between, by what its sink has."""
+def test_output_of_fired_windows_is_compared(scene: Scene, session: SparkSession) -> None:
+    """Compare the windows that Flink fired between the checkpoints with the output of its sink."""
     pending = rows_of("window")(str(scene.job.later))[0]
     watermark_ms = watermark_of(scene, "window")
     assert isinstance(pending, StateRows) and pending.first_end is not None
@@ -772,8 +776,8 @@ def test_the_output_of_windows_is_compared(scene: Scene, session: SparkSession) 
 @once
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("kind", ["window", "hop"])
-def test_it_finds_a_delay_that_is_too_short(scene: Scene, kind: str) -> None:
-    """Regression: a delay of 0 was not found. The job takes records that are 2 seconds late."""
+def test_rehearsal_detects_too_short_delay(scene: Scene, kind: str) -> None:
+    """Regression: A delay of 0 was not detected. The job accepts records up to 2 seconds late."""
     watermark_ms = watermark_of(scene, kind)
     step = {"window": WINDOW_MS, "hop": 5_000}[kind]
     late = 0
@@ -798,7 +802,7 @@ def test_it_finds_a_delay_that_is_too_short(scene: Scene, kind: str) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_rows_of_another_checkpoint_are_refused(scene: Scene) -> None:
+def test_rows_of_different_checkpoint_are_refused(scene: Scene) -> None:
     """The function ignores its argument."""
     earlier = str(scene.job.earlier)
     with pytest.raises(migrate.Refused, match="take positions and state from one savepoint"):
@@ -807,14 +811,14 @@ def test_rows_of_another_checkpoint_are_refused(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_the_order_of_checkpoints(scene: Scene) -> None:
+def test_checkpoints_in_reverse_order_are_refused(scene: Scene) -> None:
     with pytest.raises(migrate.Refused, match="the number of the later one must be higher"):
         run(scene, totals, total_rows, earlier=scene.job.later, later=scene.job.earlier)
 
 
 @once
 @pytest.mark.usefixtures("session")
-def test_a_time_to_live_that_was_not_given_is_refused(scene: Scene) -> None:
+def test_unspecified_ttl_is_refused(scene: Scene) -> None:
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "seen", "seen")
         return [seen_rows(state, EVENT, keys={"id": "key"})]
@@ -864,10 +868,10 @@ def _in_one_batch(batches: list[DataFrame]) -> list[DataFrame]:
 
 
 @pytest.mark.parametrize("kind", ["totals", "ids", "window", "hop", "session"])
-def test_batches_do_not_change_the_final_state(
+def test_number_of_batches_does_not_change_final_state(
     session: SparkSession, tmp_path: Path, kind: str
 ) -> None:
-    """If no record is late: nor, for windows, what is written."""
+    """Without late records, the output of windows does not change either."""
     batches = _batches(session)
     query = {"totals": totals, "ids": unseen}.get(kind) or windows_of(kind)
     mode = "update" if kind == "totals" else "append"
@@ -879,10 +883,10 @@ def test_batches_do_not_change_the_final_state(
         assert single[1] == several[1] and (single[1] or kind == "session")
 
 
-def test_a_late_record_counts_in_one_batch_and_not_in_several(
+def test_late_record_counts_in_single_batch_but_not_in_several(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Of a tumbling window only the output differs. A session that is kept differs, too."""
+    """For a tumbling window, the batches change only the output. For a session, also the state."""
     batches = _batches(session, ("a", -2))
     for kind, state_is_same in (("window", True), ("session", False)):
         query = windows_of(kind)
@@ -936,13 +940,15 @@ def between(
     )
 
 
-def test_nothing_beyond_is_read(broker: Broker, numbers: str, tmp_path: Path) -> None:
+def test_records_beyond_later_checkpoint_are_not_read(
+    broker: Broker, numbers: str, tmp_path: Path
+) -> None:
     result = between(broker, numbers, tmp_path, [1], [4])
     assert (result.records, result.proof.right, result.proof.is_right) == (3, 3, True)
     assert result.warnings == ()
 
 
-def test_all_records_are_counted_if_the_user_looks_at_the_first(
+def test_all_records_are_counted_if_stream_function_reads_first_record(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
     def stream(kafka: DataFrame) -> DataFrame:
@@ -953,8 +959,10 @@ def test_all_records_are_counted_if_the_user_looks_at_the_first(
     assert (result.records, result.warnings, result.is_right) == (3, (), True)
 
 
-def test_control_records_are_told(broker: Broker, numbers: str, tmp_path: Path) -> None:
-    """After the record of a transaction there is one of Kafka's own, which nobody reads."""
+def test_transaction_markers_are_reported_as_offset_gaps(
+    broker: Broker, numbers: str, tmp_path: Path
+) -> None:
+    """Each transaction ends with a control record that consumers do not receive."""
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": numbers}
     )
@@ -972,10 +980,10 @@ def test_control_records_are_told(broker: Broker, numbers: str, tmp_path: Path) 
     assert warning.endswith("[offset-gaps]")
 
 
-def test_a_new_partition_is_read_from_the_log_start(
+def test_new_partition_is_read_from_log_start_offset(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
-    """And records that Kafka has deleted since are missing: not known is how many."""
+    """The warning states no number of deleted records."""
     broker.produce(numbers, 1, ["4", "5"])
     result = between(broker, numbers, tmp_path / "whole", [1], [4, 2])
     assert (result.records, result.warnings) == (5, ())
@@ -985,7 +993,7 @@ def test_a_new_partition_is_read_from_the_log_start(
     assert [warning[-11:] for warning in result.warnings] == ["[log-start]"]
 
 
-def test_records_that_are_gone_are_refused(broker: Broker, numbers: str, tmp_path: Path) -> None:
+def test_deleted_records_are_refused(broker: Broker, numbers: str, tmp_path: Path) -> None:
     broker.delete_records(numbers, 0, 3)
     with pytest.raises(migrate.Refused, match="Kafka no longer has all records"):
         between(broker, numbers, tmp_path, [1], [4])

@@ -1,4 +1,4 @@
-"""Time has passed since a rollback file was written: are its offsets still offsets of the log?"""
+"""Check that the offsets of an old rollback file still exist in the log."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _recreate_larger(case: Case) -> None:
         ),
     ],
 )
-def test_an_offset_that_is_none_of_this_log_is_brought_back_only_by_force(
+def test_offset_outside_current_log_is_restored_only_with_force(
     case: Case, happens: Callable[[Case], None], doubts: list[str], says: str
 ) -> None:
     happens(case)
@@ -123,8 +123,8 @@ def test_an_offset_that_is_none_of_this_log_is_brought_back_only_by_force(
     assert case.committed() == case.at(_THEN)
 
 
-def test_an_offset_beyond_the_end_where_the_brokers_gave_no_topic_ids(case: Case) -> None:
-    """Brokers before 2.8 have none; the log range still tells."""
+def test_offset_beyond_end_is_refused_without_topic_ids(case: Case) -> None:
+    """Brokers before 2.8 have no topic IDs. The log range still reveals the recreated topic."""
     _recreate_smaller(case)
     file = rollback_file.read(case.path)
     assert list(file.topic_ids) == [case.topic]
@@ -137,8 +137,8 @@ def test_an_offset_beyond_the_end_where_the_brokers_gave_no_topic_ids(case: Case
     )
 
 
-def test_what_belongs_to_no_partition_is_left_out_by_force(case: Case, broker: Broker) -> None:
-    """Kafka itself forgets a group's offsets of a topic that is deleted."""
+def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> None:
+    """Kafka itself deletes a group's offsets of a deleted topic."""
     other = f"other-{uuid.uuid4().hex[:8]}"
     broker.create_topic(other, 1)
     broker.commit(case.group, {(other, 0): 0})
@@ -160,14 +160,14 @@ def test_what_belongs_to_no_partition_is_left_out_by_force(case: Case, broker: B
     assert case.committed() == {(other, 0): 0}
 
 
-def test_what_is_in_range_is_brought_back_without_force(case: Case) -> None:
+def test_offset_in_range_is_restored_without_force(case: Case) -> None:
     case.broker.delete_records(case.topic, 1, _THEN)  # as far as it may go
     result = case.rollback("--execute", "--yes")
     assert result.code == 0, result.stderr
     assert case.committed() == case.at(_THEN)
 
 
-def test_what_expires_while_it_asks_is_noticed(case: Case) -> None:
+def test_offset_expired_after_preview_is_refused(case: Case) -> None:
     seen = undo.read_preview(case.config, rollback_file.read(case.path))
     assert seen.unless_forced == ()
     _expire(case)
@@ -176,8 +176,8 @@ def test_what_expires_while_it_asks_is_noticed(case: Case) -> None:
     assert case.committed() == case.at(_COMMITTED)
 
 
-def test_leader_epochs_are_kept_and_brought_back(tmp_path: Path, broker: Broker) -> None:
-    """A consumer commits them beside its offsets, and asks by them whether the log was cut back."""
+def test_rollback_restores_leader_epochs(tmp_path: Path, broker: Broker) -> None:
+    """A consumer commits its leader epochs with its offsets, to detect a truncated log."""
     topic, group = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in "tg")
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, "abcd")

@@ -1,4 +1,4 @@
-"""Plans saved and applied later: what happened in between is noticed, on a real broker."""
+"""Apply saved plans after changes on a real broker."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def _apply(broker: Broker, path: Path) -> Result:
     return migrate("to-spark", "--plan", path, "-b", broker.bootstrap_servers)
 
 
-def test_a_suspect_job_of_a_fleet_is_not_planned_before_somebody_has_decided(
+def test_fleet_omits_plan_for_job_with_recreated_topic(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """Recreated larger: its own command warns, and whoever reads that decides."""
+    """The topic was recreated larger. The job's own command warns, and its reader decides."""
     fresh = write_source(tmp_path / "fresh" / "chk-7", {0: splits(topic, [3, 4])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     jobs = [ScannedJob(str(one), str(one.parent), None) for one in (chk, fresh)]
@@ -71,7 +71,7 @@ def test_a_suspect_job_of_a_fleet_is_not_planned_before_somebody_has_decided(
     )
 
 
-def test_a_topic_created_again_is_refused_however_large_it_is(
+def test_recreated_topic_of_any_size_is_refused_by_plan(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -87,7 +87,7 @@ def test_a_topic_created_again_is_refused_however_large_it_is(
     assert f"topic {topic} was deleted and created again since the plan was made" in refused.stderr
 
 
-def test_a_plan_notices_that_flinks_group_has_moved(
+def test_plan_is_refused_after_source_group_moved(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan, group = tmp_path / "plan.json", f"flink-{topic}"
@@ -103,7 +103,7 @@ def test_a_plan_notices_that_flinks_group_has_moved(
     assert f"{topic}-1: it held no offset and now holds 7" in refused.stderr
 
 
-def test_a_plan_notices_a_newer_checkpoint(
+def test_plan_is_refused_after_newer_checkpoint(
     tmp_path: Path, broker: Broker, topic: str, chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -120,7 +120,7 @@ def test_a_plan_notices_a_newer_checkpoint(
     assert f"the job has run on since: it has completed chk-9; {way_out}\n" in refused.stderr
 
 
-def test_a_plan_that_lets_the_job_run_on_is_applied_with_a_warning(
+def test_plan_allowing_running_job_is_applied_with_warning(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan, group = tmp_path / "plan.json", f"flink-{topic}"
@@ -136,10 +136,10 @@ def test_a_plan_that_lets_the_job_run_on_is_applied_with_a_warning(
     assert "more is repeated than was planned" in applied.stderr
 
 
-def test_a_checkpoint_that_was_deleted_refuses_its_plan(
+def test_plan_of_deleted_checkpoint_is_refused(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """Flink deletes a checkpoint once newer ones are complete. It was a note."""
+    """Regression: `migrate` printed only a note. Flink deletes a checkpoint after newer ones."""
     plan, target = tmp_path / "plan.json", tmp_path / "query"
     write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})
     _save(broker, chk, plan)
@@ -151,7 +151,7 @@ def test_a_checkpoint_that_was_deleted_refuses_its_plan(
     assert not target.exists()
 
 
-def test_a_job_directory_that_cannot_be_seen_is_a_note(
+def test_plan_of_deleted_job_directory_is_applied_with_note(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -164,7 +164,7 @@ def test_a_job_directory_that_cannot_be_seen_is_a_note(
     assert "is not shown by its checkpoints" in applied.stderr
 
 
-def test_a_plan_made_without_a_broker_notices_a_newer_checkpoint_too(
+def test_plan_made_without_broker_is_refused_after_newer_checkpoint(
     tmp_path: Path, topic: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -174,10 +174,10 @@ def test_a_plan_made_without_a_broker_notices_a_newer_checkpoint_too(
     assert migrate("to-spark", "--plan", plan).code == 4
 
 
-def test_without_topic_ids_only_a_smaller_topic_is_seen_and_that_is_said(
+def test_plan_without_topic_ids_detects_smaller_recreated_topic(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """As against brokers before Kafka 2.8: the plan is what they would have given."""
+    """The plan has no topic IDs, as with brokers before Kafka 2.8."""
     plan = tmp_path / "plan.json"
     _save(broker, chk, plan)
     edit_and_seal_plan(plan, lambda held: held.update(topic_ids={}))
@@ -192,10 +192,10 @@ def test_without_topic_ids_only_a_smaller_topic_is_seen_and_that_is_said(
     assert f"{topic}-0 ended at 10 and now ends at 5: it has lost records" in refused.stderr
 
 
-def test_an_edited_plan_is_neither_applied_nor_verified(
+def test_edited_plan_is_neither_applied_nor_verified(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """Seen: applied with the verdict ok, and then "verified: ... where the checkpoint ended"."""
+    """Regression: `migrate` applied the plan with the verdict ok, and then reported "verified"."""
     plan, seed = tmp_path / "plan.json", tmp_path / "query"
     _save(broker, chk, plan)
 
@@ -227,10 +227,10 @@ def test_an_edited_plan_is_neither_applied_nor_verified(
     assert found.stderr.endswith("not verified: the plan is not what it was made from\n")
 
 
-def test_a_plan_notices_that_the_group_it_is_from_has_moved(
+def test_plan_from_group_is_refused_after_group_moved(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """Seen: applied, and what its consumers had read since was read again."""
+    """Regression: The plan was applied, and records consumed in the meantime were reprocessed."""
     plan, group = tmp_path / "plan.json", f"side-{topic}"
     broker.commit(group, {(topic, 0): 3, (topic, 1): 4})
     saved = migrate(

@@ -1,7 +1,7 @@
-"""State that Flink's Scala API wrote is read, as a value and as a key.
+"""Read state of Flink's Scala API, as a value and as a key.
 
-The job keeps each key's newest number, and a case class with the same number. Scala's own tuple
-is its case class.
+The job stores each key's newest number, and a case class with the same number. Scala's own tuple is
+its case class.
 """
 
 from __future__ import annotations

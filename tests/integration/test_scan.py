@@ -1,6 +1,6 @@
-"""``migrate scan`` beside a real broker where lag is told; here there is no Spark.
+"""Run ``migrate scan`` with a real broker and without Spark.
 
-``test_scan_on_spark.py`` has the same on Spark, and that both tell and write the same.
+``test_scan_on_spark.py`` compares the results with a scan on Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> FewJobs:
     return FewJobs(tmp_path_factory.mktemp("estate"), broker)
 
 
-def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: FewJobs) -> None:
+def test_scan_lists_each_job_with_newest_complete_checkpoint(estate: FewJobs) -> None:
     result = scan(estate.root)
     assert lines(result) == {
         str(estate.newest): ["yes", "1", "2"],
@@ -60,7 +60,7 @@ def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: FewJobs) -
     assert "8 checkpoints read, 1 of them unreadable" in latest_only.stderr
 
 
-def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: FewJobs) -> None:
+def test_scan_with_broker_reports_lag_and_missing_records(estate: FewJobs) -> None:
     result = scan(estate.root, *estate.broker)
     assert lines(result) == {
         str(estate.newest): ["yes", "1", "2", "16"],
@@ -80,8 +80,8 @@ def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: FewJobs) -> 
     )
 
 
-def test_the_lag_is_not_whole_if_a_topic_has_grown(broker: Broker, tmp_path: Path) -> None:
-    """A plan moves the new partition too. One without records adds nothing."""
+def test_lag_of_grown_topic_is_incomplete(broker: Broker, tmp_path: Path) -> None:
+    """A plan also moves the new partition. A partition without records adds nothing."""
     topic = f"grows-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))
@@ -100,7 +100,7 @@ def test_the_lag_is_not_whole_if_a_topic_has_grown(broker: Broker, tmp_path: Pat
     )
 
 
-def test_positions_are_written_with_their_lag(estate: FewJobs, tmp_path: Path) -> None:
+def test_positions_table_contains_lag(estate: FewJobs, tmp_path: Path) -> None:
     directory = tmp_path / "out"
     done = scan(estate.root, "--output", directory, *estate.broker)
     assert done.code == 0, done.stderr
@@ -123,7 +123,7 @@ def test_positions_are_written_with_their_lag(estate: FewJobs, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_tables_in_a_store_are_those_of_a_folder(
+def test_tables_in_object_store_match_local_tables(
     estate: FewJobs, tmp_path: Path, s3: S3, table_format: str
 ) -> None:
     url = f"{s3.store.root}/{tmp_path.name}"
@@ -145,7 +145,7 @@ def test_tables_in_a_store_are_those_of_a_folder(
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_a_root_with_credentials_is_a_line_without_them(
+def test_root_with_credentials_is_listed_without_credentials(
     estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     roots = ["s3://AKIA:hush@bucket/flink", "abfss://c@a.dfs.core.windows.net/flink?sv=1&sig=hush"]
@@ -166,7 +166,7 @@ def test_a_root_with_credentials_is_a_line_without_them(
         assert "credentials in a URL are refused" in str(rows)
 
 
-def test_tables_where_nothing_is_written_without_spark(estate: FewJobs) -> None:
+def test_output_to_dbfs_without_spark_is_usage_error(estate: FewJobs) -> None:
     done = scan(estate.root, "--output", "dbfs:/tables")
     assert (done.code, done.stdout) == (2, "")
     assert "without Spark: name its --master" in done.stderr
@@ -179,7 +179,7 @@ def _plan(file: Path) -> dict[str, Any]:
     return saved
 
 
-def test_plans_are_those_that_each_command_would_save(estate: FewJobs, tmp_path: Path) -> None:
+def test_scan_saves_same_plans_as_to_spark(estate: FewJobs, tmp_path: Path) -> None:
     done = scan(estate.root, "--plans", tmp_path / "plans", *estate.broker)
     assert done.code == 0, done.stderr
     index = {row["pointer"]: row for row in csv_rows(tmp_path / "plans" / "index.csv")}
@@ -204,7 +204,7 @@ def test_plans_are_those_that_each_command_would_save(estate: FewJobs, tmp_path:
     assert (applied.code, json.loads(applied.stdout)) == (0, {estate.topic: {"0": 30, "1": 4}})
 
 
-def test_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
+def test_scan_saves_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
     asked = ("--plans", tmp_path / "plans", "--group", "spark-{job}")
     done = scan(estate.root, *asked, *estate.broker)
     assert done.code == 0, done.stderr
@@ -220,10 +220,8 @@ def test_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
     assert _plan(tmp_path / "plans" / row["plan"]) == _plan(alone)
 
 
-def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
-    estate: FewJobs, tmp_path: Path
-) -> None:
-    """Partitions that a job still has to discover, and may begin anywhere: no position shows it."""
+def test_plan_refused_by_broker_is_listed_with_reasons(estate: FewJobs, tmp_path: Path) -> None:
+    """The job still has to discover partitions, so no position shows them."""
     root = tmp_path / "estate"
     state = SourceState({0: splits(estate.topic, [30])}, initial_discovery_finished=False)
     chk = write_checkpoint(root / JOB(1) / "chk-1", source_operator(state), checkpoint_id=1)
@@ -239,7 +237,7 @@ def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
     } <= set(done.stderr.splitlines())
 
 
-def test_tables_that_are_written_are_told_where_stdout_is_full(
+def test_written_tables_are_reported_even_if_stdout_is_full(
     estate: FewJobs, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -258,7 +256,7 @@ def test_tables_that_are_written_are_told_where_stdout_is_full(
     assert (out / "positions" / "_SUCCESS").exists()
 
 
-def test_roots_that_are_not_there_are_no_inventory(tmp_path: Path) -> None:
+def test_missing_root_fails_and_empty_root_is_empty_inventory(tmp_path: Path) -> None:
     gone = scan(tmp_path / "gone")
     assert (gone.code, gone.stdout) == (3, "")
     assert "no such directory" in gone.stderr
@@ -267,8 +265,8 @@ def test_roots_that_are_not_there_are_no_inventory(tmp_path: Path) -> None:
     assert "no checkpoint" in nothing.stderr
 
 
-def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
-    """stdout is the table alone, and nothing is left where it was started."""
+def test_scan_on_terminal_shows_progress_bar(tmp_path: Path) -> None:
+    """stdout contains only the table, and the working directory stays empty."""
     ours, theirs = pty.openpty()
     done = subprocess.Popen(
         [sys.executable, "-m", "migrate", "scan", str(GOLDEN / "2.2" / "stop")],
@@ -296,10 +294,10 @@ def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_partition_without_a_leader_leaves_the_other_rows(tmp_path: Path) -> None:
-    """Regression: exit code 6, "payments-1: Broker: Leader not available", and no table.
+def test_partition_without_leader_keeps_rows_of_remaining_jobs(tmp_path: Path) -> None:
+    """Regression: Exit code 6, "payments-1: Broker: Leader not available", and no table.
 
-    Two brokers, one replica, and the second broker stops.
+    The test starts two brokers with one replica, and stops the second broker.
     """
     root = tmp_path / "root"
     first, second = write_job(root, 1, 1, "payments", [3, 4]), write_job(root, 2, 1, "orders", [2])

@@ -1,4 +1,4 @@
-"""``migrate scan`` on Spark: it tells and writes what it does without, by ``test_scan.py``."""
+"""Run ``migrate scan`` on Spark and compare the results with a local scan."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _on_spark(*arguments: str | Path) -> Result:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_on_spark_and_without_it_tells_and_writes_the_same(
+def test_scan_on_spark_matches_local_scan(
     spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
-    """Of the estate beside the broker, and of one whose jobs are those of every Flink."""
+    """Compare a small estate with a broker, and a generated estate with jobs of every Flink."""
     generated = tmp_path / "generated"
     generate(generated, _GENERATED)
     tables: list[dict[str, list[str]]] = []
@@ -75,7 +75,7 @@ def _table(spark: Spark, directory: Path, table_format: str) -> list[str]:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_output_is_each_view_as_a_table(
+def test_output_contains_each_view_as_table(
     spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     directory = tmp_path / "out"
@@ -99,7 +99,7 @@ def test_output_is_each_view_as_a_table(
     assert "is not empty; name a new directory" in again.stderr
 
 
-def test_the_call_tells_it_all_as_values(spark: Spark, estate: FewJobs) -> None:
+def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) -> None:
     inventory = library.scan(estate.root, bootstrap_servers=estate.broker[1])
     jobs = {job.pointer: job for job in inventory.jobs}
     newest = jobs[str(estate.newest)]
@@ -128,17 +128,17 @@ def test_the_call_tells_it_all_as_values(spark: Spark, estate: FewJobs) -> None:
     assert pickle.loads(done.stdout) == inventory
 
 
-def test_a_session_that_is_there_has_its_master(spark: Spark, estate: FewJobs) -> None:
+def test_master_option_is_refused_with_existing_session(spark: Spark, estate: FewJobs) -> None:
     done = _on_spark(estate.root, "--master", "local[1]")
     assert (done.code, done.stdout) == (2, "")
     assert "there is a Spark session already" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["here", "on Spark"])
-def test_a_job_that_goes_on_while_it_is_scanned_is_a_line_and_no_checkpoint_is_there_twice(
+def test_job_running_during_scan_has_single_row_per_checkpoint(
     spark: Spark, tmp_path: Path, where: str
 ) -> None:
-    """What was found is not what is read: the newest was subsumed, or deleted, in between."""
+    """After the listing, the newest checkpoint is subsumed or deleted before the scan reads it."""
     run = scan_locally if where == "here" else partial(scan_on_spark, spark.session)
     for job, number in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
         write_job(tmp_path, job, number, "t", [number])
@@ -165,7 +165,7 @@ def test_a_job_that_goes_on_while_it_is_scanned_is_a_line_and_no_checkpoint_is_t
     assert (told.checkpoints, told.unreadable) == (7, 3)
 
 
-def test_spark_submit_runs_it(tmp_path: Path) -> None:
+def test_scan_runs_with_spark_submit(tmp_path: Path) -> None:
     spark_submit = Path(sys.executable).with_name("spark-submit")
     command = [str(spark_submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += [str(submit.__file__), str(GOLDEN / "2.2" / "stop"), "--output", "out"]

@@ -1,7 +1,7 @@
-"""A broker that asks who is there: every way to log in, and what is said where it does not work.
+"""Authenticate at a secured broker in every supported way, and report failures.
 
-The broker speaks SCRAM and PLAIN over TLS, takes client certificates, and has ACLs; the properties
-are those that its own Java clients would be given.
+The broker supports SCRAM and PLAIN over TLS, client certificates, and ACLs. The properties are the
+properties of Kafka's own Java clients.
 """
 
 from __future__ import annotations
@@ -216,15 +216,15 @@ def _java_scram(stores: Stores) -> str:
 # -- logging in ----------------------------------------------------------------------------------
 
 
-def test_scram_by_librdkafkas_properties(client: Client, stores: Stores) -> None:
+def test_scram_works_with_librdkafka_properties(client: Client, stores: Stores) -> None:
     client.works(_scram(stores))
 
 
-def test_scram_by_javas_properties(client: Client, stores: Stores) -> None:
+def test_scram_works_with_java_properties(client: Client, stores: Stores) -> None:
     client.works(_java_scram(stores))
 
 
-def test_plain_by_javas_properties_over_several_lines(client: Client, stores: Stores) -> None:
+def test_plain_works_with_multiline_java_properties(client: Client, stores: Stores) -> None:
     certificate = stores.path("ca.pem").read_text().replace("\n", " \\\n  ")
     client.works(
         f"""
@@ -239,7 +239,7 @@ def test_plain_by_javas_properties_over_several_lines(client: Client, stores: St
     )
 
 
-def test_the_command_line_wins_over_the_file(client: Client, stores: Stores) -> None:
+def test_command_line_options_override_kafka_config_file(client: Client, stores: Stores) -> None:
     wrong = _java_scram(stores).replace('username="scram"', 'username="nobody"')
     client.works(wrong, "-X", "sasl.username=scram")
     client.works(wrong, "-X", f"sasl.password={SCRAM_PASSWORD}", "-X", "sasl.username=scram")
@@ -248,7 +248,9 @@ def test_the_command_line_wins_over_the_file(client: Client, stores: Stores) -> 
 
 
 @pytest.mark.parametrize("form", ["pem file", "pem", "encrypted pem", "pkcs12", "librdkafka's"])
-def test_a_client_certificate(client: Client, stores: Stores, form: str) -> None:
+def test_client_certificate_is_accepted_in_every_form(
+    client: Client, stores: Stores, form: str
+) -> None:
     def value(pem: str) -> str:
         return pem.strip().replace("\n", " ")
 
@@ -279,14 +281,16 @@ def test_a_client_certificate(client: Client, stores: Stores, form: str) -> None
     client.works(common + own, listener="MTLS")
 
 
-def test_no_client_certificate(client: Client, stores: Stores) -> None:
+def test_missing_client_certificate_fails_with_tls_error(client: Client, stores: Stores) -> None:
     line = client.refused(
         6, f"security.protocol=SSL\nssl.ca.location={stores.path('ca.pem')}\n", listener="MTLS"
     )
     assert line.startswith("migrate: TLS failed at ")
 
 
-def test_a_certificate_for_another_host(client: Client, stores: Stores) -> None:
+def test_certificate_of_different_host_fails_unless_check_is_disabled(
+    client: Client, stores: Stores
+) -> None:
     line = client.refused(6, _java_scram(stores), listener="ELSEWHERE")
     assert line.startswith("migrate: TLS verification failed at ")
     unchecked = _java_scram(stores) + "ssl.endpoint.identification.algorithm=\n"
@@ -296,7 +300,7 @@ def test_a_certificate_for_another_host(client: Client, stores: Stores) -> None:
 # -- not let in ----------------------------------------------------------------------------------
 
 
-def test_a_wrong_password(client: Client, stores: Stores) -> None:
+def test_wrong_password_is_reported_as_access_denied(client: Client, stores: Stores) -> None:
     jaas = f"sasl.jaas.config={_jaas(SCRAM_MODULE, 'scram', 'wrong-Word')}\n"
     for line in (
         client.refused(6, _java_scram(stores) + jaas),
@@ -312,7 +316,7 @@ def test_a_wrong_password(client: Client, stores: Stores) -> None:
     ("listener", "protocol"),
     [("SASL", ""), ("MTLS", ""), ("BARE", ""), ("SASL", "SSL"), ("SASL", "SASL_PLAINTEXT")],
 )
-def test_a_port_that_closes_the_connection(
+def test_closed_connection_suggests_security_protocol(
     client: Client, stores: Stores, listener: str, protocol: str
 ) -> None:
     login = _scram(stores).replace("SASL_SSL", protocol) if protocol else ""
@@ -324,7 +328,7 @@ def test_a_port_that_closes_the_connection(
     )
 
 
-def test_kerberos(client: Client, stores: Stores) -> None:
+def test_kerberos_is_refused_with_build_instructions(client: Client, stores: Stores) -> None:
     line = client.refused(2, _scram(stores), "-X", "sasl.mechanism=GSSAPI")
     assert line.startswith(
         "migrate: sasl.mechanism is GSSAPI (Kerberos), which the wheels of confluent-kafka lack: "
@@ -332,7 +336,7 @@ def test_kerberos(client: Client, stores: Stores) -> None:
     )
 
 
-def test_a_wrong_password_of_a_key_store(client: Client, stores: Stores) -> None:
+def test_wrong_key_store_password_is_usage_error(client: Client, stores: Stores) -> None:
     store = stores.path("ann.p12")
     text = f"security.protocol=SSL\nssl.keystore.location={store}\n"
     line = client.refused(2, f"{text}ssl.keystore.password=wrong-Word\n", listener="MTLS")
@@ -340,24 +344,26 @@ def test_a_wrong_password_of_a_key_store(client: Client, stores: Stores) -> None
 
 
 @pytest.mark.parametrize("form", ["${{env:{}}}", '"{}"', "'{}'"])
-def test_a_password_with_what_is_no_part_of_it(client: Client, stores: Stores, form: str) -> None:
+def test_quoted_or_unexpanded_password_gets_hint(client: Client, stores: Stores, form: str) -> None:
     password = form.format("wrong-Word")
     line = client.refused(6, _scram(stores), "-X", f"sasl.password={password}")
     assert line.endswith("; check sasl.password: quotes and ${…} are taken as part of a value")
 
 
-def test_a_mechanism_that_the_broker_has_not(client: Client, stores: Stores) -> None:
+def test_unsupported_mechanism_is_reported_with_supported_mechanisms(
+    client: Client, stores: Stores
+) -> None:
     line = client.refused(6, _scram(stores), "-X", "sasl.mechanism=SCRAM-SHA-256")
     assert "supported mechanisms: SCRAM-SHA-512,PLAIN" in line
 
 
-def test_a_wrong_authority(client: Client, stores: Stores) -> None:
+def test_wrong_certificate_authority_fails_tls_verification(client: Client, stores: Stores) -> None:
     line = client.refused(6, _scram(stores) + f"ssl.ca.location={stores.path('other-ca.pem')}\n")
     assert line.startswith("migrate: TLS verification failed at 127.0.0.1:")
     assert "ssl.ca.location" in line
 
 
-def test_one_broker_of_the_list_that_lets_us_in_will_do(
+def test_single_accepting_broker_of_list_is_sufficient(
     client: Client, stores: Stores, secured: SecuredBroker
 ) -> None:
     servers = f"{secured.address('ELSEWHERE')},{secured.address('SASL')}"
@@ -379,7 +385,7 @@ def test_one_broker_of_the_list_that_lets_us_in_will_do(
         ("wrong-Word", "line "),
     ],
 )
-def test_a_bad_property_is_told_without_its_value(
+def test_invalid_property_is_reported_without_value(
     client: Client, stores: Stores, line: str, told: str
 ) -> None:
     assert told in client.refused(2, _scram(stores) + line + "\n")
@@ -387,8 +393,10 @@ def test_a_bad_property_is_told_without_its_value(
         assert told in client.refused(2, _scram(stores), "-X", line)
 
 
-def test_a_real_process_says_no_more(tmp_path: Path, client: Client, stores: Stores) -> None:
-    """librdkafka writes where no test of the same process looks, however much it is asked to."""
+def test_process_output_contains_no_password_or_librdkafka_logs(
+    tmp_path: Path, client: Client, stores: Stores
+) -> None:
+    """librdkafka writes directly to stderr, and `debug=all` requests its logs."""
     file = tmp_path / "client.properties"
     chk = write_source(tmp_path / "chk-7", {0: splits(client.topic, [4])})
     for password, code in ((SCRAM_PASSWORD, 0), ("wrong-Word", 6)):
@@ -407,10 +415,10 @@ def test_a_real_process_says_no_more(tmp_path: Path, client: Client, stores: Sto
         assert "rdkafka" not in done.stderr
 
 
-def test_aws_tokens_reach_the_broker(
+def test_aws_tokens_reach_broker(
     client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As far as they can without Amazon, whose brokers alone can check them."""
+    """The handshake ends at the broker, because only Amazon's brokers can verify the tokens."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-Word")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -449,7 +457,7 @@ def test_key_store_of_keytool_is_read(client: Client, stores: Stores) -> None:
 # -- ACLs ----------------------------------------------------------------------------------------
 
 
-def test_a_topic_that_the_user_may_not_see(
+def test_hidden_topic_is_reported_with_required_permission(
     client: Client, stores: Stores, secured: SecuredBroker
 ) -> None:
     closed = f"closed-{uuid.uuid4().hex[:8]}"
@@ -464,7 +472,7 @@ def test_a_topic_that_the_user_may_not_see(
     assert client(_scram(stores), topic=closed).code == 0
 
 
-def test_a_group_that_the_user_may_not_see(
+def test_hidden_group_is_reported_with_required_permission(
     client: Client, stores: Stores, secured: SecuredBroker, topic: str
 ) -> None:
     group = f"flink-{uuid.uuid4().hex[:8]}"
@@ -534,7 +542,7 @@ def permitted(tmp_path: Path, secured: SecuredBroker, stores: Stores) -> Permitt
     return Permitted(secured, tmp_path, file, user, topics, f"g-{unique}")
 
 
-def test_a_commit_names_the_permission_that_it_lacks(permitted: Permitted) -> None:
+def test_commit_reports_missing_permission(permitted: Permitted) -> None:
     group, (first, second) = permitted.group, permitted.topics
     assert f"DESCRIBE on topic {first}" in permitted.commit("1", 6)
     permitted.allow(AclOperation.DESCRIBE, topics=2)
@@ -557,8 +565,10 @@ def test_a_commit_names_the_permission_that_it_lacks(permitted: Permitted) -> No
     assert permitted.broker.committed(group) == {(first, 0): 4, (second, 0): 4}
 
 
-def test_who_may_not_read_the_transaction_log_is_told_so(permitted: Permitted) -> None:
-    """It is no obstacle; and READ on it is all that it takes, on no group."""
+def test_unreadable_transaction_log_is_reported_with_required_permission(
+    permitted: Permitted,
+) -> None:
+    """The missing permission is no obstacle. READ on the topic is sufficient, without a group."""
     producer = Producer(
         {
             "bootstrap.servers": permitted.broker.bootstrap_servers,
@@ -585,8 +595,8 @@ def test_who_may_not_read_the_transaction_log_is_told_so(permitted: Permitted) -
     assert "these brokers do not know transaction 'pay-0-5'" in said
 
 
-def test_the_records_of_two_clusters_are_compared(permitted: Permitted) -> None:
-    """READ on the topics is all that it takes, on no group; no secret of either is told."""
+def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: Permitted) -> None:
+    """READ on the topics is sufficient, without a group. No secret of either cluster is printed."""
     first, second = permitted.topics
     times = [int(time.time() * 1000) + n for n in range(10)]
     for topic in permitted.topics:
@@ -610,7 +620,7 @@ def test_the_records_of_two_clusters_are_compared(permitted: Permitted) -> None:
     assert "not-the-password" not in said and PLAIN_PASSWORD not in said
 
 
-def test_a_rollback_names_the_permission_that_it_lacks(permitted: Permitted) -> None:
+def test_rollback_reports_missing_permission(permitted: Permitted) -> None:
     """Removing an offset needs DELETE on the group and READ on the topic."""
     group, (first, second) = permitted.group, permitted.topics
     permitted.broker.commit(group, {(first, 0): 1})
@@ -633,7 +643,7 @@ def test_a_rollback_names_the_permission_that_it_lacks(permitted: Permitted) -> 
     assert permitted.broker.committed(group) == {(first, 0): 1}
 
 
-def test_a_rollback_does_not_take_what_it_may_not_see_for_nothing(permitted: Permitted) -> None:
+def test_rollback_with_hidden_topic_is_refused(permitted: Permitted) -> None:
     group, (first, second) = permitted.group, permitted.topics
     chk = write_source(permitted.home / "chk-7", {0: splits(first, [4])})
     boss = ("-b", permitted.broker.bootstrap_servers, "--execute", "--yes")
@@ -646,7 +656,7 @@ def test_a_rollback_does_not_take_what_it_may_not_see_for_nothing(permitted: Per
     assert permitted.broker.committed(group) == {(first, 0): 4}
 
 
-def test_a_rollback_that_may_not_delete_changes_nothing(permitted: Permitted) -> None:
+def test_rollback_without_delete_permission_changes_no_offsets(permitted: Permitted) -> None:
     group, (first, second) = permitted.group, permitted.topics
     permitted.broker.commit(group, {(first, 0): 1})
     permitted.allow(AclOperation.READ, group=True, topics=2)
@@ -664,7 +674,7 @@ def test_a_rollback_that_may_not_delete_changes_nothing(permitted: Permitted) ->
 # -- Java's properties ---------------------------------------------------------------------------
 
 
-def test_every_property_of_javas_clients_is_accounted_for() -> None:
+def test_every_property_of_java_clients_is_handled() -> None:
     documented: set[str] = set()
     for client in ("consumer.ConsumerConfig", "producer.ProducerConfig", "admin.AdminClientConfig"):
         page = run_java(f"org.apache.kafka.clients.{client}", classpath("kafka-4.1.1"))

@@ -1,4 +1,4 @@
-"""Flink's own classes find in the state of sinks what the decoder finds there."""
+"""Compare the state of sinks as read by Flink's own classes and by the decoder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PENDING = {"RECEIVED", "RETRY"}
         ("2.2", ("1.14", "1.15", "1.20", "2.2"), (1, 2)),
     ],
 )
-def test_a_sinks_state_is_what_flink_reads(
+def test_sink_state_matches_flinks_own_classes(
     flink: str, written_by: tuple[str, ...], writer_versions: tuple[int, ...]
 ) -> None:
     # Without subtasks in the state (up to 1.15), Flink takes all for those of one.
@@ -90,7 +90,7 @@ _FILES_OF_ONE = {5: {0: [*_FILES[5][0], *_FILES[6][0]]}}
     ("flink", "written_by"),
     [("1.15", ("1.14", "1.15")), ("1.20", ("1.14", "1.15", "1.20")), ("2.2", ("1.14", "2.2"))],
 )
-def test_the_files_to_commit_are_what_flink_reads(flink: str, written_by: tuple[str, ...]) -> None:
+def test_pending_files_match_flinks_own_classes(flink: str, written_by: tuple[str, ...]) -> None:
     elements = [
         encode_committer_element(release, _FILES_OF_ONE if release in ("1.14", "1.15") else _FILES)
         for release in written_by

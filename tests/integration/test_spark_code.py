@@ -1,4 +1,4 @@
-"""The code that `to-spark --format` prints is run as it is: by Python, by scalac, by a query."""
+"""Run the code of `to-spark --format` unchanged, with Python, scalac, and a query."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def expected(*places: tuple[str, int]) -> set[tuple[str, int]]:
 ALL = [(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)]
 
 
-def test_python_with_starting_offsets(
+def test_python_code_with_starting_offsets_reads_planned_records(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
     started_for_good(printed(chk, servers, "python"), spark, tmp_path)
     assert written(spark, tmp_path) == expected(*ALL)
 
 
-def test_python_with_a_checkpoint_location(
+def test_python_code_with_checkpoint_location_reads_planned_records(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
     text = printed(chk, servers, "python", "--checkpoint-dir", tmp_path / "seed")
@@ -108,9 +108,13 @@ def test_python_with_a_checkpoint_location(
     assert written(spark, tmp_path) == expected(*ALL)
 
 
-def test_scala_as_it_is_printed_is_a_try(servers: str, chk: Path, tmp_path: Path) -> None:
-    """Started as its first line says; the place that is seeded for the query stays as it is. The
-    tutorial does the same in Python."""
+def test_printed_scala_code_previews_records_and_leaves_seed_unchanged(
+    servers: str, chk: Path, tmp_path: Path
+) -> None:
+    """Run the command in the first line. The seeded checkpoint location stays unchanged.
+
+    The tutorial does the same in Python.
+    """
     seed = tmp_path / "seed"
     text = printed(chk, servers, "scala", "--checkpoint-dir", seed)
     command = text.splitlines()[0].removeprefix("// ")
@@ -137,21 +141,25 @@ def test_scala_as_it_is_printed_is_a_try(servers: str, chk: Path, tmp_path: Path
     assert contents(seed) == before
 
 
-def test_python_for_some_partitions(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
+def test_python_code_for_some_partitions_assigns_partitions(
+    servers: str, spark: Spark, chk: Path, tmp_path: Path
+) -> None:
     text = printed(chk, servers, "python", "--partitions", f"{ORDERS}:0")
     assert '.option("assign", ' in text
     started_for_good(text, spark, tmp_path)
     assert written(spark, tmp_path) == expected((ORDERS, 0))
 
 
-def test_python_for_two_streams(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
+def test_python_code_for_two_streams_reads_planned_records(
+    servers: str, spark: Spark, chk: Path, tmp_path: Path
+) -> None:
     sources = [f"--spark-source={n}=topic:{topic}" for n, topic in enumerate((PAYMENTS, ORDERS))]
     seed = ("--checkpoint-dir", tmp_path / "seed")
     started_for_good(printed(chk, servers, "python", *seed, *sources), spark, tmp_path)
     assert written(spark, tmp_path) == expected(*ALL)
 
 
-def test_options_are_those_of_a_read_stream(
+def test_printed_options_work_with_read_stream(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
     lines = printed(chk, servers, "options").splitlines()
@@ -171,7 +179,7 @@ def test_options_are_those_of_a_read_stream(
 @pytest.mark.parametrize(
     ("level", "offsets"), [("read_committed", {2}), ("read_uncommitted", {0, 2})]
 )
-def test_the_isolation_level_decides_on_aborted_records(
+def test_isolation_level_determines_reading_of_aborted_records(
     broker: Broker, spark: Spark, tmp_path: Path, level: str, offsets: set[int]
 ) -> None:
     topic = f"code-{level}"
@@ -192,8 +200,8 @@ def test_the_isolation_level_decides_on_aborted_records(
     assert written(spark, tmp_path) == {(f"{topic}-0", offset) for offset in offsets}
 
 
-def test_scala_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
-    """With the compiler that Spark itself brings along for its shell."""
+def test_scala_code_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
+    """Use the compiler of Spark's own shell."""
     one = printed(chk, servers, "scala", "--checkpoint-dir", tmp_path / "checkpoint")
     several = printed(
         chk,

@@ -1,4 +1,4 @@
-"""From a Spark query to a consumer group, and how far a running query is from its checkpoint."""
+"""Move a Spark query to a consumer group, and report the distance of a running query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECONDS = 60
 ICEBERG = Path(__file__).parents[1] / "golden/sinks/iceberg-flink"
 
 
-def test_a_group_takes_over_what_a_query_has_committed(
+def test_group_resumes_from_committed_batch_of_query(
     broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -61,10 +61,10 @@ def test_a_group_takes_over_what_a_query_has_committed(
     assert back.code == 0, back.stderr
 
 
-def test_two_streams_of_one_topic_may_be_of_two_clusters(
+def test_topic_read_from_two_clusters_triggers_warning(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """Seen: "1 ok", and nothing said that the topic of the other cluster does not move."""
+    """Regression: The result was "1 ok", without a warning about the topic of the other cluster."""
     topic, query = "spark-two-clusters", tmp_path / "query"
     with Broker() as other:
         for cluster in (broker, other):
@@ -85,10 +85,10 @@ def test_two_streams_of_one_topic_may_be_of_two_clusters(
     assert f"several sources of the query read {topic}, and its log does not name" in warning
 
 
-def test_a_plan_of_a_query_that_has_gone_on_is_refused(
+def test_plan_of_query_with_newer_batches_is_refused(
     broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: applied, and the records of the batch in between were written twice."""
+    """Regression: The plan was applied, and the records of the newer batch were written twice."""
     monkeypatch.chdir(tmp_path)
     topic, query, servers = "spark-plan-stale", tmp_path / "query", broker.bootstrap_servers
     broker.create_topic(topic, 1)
@@ -112,7 +112,7 @@ def test_a_plan_of_a_query_that_has_gone_on_is_refused(
         assert "make a new plan with --plan-out" in stale.stderr
 
 
-def test_positions_that_the_log_no_longer_has_are_refused(
+def test_expired_positions_of_query_are_refused(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     topic, query = "spark-to-group-expired", tmp_path / "query"
@@ -131,10 +131,10 @@ def test_positions_that_the_log_no_longer_has_are_refused(
     assert "up to 5 records are already gone" in result.stderr
 
 
-def test_rows_in_the_state_of_a_query_are_warned_of(
+def test_rows_in_state_of_query_trigger_warning(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """A window that is open holds rows which the query has read, and nobody else reads again."""
+    """An open window contains rows that the query has read and no consumer will reread."""
     topic, query = "spark-to-group-state", tmp_path / "query"
     broker.create_topic(topic, 1)
     window = int(time.time()) // 10 * 10_000
@@ -167,10 +167,10 @@ def _next_offsets(plan: Path) -> list[int]:
     return [one["next_offset"] for one in json.loads(plan.read_text())["partitions"]]
 
 
-def test_output_beyond_the_last_batch_that_is_logged_is_warned_of(
+def test_output_beyond_last_logged_batch_triggers_warning(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """With asynchronous progress tracking, after a clean stop: 50 out, the position is 5."""
+    """With asynchronous progress tracking, the query writes 50 records, but its position is 5."""
     topic, out, query = "spark-async", "spark-async-out", tmp_path / "query"
     servers = broker.bootstrap_servers
     for name in (topic, out):
@@ -242,7 +242,7 @@ def running(spark: Spark, servers: str, topic: str, query: Path) -> Iterator[Non
         started.stop()
 
 
-def test_the_distance_of_a_running_query_is_told(
+def test_diff_reports_distance_of_running_query(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     topic, query = "spark-distance", tmp_path / "query"

@@ -1,4 +1,4 @@
-"""A Spark query whose checkpoint location lies in an object store is read where it lies."""
+"""Read a Spark query whose checkpoint location is in an object store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUERY = GOLDEN / "4.2" / "named-sources"
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_a_query_in_s3_is_read_as_the_same_one_here(s3: S3, scheme: str) -> None:
+def test_query_in_s3_matches_local_query(s3: S3, scheme: str) -> None:
     url = s3.store.put(QUERY, f"{scheme}-query").replace("s3:", f"{scheme}:")
     result = migrate("diff", f"spark:{url}", f"spark:{QUERY}", "--exit-code")
     assert result.code == 0, result.stderr
@@ -28,7 +28,7 @@ def test_a_query_in_s3_is_read_as_the_same_one_here(s3: S3, scheme: str) -> None
     assert there.origin.written_at is not None
 
 
-def test_what_is_not_there_is_exit_3(s3: S3) -> None:
+def test_missing_query_in_s3_exits_with_3(s3: S3) -> None:
     result = migrate("diff", f"spark:{s3.store.root}/nothing", f"spark:{QUERY}")
     assert (result.code, result.stdout) == (3, "")
     assert "no such directory" in result.stderr

@@ -1,7 +1,7 @@
-"""What a real Spark query does with a seeded checkpoint directory, and what with startingOffsets.
+"""Run real Spark queries with a seeded checkpoint directory and with startingOffsets.
 
-The seeds are written by our own target. Every query here is also told `startingOffsets` of another
-kind, so that a test passes only where the seed is what counts.
+Our own target writes the seeds. Every query also sets a different kind of `startingOffsets`, so a
+test passes only if the seed determines the start.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _records_from(next_offsets: Mapping[int, int]) -> list[Record]:
 
 
 @STATELESS_AND_STATEFUL
-def test_a_query_starts_exactly_at_its_seed(
+def test_query_starts_exactly_at_seed(
     servers: str, spark: Spark, checkpoint_dir: Path, stateful: bool
 ) -> None:
     # In the middle, at the start, and at the end, where there is nothing left to read.
@@ -90,7 +90,7 @@ def test_a_query_starts_exactly_at_its_seed(
 
 
 @STATELESS_AND_STATEFUL
-def test_a_seeded_query_goes_on_from_its_own_progress(
+def test_seeded_query_resumes_from_its_own_progress(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path, stateful: bool
 ) -> None:
     topic = f"spark-seed-restart-{'stateful' if stateful else 'stateless'}"
@@ -131,10 +131,10 @@ _UNTOLD = (
 )
 
 
-def test_what_retention_took_before_the_first_batch_is_not_said_to_be_there(
+def test_records_expired_before_first_batch_are_not_verified(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Seen: 20 records gone without a word (failOnDataLoss=false), and "1 ok", "verified"."""
+    """Regression: With failOnDataLoss=false, 20 records were lost, but the seed was "verified"."""
     topic = "spark-seed-retention"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, _values(range(40)))
@@ -164,7 +164,7 @@ def test_what_retention_took_before_the_first_batch_is_not_said_to_be_there(
         ),
     ],
 )
-def test_a_query_fails_on_a_seed_that_kafka_cannot_serve(
+def test_query_fails_on_seed_with_unavailable_offsets(
     servers: str,
     spark: Spark,
     checkpoint_dir: Path,
@@ -182,7 +182,7 @@ def test_a_query_fails_on_a_seed_that_kafka_cannot_serve(
         )
 
 
-def test_a_partition_that_is_not_listed_starts_at_0_where_its_log_does(
+def test_unlisted_partition_starts_at_0_if_log_starts_at_0(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     seed(checkpoint_dir, {0: 99, 2: 99})
@@ -204,7 +204,7 @@ def test_starting_offsets_must_list_every_partition(
         )
 
 
-def test_starting_offsets_are_not_heeded_by_a_query_that_has_run(
+def test_restarted_query_ignores_starting_offsets(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     def run(next_offset: int) -> list[Record]:
@@ -234,7 +234,7 @@ def sink(broker: Broker) -> str:
         pytest.param({"startingOffsets": '{"TOPIC":{"0":37}}'}, 37, id="heeds startingOffsets"),
     ],
 )
-def test_the_continuous_trigger(
+def test_continuous_trigger_ignores_seed(
     broker: Broker,
     spark: Spark,
     tmp_path: Path,
@@ -274,7 +274,7 @@ def test_the_continuous_trigger(
     assert "began with the continuous trigger" in verified.stderr
 
 
-def test_without_its_metadata_a_seed_is_whole(
+def test_seed_without_metadata_file_is_complete(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     positions = {0: 37, 1: 90, 2: 50}
@@ -283,7 +283,7 @@ def test_without_its_metadata_a_seed_is_whole(
     assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
 
 
-def test_without_its_source_a_seed_loses_records_without_a_word(
+def test_seed_without_sources_directory_loses_records_silently(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
@@ -291,17 +291,15 @@ def test_without_its_source_a_seed_loses_records_without_a_word(
     assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == []
 
 
-def test_a_query_does_not_start_from_a_seed_that_is_not_finished(
-    servers: str, spark: Spark, checkpoint_dir: Path
-) -> None:
-    """What stands in `metadata` as long as something else is to be written."""
+def test_query_rejects_unfinished_seed(servers: str, spark: Spark, checkpoint_dir: Path) -> None:
+    """`metadata` contains this text until all other files are written."""
     seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
     (checkpoint_dir / "metadata").write_bytes(UNFINISHED)
     with pytest.raises(Py4JJavaError, match="JsonParseException"):
         spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
 
 
-def test_a_seed_written_in_place_starts_a_query(
+def test_seed_written_in_place_starts_query(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     positions = {0: 37, 1: 90, 2: 50}
@@ -313,7 +311,7 @@ def test_a_seed_written_in_place_starts_a_query(
 # -- a seed that is not of what the query reads --------------------------------------------------
 
 
-def test_a_query_fails_on_a_seed_of_a_topic_that_it_does_not_read(
+def test_query_fails_on_seed_of_different_topic(
     broker: Broker, servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     other = f"spark-seed-other-{uuid.uuid4().hex[:8]}"
@@ -324,7 +322,7 @@ def test_a_query_fails_on_a_seed_of_a_topic_that_it_does_not_read(
         spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
 
 
-def test_without_fail_on_data_loss_records_are_missed_without_a_word(
+def test_query_without_fail_on_data_loss_skips_records_silently(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     seed(checkpoint_dir, {0: 100, 1: 100, 2: 10})
@@ -333,7 +331,7 @@ def test_without_fail_on_data_loss_records_are_missed_without_a_word(
     assert spark.read_all(servers, options, checkpoint_dir) == _records_from({2: 40})
 
 
-def test_a_partition_added_after_the_plan_is_read_from_its_first_record(
+def test_partition_added_after_planning_is_read_from_first_record(
     broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
     topic = f"spark-seed-added-{uuid.uuid4().hex[:8]}"
@@ -349,10 +347,10 @@ def test_a_partition_added_after_the_plan_is_read_from_its_first_record(
     ]
 
 
-def test_a_partition_that_no_batch_lists_is_not_verified(
+def test_partition_missing_from_all_batches_is_not_verified(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Seen: a query that assigns partition 0 reads nothing of 1, and "2 ok", "verified"."""
+    """Regression: A query with "assign" did not read partition 1, but was "2 ok" and "verified"."""
     topic = f"spark-seed-assigned-{uuid.uuid4().hex[:8]}"
     servers = broker.bootstrap_servers
     broker.create_topic(topic, 1)
@@ -385,10 +383,10 @@ def _run_with_state(broker: Broker, spark: Spark, checkpoint_dir: Path) -> str:
     return topic
 
 
-def test_a_copied_query_reads_a_new_partition_whose_log_starts_above_0(
+def test_copied_query_reads_new_partition_from_log_start_above_0(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Seen: "new partition, from 4", and "starts from 4 instead of 0" as the query started."""
+    """Regression: The copy reported "new partition, from 4", but the query failed at its start."""
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [10])})
@@ -408,10 +406,10 @@ def test_a_copied_query_reads_a_new_partition_whose_log_starts_above_0(
     assert [record[1:3] for record in records] == [(0, 10), (0, 11), (1, 4), (1, 5)]
 
 
-def test_a_copied_query_does_not_go_on_into_a_new_file_sink(
+def test_copied_query_fails_with_new_file_sink(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Seen: "name a new directory". Spark did not read it, and the query failed at batch 9."""
+    """Regression: `migrate` advised a new directory, but Spark failed with it at batch 9."""
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})
@@ -423,7 +421,7 @@ def test_a_copied_query_does_not_go_on_into_a_new_file_sink(
         spark.read_all(servers, options, tmp_path / "new", stateful=True)
 
 
-def test_a_query_fails_on_a_topic_recreated_after_the_plan(
+def test_query_fails_on_topic_recreated_after_planning(
     broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
     topic = f"spark-seed-recreated-{uuid.uuid4().hex[:8]}"

@@ -1,9 +1,9 @@
-"""Seeds for queries of every shape: each starts every one of its Kafka sources exactly.
+"""Seed queries of every shape, and check the exact start of each Kafka source.
 
-One job's checkpoint, of a source that reads orders, one that reads payments and one that reads
-both, is moved by `to-spark`; a real query of each shape then runs over all that Kafka holds. Every
-row that a query writes names the records behind it, and the logs hold records on both sides of each
-position, so that a start wrong by one shows: the last tests here make it wrong.
+`to-spark` moves the checkpoint of one job with three sources: orders, payments, and both. A real
+query of each shape then reads all records in Kafka. Every output row lists the records behind it,
+and the logs contain records on both sides of each position. A start that is off by one record
+shows, and the last tests cause such a start.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ BOTH_TOPICS = ("0=orders", "0=payments")  # two Flink sources merged into one of
         ),
     ],
 )
-def test_two_flink_sources_merged_into_one(
+def test_two_flink_sources_are_merged_into_single_spark_source(
     world: World, chk: Path, options: dict[str, str]
 ) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
@@ -321,13 +321,13 @@ def test_two_flink_sources_merged_into_one(
     assert rows == rows_from(POSITIONS)
 
 
-def test_an_aggregation_counts_from_the_seed_on(world: World, chk: Path) -> None:
+def test_aggregation_counts_from_seed(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     rows = collected(aggregated(world.both()), checkpoint_dir, mode="update")
     assert last_of_each(rows) == counts_from(POSITIONS)
 
 
-def test_transform_with_state_counts_from_the_seed_on(world: World, chk: Path) -> None:
+def test_transform_with_state_counts_from_seed(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     provider = "spark.sql.streaming.stateStore.providerClass"
     world.session.conf.set(provider, f"{STATE_STORES}.RocksDBStateStoreProvider")
@@ -338,12 +338,12 @@ def test_transform_with_state_counts_from_the_seed_on(world: World, chk: Path) -
     assert last_of_each(rows) == counts_from(POSITIONS)
 
 
-def test_apply_in_pandas_with_state_sees_each_record_once(world: World, chk: Path) -> None:
+def test_apply_in_pandas_with_state_processes_each_record_once(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     assert collected(passed_with_state(world.both()), checkpoint_dir) == rows_from(POSITIONS)
 
 
-def test_records_without_duplicates_by_processing_time(world: World, chk: Path) -> None:
+def test_deduplication_by_processing_time_emits_each_record_once(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     frame = deduplicated(world.both()).select(*IDENTITY)
     assert collected(frame, checkpoint_dir, available_now=False) == rows_from(POSITIONS)
@@ -352,7 +352,7 @@ def test_records_without_duplicates_by_processing_time(world: World, chk: Path) 
 # -- several sources -----------------------------------------------------------------------------
 
 
-def test_a_union_numbers_its_streams_from_left_to_right(world: World, chk: Path) -> None:
+def test_union_numbers_streams_from_left_to_right(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "0=orders", "1=payments", "2=both", options="--one-cluster")
     frame = world.orders().union(world.payments()).union(world.both()).select(*IDENTITY)
     assert collected(frame, checkpoint_dir) == sorted(
@@ -360,7 +360,7 @@ def test_a_union_numbers_its_streams_from_left_to_right(world: World, chk: Path)
     )
 
 
-def test_one_flink_source_split_over_the_two_sides_of_a_join(world: World, chk: Path) -> None:
+def test_single_flink_source_is_split_over_both_sides_of_join(world: World, chk: Path) -> None:
     topics = (PAYMENTS, ORDERS)  # not in their alphabetical order
     names = [f"{number}=topic:{topic}" for number, topic in enumerate(topics)]
     checkpoint_dir = seed(chk, world, *names, source="both")
@@ -368,7 +368,7 @@ def test_one_flink_source_split_over_the_two_sides_of_a_join(world: World, chk: 
     assert rows == pairs_from(*(of(topic, OTHER_POSITIONS) for topic in topics))
 
 
-def test_a_frame_in_a_union_with_itself_is_one_stream(world: World, chk: Path) -> None:
+def test_frame_in_union_with_itself_is_single_stream(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "0=orders")
     frame = world.orders()
     rows = collected(frame.union(frame).select(*IDENTITY), checkpoint_dir)
@@ -390,7 +390,7 @@ def test_a_frame_in_a_union_with_itself_is_one_stream(world: World, chk: Path) -
         ),
     ],
 )
-def test_a_frame_joined_with_itself_may_be_one_stream_or_two(
+def test_frame_joined_with_itself_is_single_stream_or_two_streams(
     world: World, joined: Callable[[DataFrame], DataFrame], streams: int
 ) -> None:
     # Each at positions of its own, as no user would have them, to tell which was heeded.
@@ -405,7 +405,7 @@ def test_a_frame_joined_with_itself_may_be_one_stream_or_two(
 
 
 @pytest.mark.parametrize("kind", ["rate", "files"])
-def test_a_stream_of_another_kind_has_a_number_too(world: World, chk: Path, kind: str) -> None:
+def test_stream_of_non_kafka_source_also_has_number(world: World, chk: Path, kind: str) -> None:
     checkpoint_dir = seed(chk, world, "1=orders")
     if kind == "rate":
         other = world.session.readStream.format("rate-micro-batch").option("rowsPerBatch", "3")
@@ -421,7 +421,7 @@ def test_a_stream_of_another_kind_has_a_number_too(world: World, chk: Path, kind
     assert collected(frame, checkpoint_dir) == rows_from(of(ORDERS))
 
 
-def test_a_wrong_number_starts_at_the_log_end_and_verify_shows_it(world: World, chk: Path) -> None:
+def test_wrong_source_number_starts_at_log_end_and_fails_verify(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "1=orders")
     assert collected(world.orders().select(*IDENTITY), checkpoint_dir) == []
     result = migrate("verify", chk, "--source", "orders", f"spark:{checkpoint_dir}")
@@ -434,7 +434,7 @@ def test_a_wrong_number_starts_at_the_log_end_and_verify_shows_it(world: World, 
 
 @pytest.mark.parametrize("place", sorted(POSITIONS), ids=str)
 @pytest.mark.parametrize("by", [-1, 1])
-def test_each_accounting_tells_a_start_that_is_wrong_by_one(place: Place, by: int) -> None:
+def test_each_expected_result_differs_for_shifted_start(place: Place, by: int) -> None:
     wrong = {**POSITIONS, place: POSITIONS[place] + by}
     assert rows_from(wrong) != rows_from(POSITIONS)
     assert counts_from(wrong) != counts_from(POSITIONS)
@@ -443,7 +443,7 @@ def test_each_accounting_tells_a_start_that_is_wrong_by_one(place: Place, by: in
     )
 
 
-def test_a_query_shows_a_seed_that_is_wrong_by_one(world: World) -> None:
+def test_query_output_reveals_shifted_seed(world: World) -> None:
     wrong = {**POSITIONS, (ORDERS, 1): 7, (PAYMENTS, 1): 31}
     checkpoint_dir = world.folder / "checkpoint"
     write_seed(wrong, checkpoint_dir)

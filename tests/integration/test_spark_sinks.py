@@ -1,8 +1,8 @@
-"""Real sinks of Spark behind a seeded query: what each writes, and when one skips a new query.
+"""Write to real Spark sinks after a move, and check whether a sink skips a new query.
 
-A sink that remembers the batches of an older query skips those of a new one by their number, and
-says nothing. `to-spark --sink` is to tell before: each test here makes Spark skip, or shows that it
-does not.
+A sink that remembers the batches of an older query silently skips the same batch numbers of a new
+query. `to-spark --sink` must report this first. Each test makes Spark skip batches, or proves that
+Spark writes all of them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def offsets(spark: Spark, kind: str, sink: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
-def test_a_new_sink_gets_every_record_once(
+def test_new_sink_receives_every_record_once(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, kind: str
 ) -> None:
     sink = tmp_path / "sink"
@@ -90,7 +90,7 @@ def test_a_new_sink_gets_every_record_once(
     assert offsets(spark, kind, sink) == EXPECTED
 
 
-def test_a_topic_gets_every_record_once(
+def test_topic_sink_receives_every_record_once(
     broker: Broker, spark: Spark, servers: str, chk: Path
 ) -> None:
     sink = f"sink-{uuid.uuid4().hex[:8]}"
@@ -101,7 +101,7 @@ def test_a_topic_gets_every_record_once(
     assert sorted(int(value) for *_, value in broker.records(sink)) == EXPECTED
 
 
-def test_a_file_sink_skips_the_batches_of_a_new_query(
+def test_file_sink_skips_batches_of_new_query_and_is_refused(
     spark: Spark, servers: str, chk: Path, tmp_path: Path
 ) -> None:
     sink = tmp_path / "sink"
@@ -125,7 +125,7 @@ def test_a_file_sink_skips_the_batches_of_a_new_query(
     assert offsets(spark, "parquet", sink) == before
 
 
-def test_a_file_sinks_compacted_log_counts_too(
+def test_compacted_log_of_file_sink_is_read(
     spark: Spark, servers: str, chk: Path, tmp_path: Path
 ) -> None:
     sink = tmp_path / "sink"
@@ -137,7 +137,7 @@ def test_a_file_sinks_compacted_log_counts_too(
     assert "batches 0 to 9 would be skipped" in looked_at(chk, sink).stderr
 
 
-def test_a_delta_table_skips_nothing_of_a_new_query(
+def test_delta_table_skips_no_batches_of_new_query(
     spark: Spark, servers: str, chk: Path, tmp_path: Path
 ) -> None:
     sink = tmp_path / "sink"
@@ -163,10 +163,10 @@ def often_checkpointed(spark: Spark) -> Iterator[None]:
 
 @pytest.mark.usefixtures("often_checkpointed")
 @pytest.mark.parametrize("name", ["orders-job", "5d1a1b9e-8c1f-4b7e-9f0a-2d3c4b5a6978"])
-def test_a_delta_table_skips_what_is_written_under_a_name_again(
+def test_delta_table_skips_batches_with_reused_application_id(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, name: str
 ) -> None:
-    """A name that is a UUID too, and so looks like a query's id."""
+    """One of the IDs is a UUID and looks like the ID of a query."""
     sink = tmp_path / "sink"
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -199,7 +199,7 @@ def test_a_delta_table_skips_what_is_written_under_a_name_again(
     assert told in looked_at(chk, sink).stderr
 
 
-def test_a_damaged_delta_log_is_refused(chk: Path, tmp_path: Path) -> None:
+def test_damaged_delta_log_is_refused(chk: Path, tmp_path: Path) -> None:
     log = tmp_path / "sink/_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_text(json.dumps({"txn": {"appId": "x"}}))

@@ -1,7 +1,7 @@
-"""What the support matrix claims of a Spark, tried with the one that runs here.
+"""Check the claims of the support matrix with the running Spark version.
 
-`make test` runs it with .venv's own; `make spark-matrix` with each of the others, and writes
-docs/spark-matrix.md from what came of it.
+`make test` uses the Spark of .venv. `make spark-matrix` runs this file with each supported Spark
+and writes docs/spark-matrix.md from the results.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def records_from(next_offsets: Mapping[tuple[str, int], int]) -> list[Record]:
 
 @WAY
 @STATEFUL
-def test_starts_exactly(
+def test_query_starts_exactly_at_positions(
     spark: Spark, servers: str, tmp_path: Path, way: str, stateful: bool
 ) -> None:
     read = start(spark, servers, tmp_path / "query", way, POSITIONS, stateful)
@@ -92,7 +92,7 @@ def test_starts_exactly(
 
 
 @WAY
-def test_a_start_wrong_by_one_is_seen(spark: Spark, servers: str, tmp_path: Path, way: str) -> None:
+def test_shifted_start_is_detected(spark: Spark, servers: str, tmp_path: Path, way: str) -> None:
     wrong = {**POSITIONS, (TOPIC, 0): POSITIONS[TOPIC, 0] + 1, (TOPIC, 3): POSITIONS[TOPIC, 3] - 1}
     read = start(spark, servers, tmp_path / "query", way, wrong, stateful=False)
     right = records_from(POSITIONS)
@@ -104,7 +104,7 @@ def test_a_start_wrong_by_one_is_seen(spark: Spark, servers: str, tmp_path: Path
 STALE = b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1"
 
 
-def test_a_query_starts_exactly_beside_stale_checksums(
+def test_query_starts_exactly_despite_stale_checksums(
     spark: Spark, servers: str, tmp_path: Path
 ) -> None:
     query = tmp_path / "query"
@@ -116,7 +116,7 @@ def test_a_query_starts_exactly_beside_stale_checksums(
 
 
 @pytest.mark.skipif(_SPARK < (4, 2), reason="sources have no names")
-def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Path) -> None:
+def test_seed_of_named_source_starts_exactly(spark: Spark, servers: str, tmp_path: Path) -> None:
     query = tmp_path / "query"
     write_seed(POSITIONS, query)
     (query / "sources" / "0").rename(query / "sources" / "orders")
@@ -153,10 +153,10 @@ def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Pat
 
 
 @pytest.mark.skipif(_SPARK < (4, 2), reason="PySpark cannot ask for Real-Time Mode")
-def test_real_time_mode_starts_at_its_seed_and_logs_a_batch_at_its_end(
+def test_real_time_mode_starts_at_seed_and_logs_batch_at_its_end(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """Until then nothing shows what it has written, and it writes that again."""
+    """Until the end of a batch, no log shows its output. A restart duplicates the output."""
     query, sink = tmp_path / "query", f"real-time-{uuid.uuid4().hex[:8]}"
     topic = f"{sink}-in"
     servers = broker.bootstrap_servers
@@ -202,7 +202,7 @@ def test_real_time_mode_starts_at_its_seed_and_logs_a_batch_at_its_end(
     assert committed_positions("spark:x", query).starts == {(topic, 0): 20, (topic, 1): 20}
 
 
-def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
+def test_verify_run_reports_start_positions(servers: str, tmp_path: Path) -> None:
     write_seed(POSITIONS, tmp_path / "query")
     conf = {
         "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
@@ -238,12 +238,12 @@ def _restarted(
     return starts
 
 
-def test_a_query_that_lost_entries_of_its_logs_restarts_where_they_say(
+def test_query_with_lost_log_entries_restarts_at_reported_positions(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """Without a commit, Spark runs the newest planned batch, from the end of the one before.
+    """Without a commit, Spark reruns the newest planned batch from the end of the previous batch.
 
-    Regression: ``diff`` and ``verify`` said "before batch 0".
+    Regression: ``diff`` and ``verify`` reported "before batch 0".
     """
     topic, old = f"lost-{uuid.uuid4().hex[:8]}", tmp_path / "old"
     servers = broker.bootstrap_servers
@@ -333,7 +333,7 @@ def counted(
     [((7, 14), {0: 10 + 13, 1: 10 + 6}), ((8, 13), {0: 10 + 12, 1: 10 + 7})],
     ids=["right", "wrong by one"],
 )
-def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
+def test_copied_query_resumes_from_new_positions_with_existing_counts(
     spark: Spark,
     broker: Broker,
     counted: tuple[str, Path],
@@ -354,7 +354,7 @@ def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
     assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == before
 
 
-def test_the_query_that_was_copied_goes_on_too(
+def test_original_of_copied_query_resumes_unchanged(
     spark: Spark, broker: Broker, counted: tuple[str, Path]
 ) -> None:
     topic, old = counted
@@ -362,10 +362,10 @@ def test_the_query_that_was_copied_goes_on_too(
 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithState")
-def test_a_copy_with_a_processors_state_needs_the_old_location_no_more(
+def test_copy_with_processor_state_runs_without_old_location(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """What Spark writes of such a state names its schemas by whole paths."""
+    """Spark stores absolute paths of the schemas in such a state."""
     topic, old, new = f"processed-{uuid.uuid4().hex[:8]}", tmp_path / "old", tmp_path / "new"
     servers = broker.bootstrap_servers
     broker.create_topic(topic, 1)
@@ -424,8 +424,8 @@ def _processed(spark: Spark, servers: str, topic: str, directory: Path) -> list[
     return said
 
 
-def test_location_without_metadata(spark: Spark, tmp_path: Path) -> None:
-    """The id of a query is in ``metadata``. Since SPARK-55058, Spark starts no query without it."""
+def test_location_without_metadata_gets_new_id_or_fails(spark: Spark, tmp_path: Path) -> None:
+    """The ID of a query is in ``metadata``. Since SPARK-55058, Spark requires this file."""
     (tmp_path / "source").mkdir()
 
     def run(number: int) -> StreamingQuery:

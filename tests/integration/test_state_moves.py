@@ -1,7 +1,7 @@
-"""Keyed state, moved: a real Flink job's goes on in a real Spark's query, as if it had never moved.
+"""Move keyed state from a real Flink job to a real Spark query.
 
-What is right is told by all records of the topic, counted here: by Kafka's own consumer, without
-Flink, Spark or the decoder.
+The expected result is counted from all records of the topic with Kafka's own consumer, without
+Flink, Spark, or the decoder.
 """
 
 from __future__ import annotations
@@ -270,10 +270,10 @@ def _totals(state: DataFrame, key: str) -> StateRows:
 
 
 @each_store
-def test_counts_and_sums_go_on(
+def test_counts_and_sums_continue_after_move(
     scene: Scene, session: SparkSession, store: str, tmp_path: Path
 ) -> None:
-    """Through a crash in the first real batch and a restart; the savepoint is gone by then."""
+    """The query crashes in its first real batch and restarts, after the savepoint was deleted."""
     savepoint = tmp_path / scene.savepoint.name
     shutil.copytree(scene.savepoint, savepoint)
     location = str(tmp_path / "checkpoint")
@@ -311,10 +311,10 @@ def test_counts_and_sums_go_on(
 
 
 @once
-def test_without_the_state_the_counts_are_wrong(
+def test_counts_are_wrong_without_state(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """The cold control: else the test above could not fail."""
+    """This negative control proves that the previous test can fail."""
     location = tmp_path / "checkpoint"
     migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
     go_on(session, scene, totals_of_kafka, str(location), "update")
@@ -322,8 +322,10 @@ def test_without_the_state_the_counts_are_wrong(
     assert {user for user in expected if found.get(user) == expected[user]} == set()
 
 
-def test_groups_of_sql_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
-    """Its accumulators have no names, and its key is a row."""
+def test_groups_of_sql_job_continue_after_move(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """The accumulators of the SQL job have no names, and its key is a row."""
     location = str(tmp_path / "checkpoint")
     state = scene.state(session, scene.sql_operator("accState"), "accState")
     prime(
@@ -339,10 +341,10 @@ def test_groups_of_sql_go_on(scene: Scene, session: SparkSession, tmp_path: Path
 
 @once
 @pytest.mark.parametrize("key", ["key * 100000000000", "key - 0.5D", "concat('0', key)"])
-def test_a_key_that_does_not_fit_is_refused(
+def test_key_changed_by_cast_is_refused(
     scene: Scene, session: SparkSession, tmp_path: Path, key: str
 ) -> None:
-    """Cast as Spark casts, it would be another key, and the real one would begin anew."""
+    """Spark's own cast would return a different key, and the real key would start without state."""
     state = scene.state(session, "totals", "total").where("key > 1")
     schema = SCHEMA.replace("user BIGINT", "user INT")
     rows = aggregate_rows(state, schema, keys={"user": key}, count="value.f0")
@@ -358,10 +360,10 @@ def test_a_key_that_does_not_fit_is_refused(
 
 
 @once
-def test_a_state_that_is_not_flinks_is_refused(
+def test_state_different_from_flinks_is_refused(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Another aggregate than Flink's, a key left out, one too many: each is counted."""
+    """The report counts a wrong aggregate, a missing key, and an unexpected key."""
     state = scene.state(session, "totals", "total")
     rows = _totals(state.where("key <> 3"), "key")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
@@ -388,7 +390,7 @@ def test_a_state_that_is_not_flinks_is_refused(
 
 
 @pytest.mark.parametrize("of_sql", [False, True], ids=["process function", "ROW_NUMBER() = 1"])
-def test_what_was_seen_stays_seen(
+def test_ids_seen_by_flink_are_not_emitted_by_spark(
     scene: Scene, session: SparkSession, tmp_path: Path, of_sql: bool
 ) -> None:
     location = str(tmp_path / "checkpoint")
@@ -450,7 +452,7 @@ def _windows(scene: Scene) -> dict[Window, tuple[int, int]]:
     return found
 
 
-def test_windows_go_on_and_none_is_fired_twice(
+def test_windows_continue_and_fire_only_once(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
     fired = scene.fired("window")
@@ -467,10 +469,10 @@ def test_windows_go_on_and_none_is_fired_twice(
 
 
 @once
-def test_a_watermark_that_is_too_low_fires_a_window_again(
+def test_too_low_watermark_fires_window_twice_and_triggers_warning(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """A late record opens it: why the watermark is asked for."""
+    """A late record reopens the window, so `prime` requires the watermark."""
     primed = _prime_windows(scene, session, tmp_path / "checkpoint", 0)
     (told,) = primed.warnings
     assert told.endswith(" [watermark]")
@@ -482,7 +484,7 @@ def test_a_watermark_that_is_too_low_fires_a_window_again(
 
 
 @once
-def test_a_watermark_that_no_job_of_this_state_had_is_refused(
+def test_impossible_watermark_is_refused(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.raises(migrate.UsageError, match="at least the end of the last window"):
@@ -493,10 +495,10 @@ def test_a_watermark_that_no_job_of_this_state_had_is_refused(
 
 
 @once
-def test_windows_kept_for_late_records_are_not_fired_again(
+def test_windows_kept_for_late_records_are_not_fired_twice(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Flink has fired them, and keeps them as long as a record may be late."""
+    """Flink has fired the windows, and keeps them until no record can be late."""
     fired = scene.fired("lasting")
     rows = _of_windows(scene.state(session, "lasting", "window-contents"))
     assert rows.fired.number > 0 and rows.fired.last_end == max(end for _, _, end in fired)
@@ -517,9 +519,12 @@ def test_windows_kept_for_late_records_are_not_fired_again(
     assert Counter(fired.items()) + by_spark == Counter(_windows(scene).items())
 
 
-def test_windows_of_sql_are_told_by_instants(scene: Scene, session: SparkSession) -> None:
-    """Kept by the wall clock of New York, five hours off; as they stand, later records would have
-    fallen into other windows, and the proof would not have shown it."""
+def test_windows_of_sql_are_compared_by_instants(scene: Scene, session: SparkSession) -> None:
+    """Flink SQL stores the wall clock of New York, five hours off.
+
+    Without the conversion, later records would fall into different windows, and the proof would not
+    show it.
+    """
     state = scene.state(session, scene.sql_operator("window-aggs"), "window-aggs")
 
     def rows(end: str) -> StateRows:
@@ -557,8 +562,10 @@ def _prime_hops(
     )
 
 
-def test_hopping_windows_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
-    """Of a record some have fired, and others wait."""
+def test_hopping_windows_continue_after_move(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """Some windows of a record have fired, and its other windows are pending."""
     fired = scene.fired("hop")
     primed = _prime_hops(
         scene, session, tmp_path / "checkpoint", SLIDE_MS, max(end for _, _, end in fired)
@@ -576,10 +583,10 @@ def test_hopping_windows_go_on(scene: Scene, session: SparkSession, tmp_path: Pa
 
 @once
 @pytest.mark.parametrize("slide_ms", [None, SLIDE_MS])
-def test_windows_that_flink_has_fired_are_not_opened_again(
+def test_hopping_windows_without_slide_or_with_low_watermark_are_refused(
     scene: Scene, session: SparkSession, tmp_path: Path, slide_ms: int | None
 ) -> None:
-    """By rows for those that wait: without the slide, or with a watermark that is too low."""
+    """Rows for the pending windows would reopen windows that Flink has fired."""
     watermark_ms = max(end for _, _, end in scene.fired("hop"))
     with pytest.raises(migrate.Refused, match=r"hopping windows need slide_ms, and a watermark_ms"):
         _prime_hops(
@@ -588,7 +595,9 @@ def test_windows_that_flink_has_fired_are_not_opened_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sessions_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+def test_session_windows_continue_after_move(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
     contents = scene.state(session, "sessions", "window-contents")
     merged = scene.state(session, "sessions", "merging-window-set")
     fired = scene.fired("session")
@@ -635,10 +644,10 @@ def _sessions(scene: Scene) -> dict[Window, tuple[int, int]]:
 
 
 @once
-def test_streams_get_the_numbers_that_spark_gives_them(
+def test_streams_are_numbered_like_in_spark(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """By their places in the plan, not by their order as arguments."""
+    """Spark numbers streams by their place in the plan, not by the order of the arguments."""
     location = tmp_path / "checkpoint"
     seen = seen_rows(scene.state(session, "seen", "seen"), SCHEMA, keys={"id": "key"})
     nothing = session.createDataFrame([], SCHEMA)
@@ -672,7 +681,9 @@ def test_streams_get_the_numbers_that_spark_gives_them(
 @once
 @pytest.mark.parametrize("store", ["RocksDB"], indirect=True)
 @pytest.mark.usefixtures("store")
-def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+def test_stateful_processor_continues_after_move(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
     location = tmp_path / "checkpoint"
 
     def of(state: DataFrame | None) -> Any:
@@ -723,7 +734,7 @@ def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path
 
 
 @once
-def test_the_printed_file_runs_as_it_is(
+def test_printed_python_file_runs_unchanged(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
     location = tmp_path / "checkpoint"

@@ -1,7 +1,7 @@
-"""Keyed state as tables of a real Spark: the data source of Spark 4, and the function of any.
+"""Read keyed state as tables of a real Spark, with the data source of Spark 4 and the function.
 
-`python -m tests.support.spark_versions 4.1 pytest tests/integration/test_state_on_spark.py` runs it
-with another Spark than .venv's.
+`python -m tests.support.spark_versions 4.1 pytest tests/integration/test_state_on_spark.py` runs
+these tests with a different Spark version than .venv.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def arrow(frame: DataFrame) -> pa.Table:
         ("1.20/types/canonical", {"big-decimal", "bytes", "instant", "sql-time"}),
     ],
 )
-def test_rows_are_what_flink_restored(session: SparkSession, name: str, states: set[str]) -> None:
-    """By the data source, where there is one."""
+def test_rows_match_state_restored_by_flink(
+    session: SparkSession, name: str, states: set[str]
+) -> None:
+    """Use the data source if the Spark version supports it."""
     chk = STATE / _BY_NAME[name]["path"]
     expected = expected_states(_BY_NAME[name])
     assert states <= {state for _, state in expected}
@@ -96,7 +98,7 @@ def test_rows_are_what_flink_restored(session: SparkSession, name: str, states: 
         assert_same_rows(arrow(frame), told["entries"])
 
 
-def test_both_ways_give_typed_rows(read: Any) -> None:
+def test_data_source_and_function_return_typed_rows(read: Any) -> None:
     entry = _BY_NAME["2.2/windows/canonical"]
     frame = read(STATE / entry["path"], operator="sessions", state="merging-window-set")
     window = "struct<start:bigint,end:bigint>"
@@ -107,8 +109,8 @@ def test_both_ways_give_typed_rows(read: Any) -> None:
     assert (row["key"], row["start"]) == ("key-2", 1700000084700)
 
 
-def test_columns_have_the_types_that_the_list_tells(session: SparkSession) -> None:
-    """Spark's own DDL of a column is what `migrate state` prints."""
+def test_column_types_match_state_listing(session: SparkSession) -> None:
+    """The DDL of each column is the type that `migrate state` prints."""
     for name in ("2.2/composites/canonical", "2.2/sql-rows/canonical", "1.20/avro/canonical"):
         chk = STATE / _BY_NAME[name]["path"]
         for state in read_keyed_states(chk).states:
@@ -125,7 +127,7 @@ def test_columns_have_the_types_that_the_list_tells(session: SparkSession) -> No
                 ), (state.name, ddl)
 
 
-def test_the_states(read: Any) -> None:
+def test_states_view_matches_state_command(read: Any) -> None:
     entry = _BY_NAME["2.2/kryo/canonical"]
     chk = STATE / entry["path"]
     rows = [row.asDict() for row in read(chk, view="states").collect()]
@@ -135,7 +137,7 @@ def test_the_states(read: Any) -> None:
     assert read(chk, view="states", operator="kryo").count() < len(rows)
 
 
-def test_one_key(read: Any) -> None:
+def test_key_option_selects_single_key(read: Any) -> None:
     entry = _BY_NAME["2.2/kinds/canonical"]
     told = next(one for (_, state), one in expected_states(entry).items() if state == "map")
     key = told["entries"][0]["key"]
@@ -145,7 +147,7 @@ def test_one_key(read: Any) -> None:
     assert frame.count() == len(wanted)
 
 
-def test_the_timers(read: Any) -> None:
+def test_timers_view_matches_flinks_timers(read: Any) -> None:
     entry = _BY_NAME["2.2/windows/canonical"]
     frame = read(STATE / entry["path"], view="timers")
     told = {
@@ -164,7 +166,7 @@ def test_the_timers(read: Any) -> None:
     assert {row["name"] for row in typed.collect()} == {"TumblingEventTimeWindows"}
 
 
-def test_many_tasks_read_one_state(
+def test_large_state_is_split_into_many_tasks(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 3000)
@@ -191,20 +193,20 @@ def test_many_tasks_read_one_state(
         ({"stat": "count"}, "no such option: stat; there are: operator, state, view"),
     ],
 )
-def test_what_cannot_be_read_is_said(read: Any, options: dict[str, str], says: str) -> None:
+def test_invalid_state_options_are_reported(read: Any, options: dict[str, str], says: str) -> None:
     chk = STATE / _BY_NAME["2.2/windows/canonical"]["path"]
     with pytest.raises((PySparkException, migrate.MigrateError, DecodeError), match=says):
         read(chk, **options).collect()
 
 
-def test_a_class_that_only_its_job_reads_is_named(read: Any) -> None:
+def test_state_of_unreadable_job_class_reports_class(read: Any) -> None:
     chk = STATE / _BY_NAME["2.2/kryo/canonical"]["path"]
     with pytest.raises((PySparkException, DecodeError), match=r"testjobs\.Secret"):
         read(chk, state="secret").collect()
 
 
 @needs_data_source
-def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
+def test_user_schema_and_missing_path_are_refused_for_state(session: SparkSession) -> None:
     chk = STATE / _BY_NAME["2.2/kinds/canonical"]["path"]
     reader = session.read.format("flink_state").schema("key STRING").option("state", "value")
     with pytest.raises(PySparkException, match="the options determine the schema"):

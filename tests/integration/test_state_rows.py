@@ -1,6 +1,6 @@
-"""Rows that tell of a state, and what Spark's own state then is: without Flink and Kafka.
+"""Compare rows built from state with Spark's own state, without Flink and Kafka.
 
-A state stands here as ``flink_state`` gives it. What must be refused was seen to pass as right.
+The state has the form of ``flink_state`` rows. Every refused case once passed as correct.
 """
 
 from __future__ import annotations
@@ -78,8 +78,10 @@ def by_user(*aggregates: str) -> Query:
 # -- what is told of an entry, and what Spark has of it ------------------------------------------
 
 
-def test_averages_decimals_and_ends_are_right(session: SparkSession, primed: Any) -> None:
-    """Of values that are all NULL, too: Spark keeps 0 of a DECIMAL sum, and that it is empty."""
+def test_averages_decimals_minima_and_maxima_are_confirmed(
+    session: SparkSession, primed: Any
+) -> None:
+    """For NULL values only, Spark stores 0 for a DECIMAL sum and a flag for the empty sum."""
     state = session.createDataFrame(
         [
             (1, 3, 60, 3, 12.34, 5, 40),
@@ -102,10 +104,10 @@ def test_averages_decimals_and_ends_are_right(session: SparkSession, primed: Any
     assert primed(query, rows).right == 3
 
 
-def test_an_average_of_decimals_is_right(
+def test_average_of_decimals_is_confirmed(
     session: SparkSession, primed: Any, tmp_path: Path
 ) -> None:
-    """Spark keeps 1001.0 of 10.01. Seen: primed as right, and then not verified."""
+    """Regression: Spark stores 1001.0 for 10.01. The state was primed, but then not verified."""
     state = session.sql("SELECT 1L key, CAST(10.01 AS DECIMAL(38,2)) total, 3L n")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
     assert primed(by_user("avg(price)"), rows).right == 1
@@ -116,10 +118,10 @@ def test_an_average_of_decimals_is_right(
 
 @pytest.mark.parametrize("digits", [28, 38])
 @pytest.mark.parametrize("total", ["0.123456789012345678", "-12345678901.000000000000000001"])
-def test_no_digit_of_a_decimal_is_rounded(
+def test_every_digit_of_decimal_is_preserved(
     session: SparkSession, primed: Any, digits: int, total: str
 ) -> None:
-    """Spark's own division keeps six places of such a quotient."""
+    """Spark's own division keeps six decimal places of such a quotient."""
     state = session.sql(f"SELECT 1L key, 3L n, CAST('{total}' AS DECIMAL(38,18)) total")
     schema = f"user BIGINT, price DECIMAL({digits},18)"
     rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
@@ -127,10 +129,10 @@ def test_no_digit_of_a_decimal_is_rounded(
 
 
 @pytest.mark.parametrize("type_", ["DECIMAL(8,2)", "DECIMAL(8,8)", "DECIMAL(8,0)"])
-def test_a_sum_that_spark_keeps_in_units_is_right(
+def test_decimal_sum_stored_as_unscaled_bigint_is_confirmed(
     session: SparkSession, primed: Any, type_: str
 ) -> None:
-    """Of at most 8 digits it adds up BIGINTs: 1234 of 12.34 (DecimalAggregates)."""
+    """For up to 8 digits, Spark adds BIGINTs, such as 1234 for 12.34 (DecimalAggregates)."""
     told = {"DECIMAL(8,2)": "12.34", "DECIMAL(8,8)": "0.12345678", "DECIMAL(8,0)": "12"}[type_]
     state = session.sql(f"SELECT 1L key, 3L n, CAST({told} AS DECIMAL(38,8)) total")
     schema = f"user BIGINT, price {type_}"
@@ -138,7 +140,7 @@ def test_a_sum_that_spark_keeps_in_units_is_right(
     assert primed(by_user("count(*)", "sum(price)"), rows).right == 1
 
 
-def test_a_sum_in_units_is_verified(session: SparkSession) -> None:
+def test_decimal_sum_stored_as_unscaled_bigint_is_verified(session: SparkSession) -> None:
     flink = session.sql("SELECT 1L key, CAST(12.34 AS DECIMAL(38,2)) value")
     spark = session.sql("SELECT 1L k0, 1234L v0")
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
@@ -148,8 +150,8 @@ def test_a_sum_in_units_is_verified(session: SparkSession) -> None:
     assert compare(found, told).proof.right == 1
 
 
-def test_an_expected_state_is_cast_exactly(session: SparkSession) -> None:
-    """Seen: Spark failed to compare an INT with a BIGINT."""
+def test_expected_state_is_cast_exactly(session: SparkSession) -> None:
+    """Regression: Spark failed to compare an INT with a BIGINT."""
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
     found = SparkState("stateStoreSave", session.sql("SELECT 1L k0, 5L v0"), keys, False, values)
     expected = session.sql("SELECT 1 user, CAST(5 AS DECIMAL(5,1)) total")
@@ -159,15 +161,15 @@ def test_an_expected_state_is_cast_exactly(session: SparkSession) -> None:
             compare_with_expected(found, [], wrong)
 
 
-def test_a_state_that_holds_nothing_is_refused(session: SparkSession, primed: Any) -> None:
-    """Seen: of rows that the user's own where had removed, 0 keys were right, and it was primed."""
+def test_empty_state_is_refused(session: SparkSession, primed: Any) -> None:
+    """Regression: The user's filter removed all rows, and the query was primed with 0 keys."""
     state = session.createDataFrame([(1, 3)], "key BIGINT, n BIGINT").where("key > 1")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n")
     with pytest.raises(migrate.Refused, match="no key of Flink's state is among the rows"):
         primed(by_user("count(*)"), rows)
 
 
-def test_a_sum_of_too_many_digits_is_refused(session: SparkSession, primed: Any) -> None:
+def test_sum_with_too_many_digits_is_refused(session: SparkSession, primed: Any) -> None:
     state = session.sql("SELECT 1L key, 3L n, CAST('1e15' AS DECIMAL(38,18)) total")
     schema = "user BIGINT, price DECIMAL(38,18)"
     rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
@@ -175,7 +177,7 @@ def test_a_sum_of_too_many_digits_is_refused(session: SparkSession, primed: Any)
         primed(by_user("count(*)", "sum(price)"), rows)
 
 
-def test_a_whole_stream_is_one_group(session: SparkSession, primed: Any) -> None:
+def test_aggregate_without_keys_is_single_group(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(12, 345)], "n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={}, count="n", sums={"amount": "total"})
 
@@ -195,7 +197,7 @@ def test_a_whole_stream_is_one_group(session: SparkSession, primed: Any) -> None
     ],
     ids=["counts", "sums", "average"],
 )
-def test_each_value_is_told_by_its_own(
+def test_value_without_its_own_row_column_is_refused(
     session: SparkSession, primed: Any, query: Query, told: dict[str, Any]
 ) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
@@ -207,10 +209,10 @@ def test_each_value_is_told_by_its_own(
 @pytest.mark.parametrize(
     "aggregates", [*permutations(("sum(amount)", "count(*)", "avg(amount)"))], ids=", ".join
 )
-def test_an_average_is_told_apart_in_any_order(
+def test_averages_are_recognized_in_any_order_of_aggregates(
     session: SparkSession, primed: Any, aggregates: tuple[str, ...]
 ) -> None:
-    """Seen: a sum and a count beside each other were taken for an average, and refused."""
+    """Regression: An adjacent sum and count were mistaken for an average, and refused."""
     state = session.createDataFrame([(1, 3, 60), (2, 1, 7)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(
         state,
@@ -223,16 +225,16 @@ def test_an_average_is_told_apart_in_any_order(
     assert primed(by_user(*aggregates), rows).right == 2
 
 
-def test_a_sum_beside_a_count_is_no_average(session: SparkSession, primed: Any) -> None:
+def test_adjacent_sum_and_count_are_not_taken_for_average(
+    session: SparkSession, primed: Any
+) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"amount": ("total", "n")})
     with pytest.raises(migrate.Refused, match=r"fields sum bigint, count bigint, and the rows"):
         primed(by_user("sum(amount)", "count(amount)"), rows)
 
 
-def test_counts_of_columns_are_each_compared_with_their_own(
-    session: SparkSession, primed: Any
-) -> None:
+def test_counts_of_columns_are_compared_by_column(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(1, 5, 3, 1)], "key BIGINT, n BIGINT, a BIGINT, p BIGINT")
     query = by_user("count(*)", "count(amount)", "count(price)")
 
@@ -246,10 +248,10 @@ def test_counts_of_columns_are_each_compared_with_their_own(
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_count_of_records_is_anywhere_among_counts_of_columns(
+def test_count_of_records_is_recognized_at_any_position(
     session: SparkSession, primed: Any, place: int
 ) -> None:
-    """Seen: ``count(amount), count(*)`` was compared the other way round, and refused."""
+    """Regression: ``count(amount), count(*)`` was compared in reverse order, and refused."""
     state = session.createDataFrame(
         [(1, 5, 3, 1), (2, 4, 2, 2)], "key BIGINT, n BIGINT, a BIGINT, p BIGINT"
     )
@@ -275,7 +277,7 @@ def test_a_count_of_records_is_anywhere_among_counts_of_columns(
 @pytest.mark.parametrize(
     "told", [{"count": "n + 0.5"}, {"sums": {"price": "CAST(1.005 AS DECIMAL(10,3))"}}]
 )
-def test_a_value_that_would_be_rounded_is_refused(
+def test_value_requiring_rounding_is_refused(
     session: SparkSession, primed: Any, told: dict[str, Any]
 ) -> None:
     state = session.createDataFrame([(1, 3)], "key BIGINT, n BIGINT")
@@ -295,14 +297,14 @@ def test_a_value_that_would_be_rounded_is_refused(
         ("sum(amount)", {"sums": {"amount": "10000000000000000000BD"}}, "not exactly"),
     ],
 )
-def test_a_value_that_the_query_rounds_is_refused(
+def test_value_rounded_by_query_is_refused(
     session: SparkSession,
     primed: Any,
     aggregate: str,
     told: dict[str, Any],
     message: str,
 ) -> None:
-    """Spark's state has another value than Flink's: it must not be compared after rounding both."""
+    """Spark's state contains a rounded value. The comparison must not round Flink's value, too."""
     state = session.createDataFrame([(1, 2)], "key BIGINT, n BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", **told)
     with (
@@ -312,7 +314,7 @@ def test_a_value_that_the_query_rounds_is_refused(
         primed(by_user("count(*)", aggregate), rows)
 
 
-def test_floats_are_added_up_as_doubles(session: SparkSession, primed: Any) -> None:
+def test_floats_are_summed_as_doubles(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(1, 1)], "key BIGINT, n BIGINT")
     stream = "user BIGINT, price FLOAT"
     told: dict[str, Any] = {"sums": {"price": "0.1F"}, "averages": {"price": ("0.1F", "n")}}
@@ -335,9 +337,7 @@ def test_floats_are_added_up_as_doubles(session: SparkSession, primed: Any) -> N
         ("named_struct('a', CAST(0.1 AS FLOAT))", "STRUCT<a: DOUBLE>"),
     ],
 )
-def test_a_key_that_is_cast_and_not_the_same_is_refused(
-    session: SparkSession, state: str, stream: str
-) -> None:
+def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, stream: str) -> None:
     with pytest.raises(migrate.UsageError, match=r"^user: of type .* in Flink, and .* in the"):
         seen_rows(session.sql(f"SELECT {state} key"), f"user {stream}", keys={"user": "key"})
 
@@ -345,8 +345,8 @@ def test_a_key_that_is_cast_and_not_the_same_is_refused(
 # -- deduplication -------------------------------------------------------------------------------
 
 
-def test_columns_are_matched_by_the_names_in_sparks_key(session: SparkSession, primed: Any) -> None:
-    """Of more than four columns Spark keeps the order of a hash set."""
+def test_columns_are_matched_by_names_in_sparks_key(session: SparkSession, primed: Any) -> None:
+    """For more than four columns, Spark uses the order of a hash set."""
     names = ["a", "b", "c", "d", "e", "f"]
     state = session.range(20).selectExpr(*(f"id * 10 + {n} {name}" for n, name in enumerate(names)))
     rows = seen_rows(
@@ -359,7 +359,7 @@ def test_columns_are_matched_by_the_names_in_sparks_key(session: SparkSession, p
     assert primed(query, rows, output_mode="append").right == 20
 
 
-def test_columns_with_other_names_than_sparks_are_refused(
+def test_columns_with_different_names_than_sparks_key_are_refused(
     session: SparkSession, primed: Any
 ) -> None:
     state = session.sql("SELECT 1L a, 2L b")
@@ -374,7 +374,7 @@ def test_columns_with_other_names_than_sparks_are_refused(
         primed(query, rows, output_mode="append")
 
 
-def test_a_key_of_several_columns_is_verified_by_name(session: SparkSession) -> None:
+def test_key_of_several_columns_is_verified_by_name(session: SparkSession) -> None:
     spark = session.sql("SELECT 1L k0, 2L k1")
     keys = (Field("a", LongType()), Field("b", LongType()))
     found = SparkState("dedupe", spark, keys, False, ())
@@ -386,8 +386,8 @@ def test_a_key_of_several_columns_is_verified_by_name(session: SparkSession) -> 
     assert compare(found, _expected(unnamed, "key.f1, key.f0", found)).proof.right == 1
 
 
-def test_right_are_distinct_keys(session: SparkSession, primed: Any) -> None:
-    """Seen: 100 keys right, of an expression that makes ten of them one, and Spark had ten."""
+def test_merged_keys_are_refused_unless_allowed(session: SparkSession, primed: Any) -> None:
+    """Regression: 100 keys were "right", although an expression had merged them into ten."""
     state = session.range(100).selectExpr("id key")
 
     def query(events: DataFrame) -> DataFrame:
@@ -415,10 +415,10 @@ def _flinks_counts(key: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("key", "type_"), [("Double", "DOUBLE"), ("Float", "FLOAT")])
-def test_minus_zero_and_zero_are_two_keys(
+def test_minus_zero_and_zero_are_different_keys(
     session: SparkSession, primed: Any, tmp_path: Path, key: str, type_: str
 ) -> None:
-    """Regression: Spark takes -0.0 and 0.0 as one key, and the comparison did, too."""
+    """Regression: Spark and the comparison took -0.0 and 0.0 as one key."""
     counts = _flinks_counts(f"java.lang.{key}")
     assert {"-0.0", "0.0"} <= counts.keys()
     operator = f"keyed by java.lang.{key}"
@@ -484,8 +484,8 @@ def test_a_sum_of_float_is_right_within_the_rounding_error_of_float(session: Spa
     assert proof(by_spark + 100).wrong == 1
 
 
-def test_ids_of_minus_zero_and_zero_stay_apart(session: SparkSession, primed: Any) -> None:
-    """A deduplication of Spark keeps both."""
+def test_ids_of_minus_zero_and_zero_stay_separate(session: SparkSession, primed: Any) -> None:
+    """A deduplication of Spark stores both."""
     counts = _flinks_counts("java.lang.Double")
     operator = "keyed by java.lang.Double"
     state = read_keyed_state(session, str(KEYS), operator=operator, state="count")
@@ -497,9 +497,9 @@ def test_ids_of_minus_zero_and_zero_stay_apart(session: SparkSession, primed: An
 def test_keys_with_nanoseconds_are_refused_or_merged(
     session: SparkSession, primed: Any, tmp_path: Path
 ) -> None:
-    """Regression: 129 keys of Flink became 46, and all proofs said "46 keys right, 0 missing".
+    """Regression: 129 keys of Flink became 46, and all proofs reported "46 keys right, 0 missing".
 
-    129 instants with 46 different microseconds, counted here.
+    The 129 instants have 46 different microseconds.
     """
     nanos = [1_700_000_000_000_000_000 + 1000 * (n % 46) + 7 * (n // 46) for n in range(129)]
     assert (len(set(nanos)), len({nano // 1000 for nano in nanos})) == (129, 46)
@@ -531,10 +531,10 @@ def test_keys_with_nanoseconds_are_refused_or_merged(
     assert str(proof).startswith(told)
 
 
-def test_many_records_of_a_coarse_key_are_grouped_by_the_hour(session: SparkSession) -> None:
-    """Regression: 100 offsets of a day were listed, and no pattern showed.
+def test_differences_of_coarse_key_are_grouped_by_hour(session: SparkSession) -> None:
+    """Regression: The report listed 100 offsets of a day without a pattern.
 
-    The job's day ends at 23:00: the 40 records of the last hour are in the next day.
+    The job's day ends at 23:00, so the 40 records of the last hour belong to the next day.
     """
     records = session.sql(
         "SELECT 'events' topic, 0 partition, id offset, id DIV 960 day, "
@@ -556,7 +556,7 @@ def test_many_records_of_a_coarse_key_are_grouped_by_the_hour(session: SparkSess
     assert "as many as the difference of the count (+40): 00h, 01h" in hours[0]
 
 
-def test_a_key_with_a_right_and_a_wrong_value_is_wrong(session: SparkSession) -> None:
+def test_key_with_correct_and_wrong_value_is_wrong(session: SparkSession) -> None:
     spark = session.sql("SELECT 1L k0, 5L v0")
     found = SparkState(
         "stateStoreSave", spark, (Field("a", LongType()),), False, (Field("max", LongType()),)
@@ -566,8 +566,8 @@ def test_a_key_with_a_right_and_a_wrong_value_is_wrong(session: SparkSession) ->
     assert (proof.right, proof.wrong) == (0, 1)
 
 
-def test_what_is_kept_by_a_time_of_its_own_is_refused(session: SparkSession, primed: Any) -> None:
-    """Spark keeps when an id may be forgotten. The rows' would be forgotten at once."""
+def test_drop_duplicates_within_watermark_is_refused(session: SparkSession, primed: Any) -> None:
+    """Spark stores an expiry time for each ID. IDs from the rows would expire immediately."""
     state = session.createDataFrame([("a",), ("b",)], "key STRING")
 
     def query(events: DataFrame) -> DataFrame:
@@ -580,7 +580,9 @@ def test_what_is_kept_by_a_time_of_its_own_is_refused(session: SparkSession, pri
         )  # fmt: skip
 
 
-def test_joins_and_limits_are_refused_by_name(session: SparkSession, tmp_path: Path) -> None:
+def test_joins_and_limits_are_refused_by_operator_name(
+    session: SparkSession, tmp_path: Path
+) -> None:
     seen = seen_rows(session.createDataFrame([("a",)], "key STRING"), SCHEMA, keys={"id": "key"})
     nothing = session.createDataFrame([], "other STRING")
     places = [{("one", 0): 1}, {("other", 0): 2}]
@@ -616,14 +618,14 @@ def windows(session: SparkSession, **told: Any) -> StateRows:
     return aggregate_rows(state, SCHEMA, keys={"user": "key"}, **arguments)
 
 
-def test_a_session_that_counts_too_few_records_is_refused(session: SparkSession) -> None:
-    """Seen: its count was raised to as many as reach from end to end, and the proof's with it."""
+def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:
+    """Regression: The count was silently raised to fill the session, in Spark and in the proof."""
     with pytest.raises(migrate.Refused, match=r"counts 2 records, and .* takes 4 at least"):
         windows(session, session_gap_ms=3_000)
     assert windows(session, session_gap_ms=3_000, count="4").rows.count() == 4
 
 
-def test_no_time_zone_moves_a_window(session: SparkSession, primed: Any) -> None:
+def test_session_time_zone_does_not_move_windows(session: SparkSession, primed: Any) -> None:
     name = "spark.sql.session.timeZone"
     before = session.conf.get(name) or ""
     session.conf.set(name, "America/St_Johns")
@@ -646,10 +648,10 @@ def test_no_time_zone_moves_a_window(session: SparkSession, primed: Any) -> None
         session.conf.set(name, before)
 
 
-def test_without_a_pending_window_nothing_bounds_the_watermark(
+def test_watermark_without_pending_window_triggers_warning(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """It is said: too high, and Spark drops what Flink would have taken."""
+    """Nothing bounds the watermark. If the watermark is too high, Spark drops valid records."""
     done = prime(
         by_window(F.window("at", "10 seconds")),
         [windows(session, count="0").rows],
@@ -669,10 +671,10 @@ def test_without_a_pending_window_nothing_bounds_the_watermark(
 
 
 @pytest.mark.parametrize("function", [False, True], ids=["data source", "function"])
-def test_positions_of_another_savepoint_are_refused(
+def test_positions_of_different_savepoint_are_refused(
     session: SparkSession, primed: Any, function: bool
 ) -> None:
-    """Seen: a record between the two was never counted."""
+    """Regression: A record between the two savepoints was never counted."""
     options = {"operator": "totals", "state": "total"}
     state = (
         read_keyed_state(session, str(SAVEPOINT), **options)
@@ -686,8 +688,8 @@ def test_positions_of_another_savepoint_are_refused(
         primed(by_user("count(*)"), rows, positions='{"events":{"0":351,"1":365}}')
 
 
-def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> None:
-    """Of a savepoint of Flink's: seen, all 12 were among the rows, and Spark would fire them."""
+def test_windows_kept_for_late_records_are_omitted(session: SparkSession) -> None:
+    """Regression: The rows had all 12 windows of a savepoint, and Spark would fire 11 twice."""
     state = read_keyed_state(session, str(LATE), operator="late", state="window-contents")
     rows = aggregate_rows(
         state, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="namespace", time="at"
@@ -754,8 +756,8 @@ unexpired(state, ttl_ms=1, stopped_at_ms=1_900_000_000_000)
 (KINDS,) = (SAVEPOINT.parents[1] / "state/2.2/kinds/canonical").glob("savepoint-*")
 
 
-def test_warnings_are_printed_once_in_a_plain_script(tmp_path: Path) -> None:
-    """Regression: prime and unexpired warned by a logger that nobody had given a handler."""
+def test_warnings_are_printed_once_in_plain_script(tmp_path: Path) -> None:
+    """Regression: prime and unexpired used a logger without a handler."""
     arguments = map(str, (SAVEPOINT, tmp_path / "query", KINDS))
     command_line = [sys.executable, "-c", _PLAIN, *arguments]
     environment = process_environment(tmp_path)
@@ -786,7 +788,7 @@ with Spark() as spark:
 """
 
 
-def test_what_a_killed_prime_leaves_is_named(
+def test_directories_of_killed_prime_are_reported(
     session: SparkSession, primed: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = tmp_path / "checkpoint"
@@ -809,10 +811,10 @@ def test_what_a_killed_prime_leaves_is_named(
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
 
 
-def test_the_second_of_two_primes_at_one_location_is_refused(
+def test_second_concurrent_prime_of_location_is_refused(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Regression: the second ended in an OSError, "Directory not empty"."""
+    """Regression: The second run failed with an OSError, "Directory not empty"."""
     location = tmp_path / "checkpoint"
     state = session.createDataFrame([("a",)], "key STRING")
 
@@ -836,10 +838,10 @@ def test_the_second_of_two_primes_at_one_location_is_refused(
 
 
 @pytest.mark.parametrize("window", [False, True], ids=["key", "key and window"])
-def test_state_of_format_1_is_compared(
+def test_state_with_format_version_1_is_compared(
     session: SparkSession, primed: Any, tmp_path: Path, window: bool
 ) -> None:
-    """Regression: Spark stores the key in the value, too; prime asked to "name a value" for it."""
+    """Regression: prime required a value for the key, which Spark repeats in the value."""
     state = session.sql(
         f"SELECT id key, id + 1 n, id * 7 total, named_struct('start', {START}L, 'end', "
         f"{START + 10_000}L) namespace FROM range(5)"
@@ -873,10 +875,10 @@ def test_state_of_format_1_is_compared(
 @pytest.mark.parametrize(
     ("folder", "state"), [("kinds", "kinds/map"), ("windows", "late/window-contents")]
 )
-def test_several_entries_of_a_key_are_not_compared_as_one(
+def test_several_entries_per_key_are_compared_separately(
     session: SparkSession, tmp_path: Path, folder: str, state: str
 ) -> None:
-    """Seen: '14 keys right' of a map with 21 entries, of which the query had dropped the others."""
+    """Regression: The result was "14 keys right" for a map with 21 entries after deduplication."""
     (savepoint,) = (SAVEPOINT.parents[1] / f"state/2.2/{folder}/canonical").glob("savepoint-*")
     operator, name = state.split("/")
     flink = read_keyed_state(session, str(savepoint), operator=operator, state=name)
@@ -914,10 +916,8 @@ def _primed_query(location: Path, state: DataFrame) -> str:
     return f"spark:{location}"
 
 
-def test_a_savepoint_is_verified_against_sparks_state(
-    session: SparkSession, tmp_path: Path
-) -> None:
-    """All keys, or some of them; a key that was changed, one left out and one too many are seen."""
+def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_path: Path) -> None:
+    """Compare all keys or a sample. Changed, missing, and unexpected keys are reported."""
     flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
     state = flink.selectExpr("key", "value.f0 n", "value.f1 total")
     right = _primed_query(tmp_path / "right", state)
@@ -954,8 +954,10 @@ def test_a_savepoint_is_verified_against_sparks_state(
 
 
 @pytest.mark.parametrize("sample", [True, False])
-def test_a_state_that_holds_nothing_is_not_verified(session: SparkSession, sample: bool) -> None:
-    """Seen: with a sample nothing was right, nothing wrong, and it was verified."""
+def test_comparison_with_empty_flink_state_is_not_verified(
+    session: SparkSession, sample: bool
+) -> None:
+    """Regression: With a sample, an empty state was "verified", because no key was wrong."""
     nothing = session.createDataFrame([], "k0 BIGINT, v0 BIGINT")
     keys, values = (Field("user", LongType()),), (Field("count", LongType()),)
     full = session.sql("SELECT id k0, id v0 FROM range(3)")
@@ -964,7 +966,7 @@ def test_a_state_that_holds_nothing_is_not_verified(session: SparkSession, sampl
     assert (proof.right, proof.unexpected, proof.is_right) == (0, 3, False)
 
 
-def test_what_was_not_primed_is_not_verified(tmp_path: Path) -> None:
+def test_state_of_unprimed_query_is_refused(tmp_path: Path) -> None:
     seeded = tmp_path / "seeded"
     assert command("to-spark", SAVEPOINT, "--checkpoint-dir", seeded).code == 0
     found = command("verify", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")

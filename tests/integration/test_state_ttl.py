@@ -1,7 +1,7 @@
-"""State with a time to live: what had expired when the job was stopped does not go along.
+"""Move state with a TTL without the entries that had expired when the job stopped.
 
-What is right is what Flink itself counts after it was started from the savepoint again, over the
-records that Spark then reads.
+The expected result is Flink's own count after a restart from the savepoint, over the same records
+that Spark then reads.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ def rows_of(state: DataFrame, key: str, **time_to_live: Any) -> StateRows:
 
 
 @STATES
-def test_counts_of_idle_keys_start_anew(
+def test_counts_of_expired_keys_restart_from_zero(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
-    """Seen: 205 keys were right for prime and verify, and 195 of 220 users were counted wrong."""
+    """Regression: `prime` reported 205 keys right, but 195 of 220 users had wrong counts."""
     rows = rows_of(stopped.state(session, name), key, ttl_ms=TTL_SECONDS * 1000)
     assert rows.expired is not None and rows.expired.number > 20
     location = str(tmp_path / "checkpoint")
@@ -166,7 +166,7 @@ def test_counts_of_idle_keys_start_anew(
 
 
 @STATES
-def test_a_state_whose_time_to_live_is_not_given_is_refused(
+def test_state_with_unspecified_ttl_is_refused(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
     state = stopped.state(session, name)
@@ -191,7 +191,7 @@ def test_a_state_whose_time_to_live_is_not_given_is_refused(
     assert prime_own(live).proof.right == live.count() < state.count()
 
 
-def test_the_printed_file_is_refused_until_the_time_to_live_is_put_in(
+def test_printed_python_file_is_refused_until_ttl_is_set(
     stopped: Stopped, session: SparkSession, tmp_path: Path
 ) -> None:
     location = tmp_path / "checkpoint"
@@ -204,7 +204,7 @@ def test_the_printed_file_is_refused_until_the_time_to_live_is_put_in(
     assert not location.exists()
 
 
-def test_a_processor_gets_no_expired_entry(
+def test_initial_state_of_processor_omits_expired_entries(
     stopped: Stopped, session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = str(tmp_path / "checkpoint")
@@ -233,7 +233,7 @@ def test_a_processor_gets_no_expired_entry(
     assert told == [f"warning: {warning}" for warning in carried]
 
 
-def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: SparkSession) -> None:
+def test_ttl_none_moves_every_entry_with_warning(stopped: Stopped, session: SparkSession) -> None:
     state = stopped.state(session, "total")
     rows = rows_of(state, "key", ttl_ms=None)
     assert rows.expected.count() == state.count()
@@ -244,7 +244,7 @@ def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: Sp
     ]
 
 
-def test_the_time_of_the_stop_decides(stopped: Stopped, session: SparkSession) -> None:
+def test_stop_time_determines_expired_entries(stopped: Stopped, session: SparkSession) -> None:
     state = stopped.state(session, "total")
     newest = state.agg(F.max("last_access")).collect()[0][0]
     with pytest.raises(Refused, match="that is not when the job was stopped"):
@@ -259,10 +259,10 @@ def test_the_time_of_the_stop_decides(stopped: Stopped, session: SparkSession) -
     assert everything.count() == state.count()
 
 
-def test_a_copy_does_not_tell_when_the_job_was_stopped(
+def test_modification_time_of_copy_is_no_stop_time(
     stopped: Stopped, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Its files may be newer: entries that Flink would still use must not be left out."""
+    """The files of a copy can be newer, so entries could expire too early."""
     copy = tmp_path / stopped.savepoint.name
     shutil.copytree(stopped.savepoint, copy)
     later = time.time() + 3600
@@ -276,9 +276,7 @@ def test_a_copy_does_not_tell_when_the_job_was_stopped(
     assert exact.expired is not None and exact.expired.number == state.count() - 10
 
 
-def test_files_that_are_newer_than_the_stop_are_warned_of(
-    stopped: Stopped, session: SparkSession
-) -> None:
+def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkSession) -> None:
     metadata = stopped.savepoint / "_metadata"
     before, later = metadata.stat().st_mtime_ns, time.time() + 3600
     try:
@@ -296,7 +294,7 @@ def test_files_that_are_newer_than_the_stop_are_warned_of(
 (KINDS,) = (Path(__file__).parents[1] / "golden/state/2.2/kinds/canonical").glob("savepoint-*")
 
 
-def test_of_a_list_each_element_expires_by_itself(session: SparkSession) -> None:
+def test_list_elements_expire_separately(session: SparkSession) -> None:
     state = session.createDataFrame(
         [(1, ["a", "b", None], [10, 20, 30]), (2, ["c"], [10]), (3, ["d"], [None])],
         "key BIGINT, value ARRAY<STRING>, last_access ARRAY<BIGINT>",
@@ -307,7 +305,7 @@ def test_of_a_list_each_element_expires_by_itself(session: SparkSession) -> None
 
 
 @pytest.mark.parametrize("name", ["lasting-value", "lasting-list", "lasting-map"])
-def test_states_of_every_kind_are_recognized(session: SparkSession, name: str) -> None:
+def test_state_with_ttl_is_recognized_for_every_kind(session: SparkSession, name: str) -> None:
     reader = session.read.format("flink_state").option("state", name)
     state = reader.load(str(KINDS))
     with pytest.raises(Refused, match=name):
@@ -357,8 +355,8 @@ def own_rows(session: SparkSession, ttl: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-def test_each_state_that_rows_are_made_from_is_looked_at(session: SparkSession) -> None:
-    """Seen: the columns of a state without a time to live hid the other state."""
+def test_every_source_state_of_rows_is_checked_for_ttl(session: SparkSession) -> None:
+    """Regression: The columns of a state without a TTL hid the other state."""
     ttl = kinds(session, "lasting-value")
     for name, rows in own_rows(session, ttl).items():
         assert may_expire(rows), name
@@ -368,7 +366,7 @@ def test_each_state_that_rows_are_made_from_is_looked_at(session: SparkSession) 
         assert not may_expire(rows), name
 
 
-def test_unexpired_holds_for_its_own_branch_only(session: SparkSession) -> None:
+def test_unexpired_applies_only_to_its_own_branch(session: SparkSession) -> None:
     raw = kinds(session, "lasting-value")
     live = unexpired(raw, ttl_ms=None)
     lateral = "LATERAL (SELECT value AS live_value FROM live_state)"
@@ -387,7 +385,7 @@ def test_unexpired_holds_for_its_own_branch_only(session: SparkSession) -> None:
         check_time_to_live(rows)
 
 
-def test_rows_that_left_spark_do_not_show_their_state(session: SparkSession) -> None:
+def test_rows_collected_from_spark_lose_their_ttl_check(session: SparkSession) -> None:
     rows = kinds(session, "lasting-value").selectExpr("value")
     for cut in (
         rows.selectExpr("CAST(value AS STRING) value").localCheckpoint(),

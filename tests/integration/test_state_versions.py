@@ -1,8 +1,8 @@
-"""What the matrix of keyed state claims of a Spark, tried with the one that runs here.
+"""Check the claims of the state matrix with the running Spark version.
 
-`make test` runs it with .venv's own; `make spark-matrix` with each of the others, and writes
-docs/state-matrix.md from what came of it. What is right is counted from the very records that the
-job of tests/golden/stateful has read, and those that come after: without Flink and the decoder.
+`make test` uses the Spark of .venv. `make spark-matrix` runs this file with each supported Spark
+and writes docs/state-matrix.md from the results. The expected result is counted from the records
+that the job of tests/golden/stateful read, and from later records, without Flink and the decoder.
 """
 
 from __future__ import annotations
@@ -168,7 +168,9 @@ def _totals(events: DataFrame) -> DataFrame:
 
 @pytest.mark.parametrize("store", ["HDFSBacked", "RocksDB", "newer logs"], indirect=True)
 @pytest.mark.usefixtures("store")
-def test_counts_and_sums_go_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+def test_counts_and_sums_continue_with_every_state_store(
+    spark: Spark, events: Events, tmp_path: Path
+) -> None:
     location = str(tmp_path / "query")
     averages = {"amount": ("value.f1", "value.f0")}
     primed = prime(
@@ -190,8 +192,10 @@ def test_counts_and_sums_go_on(spark: Spark, events: Events, tmp_path: Path) -> 
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_a_state_that_is_not_flinks_is_refused(spark: Spark, tmp_path: Path) -> None:
-    """By this Spark's own reading of its state: a wrong key, one that is missing, one too many."""
+def test_state_different_from_flinks_is_refused_by_every_spark(
+    spark: Spark, tmp_path: Path
+) -> None:
+    """The proof reads Spark's state, and finds a wrong, a missing, and an unexpected key."""
     state = _state(spark, "totals", "total")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
     with pytest.raises(Refused, match=r"37 keys right, 1 wrong, 1 missing, 1 that Flink"):
@@ -207,7 +211,7 @@ def test_a_state_that_is_not_flinks_is_refused(spark: Spark, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(_SPARK < (4, 2), reason="streams have no names")
-def test_streams_with_names_go_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+def test_named_streams_continue_after_move(spark: Spark, events: Events, tmp_path: Path) -> None:
     location = str(tmp_path / "query")
     for key, value in _NAMES.items():
         spark.session.conf.set(key, value)
@@ -241,8 +245,10 @@ def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:
 @pytest.mark.skipif(_SPARK != (4, 0), reason="later ones can, and earlier ones have none")
 @pytest.mark.parametrize("store", ["RocksDB"], indirect=True)
 @pytest.mark.usefixtures("store")
-def test_state_files_with_ids_are_refused(spark: Spark, events: Events, tmp_path: Path) -> None:
-    """Seen: Spark 4.0's own data source looks for such a file by a name without its id."""
+def test_state_files_with_checkpoint_ids_are_refused_on_spark_4_0(
+    spark: Spark, events: Events, tmp_path: Path
+) -> None:
+    """Regression: The data source of Spark 4.0 opens such a file by its name without the ID."""
     setting = "spark.sql.streaming.stateStore.checkpointFormatVersion"
     spark.session.conf.set(setting, "2")
     try:
@@ -265,7 +271,9 @@ def _unseen(events: DataFrame) -> DataFrame:
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_what_was_seen_stays_seen(spark: Spark, events: Events, tmp_path: Path) -> None:
+def test_ids_seen_by_flink_are_not_emitted_by_this_spark(
+    spark: Spark, events: Events, tmp_path: Path
+) -> None:
     location = str(tmp_path / "query")
     rows = seen_rows(_state(spark, "seen", "seen"), EVENT, keys={"id": "key"})
     primed = prime(_unseen, [rows], positions=events.positions, checkpoint_location=location)
@@ -316,7 +324,9 @@ def _sessions_of(events: list[Event], gap: int) -> dict[tuple[int, ...], list[in
     indirect=["store"],
 )
 @pytest.mark.usefixtures("store")
-def test_windows_go_on(spark: Spark, events: Events, tmp_path: Path, kind: str) -> None:
+def test_windows_continue_on_this_spark(
+    spark: Spark, events: Events, tmp_path: Path, kind: str
+) -> None:
     location, at = str(tmp_path / "query"), {"window": "namespace", "time": "at"}
     if kind == "tumbling":
         query = _by(lambda: F.window("at", "10 seconds"))
@@ -349,7 +359,9 @@ def test_windows_go_on(spark: Spark, events: Events, tmp_path: Path, kind: str) 
 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithStateInPandas")
-def test_a_processor_goes_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+def test_stateful_processor_continues_on_this_spark(
+    spark: Spark, events: Events, tmp_path: Path
+) -> None:
     schema, location = "user BIGINT, n BIGINT, total BIGINT", str(tmp_path / "query")
     write_seed(events.positions, tmp_path / "query")
     columns = {"user": "key", "n": "value.f0", "total": "value.f1"}
@@ -399,10 +411,10 @@ def orders(broker: Broker) -> dict[int, list[Order]]:
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_a_query_is_rehearsed(
+def test_rehearsal_confirms_correct_query_and_detects_missing_filter(
     spark: Spark, broker: Broker, orders: dict[int, list[Order]], tmp_path: Path
 ) -> None:
-    """Counts, ids and windows are right; a filter that is missing is found, with the records."""
+    """Counts, IDs, and windows are correct. The report lists the records of the missing filter."""
     checkpoints = sorted(_REHEARSED.glob("savepoint-*"), key=_checkpoint_id)
     starts, ends = (_offsets(checkpoint) for checkpoint in checkpoints)
 
@@ -482,8 +494,8 @@ def _offsets(checkpoint: Path) -> dict[int, int]:
     not environments()["3.5"].is_made or _SPARK < (4, 0),
     reason="no PySpark 3.5 here: python -m tests.support.spark_versions 3.5 makes it",
 )
-def test_spark_3_5_tells_what_is_not_flinks() -> None:
-    """It has no data source that reads its state, and proves it in a way of its own."""
+def test_spark_3_5_detects_state_different_from_flinks() -> None:
+    """Spark 3.5 has no data source for its state, and proves the state in a different way."""
     this = Path(__file__).relative_to(ROOT)
     done = environments()["3.5"].run("pytest", this, "-q", "-p", "no:cacheprovider", "-k", "flinks")
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout

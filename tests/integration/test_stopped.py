@@ -1,4 +1,4 @@
-"""``commit-group`` and a job that may still run: what a real job shows, and what is waited for."""
+"""Run ``commit-group`` for jobs that may still run, including real jobs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _retained(job: Path) -> bool:
     return job.exists() and len(list_checkpoints(job)) >= 3
 
 
-def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
+def test_running_job_is_refused_and_canceled_job_is_moved(
     tmp_path: Path, broker: Broker, topic: str, commit_group: Callable[..., Result]
 ) -> None:
     flink, kept = f"flink-{topic}", tmp_path / "checkpoints"
@@ -90,12 +90,12 @@ def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
 
 
 @pytest.mark.parametrize("retained", [3, 1])
-def test_no_location_and_no_plan_is_written_while_a_real_job_runs(
+def test_checkpoint_location_and_plan_are_refused_for_running_job(
     tmp_path: Path, broker: Broker, topic: str, retained: int
 ) -> None:
-    """Regression: ``to-spark --checkpoint-dir`` wrote a location for a job that was running.
+    """Regression: ``to-spark --checkpoint-dir`` wrote a location for a running job.
 
-    Flink itself retains one checkpoint by default, which does not show the interval.
+    By default, Flink retains one checkpoint. A single checkpoint does not show the interval.
     """
     flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
     job, out = kept / job_id, tmp_path / "out"
@@ -138,12 +138,12 @@ def _knows_its_partition(checkpoint: Path) -> bool:
     return any(source.positions for source in extract(read_checkpoint(checkpoint)).sources)
 
 
-def test_runs_of_a_fixed_job_id_whose_numbers_meet_are_both_named(
+def test_runs_of_fixed_job_id_with_adjacent_checkpoint_numbers_are_reported(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """Flink starts the same job again without its state: it counts from 1, in the same directory.
+    """Flink restarts the same job without its state, so the checkpoint numbers restart at 1.
 
-    Of the earlier run those two are laid beside it that follow its numbers, 38 seconds older.
+    Two checkpoints of the earlier run, 38 seconds older, are copied next to the new checkpoints.
     """
     flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
     job = kept / job_id
@@ -204,7 +204,7 @@ def _while_it_waits(
 
 
 @pytest.mark.parametrize("sign", ["checkpoint", "group"])
-def test_a_job_that_goes_on_while_it_is_watched_is_refused(
+def test_job_progressing_during_wait_is_refused(
     tmp_path: Path, broker: Broker, topic: str, sign: str
 ) -> None:
     chk, flink = _job(tmp_path / "job", topic, apart=2), f"flink-{topic}"
@@ -223,7 +223,7 @@ def test_a_job_that_goes_on_while_it_is_watched_is_refused(
     assert broker.committed(f"new-{topic}") == {}
 
 
-def test_a_job_that_may_run_on_is_not_called_stopped(
+def test_allowed_progress_during_wait_triggers_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = _job(tmp_path / "job", topic, apart=2)
@@ -270,7 +270,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
         (300.0, "a checkpoint about every 300 s, too long to wait for"),
     ],
 )
-def test_a_dry_run_waits_for_nothing_and_says_what_would_be(
+def test_dry_run_does_not_wait_and_announces_wait_of_execute(
     tmp_path: Path, topic: str, commit_group: Callable[..., Result], apart: float, says: str
 ) -> None:
     dry = commit_group(_job(tmp_path / "job", topic, apart))
@@ -280,7 +280,7 @@ def test_a_dry_run_waits_for_nothing_and_says_what_would_be(
     assert "waiting" not in dry.stderr
 
 
-def test_a_single_checkpoint_shows_no_interval(
+def test_single_checkpoint_shows_no_interval(
     tmp_path: Path, topic: str, commit_group: Callable[..., Result]
 ) -> None:
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
@@ -290,7 +290,7 @@ def test_a_single_checkpoint_shows_no_interval(
     assert "waiting" not in done.stderr
 
 
-def test_a_stop_with_savepoint_is_proof(
+def test_stop_with_savepoint_proves_stopped_job(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
@@ -300,10 +300,10 @@ def test_a_stop_with_savepoint_is_proof(
     assert "cannot tell whether the job still runs" not in dry.stderr
 
 
-def test_only_a_group_at_the_positions_shows_that_the_job_was_not_restarted(
+def test_group_at_savepoint_positions_shows_job_was_not_restarted(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
-    """Regression: "ok: …, and group … has no newer commits" of a group without commits."""
+    """Regression: A group without commits got "ok: …, and group … has no newer commits"."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     names = create_golden_topics(broker, "orders", "payments")
     flink = f"flink-{uuid.uuid4().hex}"
@@ -325,8 +325,10 @@ def test_only_a_group_at_the_positions_shows_that_the_job_was_not_restarted(
     assert not is_ok()
 
 
-def test_flink_is_asked_again_before_the_commit(tmp_path: Path, broker: Broker, topic: str) -> None:
-    """Regression: a job that was started while the user was asked was not seen."""
+def test_flink_is_queried_before_commit_for_restarted_job(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """Regression: A job started during the confirmation was not detected."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}

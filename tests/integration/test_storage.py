@@ -1,4 +1,4 @@
-"""The same commands where checkpoints live: real S3, Google, Azure and HDFS servers on loopback."""
+"""Run the commands with checkpoints on real S3, Google, Azure, and HDFS servers on loopback."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _told(pointer: str | Path) -> object:
 # -- every store -----------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_reads_the_same_wherever_it_lives(store: Store, tmp_path: Path) -> None:
+def test_checkpoint_in_object_store_matches_local_checkpoint(store: Store, tmp_path: Path) -> None:
     for name in _JOBS:
         # A job's directory, under another name than the one its URIs hold.
         job = _only(_GOLDEN / name, "?" * 32)
@@ -113,7 +113,7 @@ def test_a_checkpoint_reads_the_same_wherever_it_lives(store: Store, tmp_path: P
     assert _told(f"{url}/_metadata") == _told(savepoint)
 
 
-def test_every_command_takes_a_url(store: Store, tmp_path: Path) -> None:
+def test_every_command_accepts_url(store: Store, tmp_path: Path) -> None:
     job = _only(_GOLDEN / "1.20/retained-files", "?" * 32)
     chk = _only(job, "chk-*")
     url = f"{store.put(job, 'commands')}/{chk.name}"
@@ -131,8 +131,8 @@ def test_every_command_takes_a_url(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("job", ["1.20/files", "1.20/rocksdb", "1.20/file-merging"])
-def test_keyed_state_reads_the_same_wherever_it_lives(store: Store, job: str) -> None:
-    """In files beside _metadata, in RocksDB's shared files, in segments of merged files."""
+def test_keyed_state_in_object_store_matches_local_state(store: Store, job: str) -> None:
+    """The state is in files next to _metadata, in shared files of RocksDB, or in merged files."""
     here = _GOLDEN / "state" / job / "retained"
     url = store.put(here, f"keyed/{job}")
     (newest,) = (path.parent for path in here.rglob("_metadata"))
@@ -144,7 +144,7 @@ def test_keyed_state_reads_the_same_wherever_it_lives(store: Store, job: str) ->
         assert local.stdout
 
 
-def test_a_group_is_moved_and_verified_from_a_url(s3: S3, broker: Broker, tmp_path: Path) -> None:
+def test_group_is_moved_and_verified_from_url(s3: S3, broker: Broker, tmp_path: Path) -> None:
     topic, group = (f"url-{uuid.uuid4().hex[:8]}" for _ in range(2))
     broker.create_topic(topic, 2)
     for partition in range(2):
@@ -162,7 +162,9 @@ def test_a_group_is_moved_and_verified_from_a_url(s3: S3, broker: Broker, tmp_pa
     assert verified.code == 0, verified.stdout
 
 
-def test_a_newer_checkpoint_beside_it_shows_and_its_time_too(store: Store, tmp_path: Path) -> None:
+def test_newer_checkpoint_in_object_store_is_found_with_its_time(
+    store: Store, tmp_path: Path
+) -> None:
     job = tmp_path / "job"
     golden = _only(_GOLDEN / "2.2/retained-files", "?" * 32)
     chk = _only(golden, "chk-*")
@@ -189,7 +191,7 @@ def test_a_newer_checkpoint_beside_it_shows_and_its_time_too(store: Store, tmp_p
     assert abs(checkpoint.written_at / 1000 - (job / "chk-100").stat().st_ctime) < 600
 
 
-def test_what_is_not_there_is_exit_3(store: Store) -> None:
+def test_missing_checkpoint_in_object_store_exits_with_3(store: Store) -> None:
     for url in (f"{store.root}/no/such/chk-1", f"{store.root}/no/such/chk-1/_metadata"):
         result = migrate("inspect", url)
         assert (result.code, result.stdout) == (3, "")
@@ -197,7 +199,7 @@ def test_what_is_not_there_is_exit_3(store: Store) -> None:
     assert migrate("inspect", f"{store.root}/no/such", "--list").code == 3
 
 
-def test_a_state_file_that_is_missing_or_cut_short_is_exit_3(store: Store, tmp_path: Path) -> None:
+def test_missing_or_truncated_state_file_exits_with_3(store: Store, tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "chk-7", subtasks=3)
     (chk / "state-1").unlink()
     (chk / "state-2").write_bytes(b"")
@@ -211,7 +213,7 @@ def test_a_state_file_that_is_missing_or_cut_short_is_exit_3(store: Store, tmp_p
     assert f"{url}/state-2: damaged: the file of" in cut.stderr and "0 there" in cut.stderr
 
 
-def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: Path) -> None:
+def test_files_outside_checkpoint_require_option(store: Store, tmp_path: Path) -> None:
     chk = write_with_handle(
         lambda size: RelativeFileHandle("../../outside/state", size), tmp_path / "job" / "chk-7"
     )
@@ -227,8 +229,8 @@ def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: 
 # -- S3 --------------------------------------------------------------------------------------------
 
 
-def test_only_what_is_needed_is_fetched(s3: S3, tmp_path: Path) -> None:
-    """Of a source operator's big file the few bytes of its reader state; of others nothing."""
+def test_inspect_fetches_only_required_bytes(s3: S3, tmp_path: Path) -> None:
+    """`inspect` fetches only the reader state from a source operator's large file."""
     chk = write_big_checkpoint(tmp_path / "savepoint", 3_000_000)
     url = s3.store.put(chk, "big")
     s3.clear_log()
@@ -242,7 +244,7 @@ def test_only_what_is_needed_is_fetched(s3: S3, tmp_path: Path) -> None:
     assert len(asked) <= 12
 
 
-def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path) -> None:
+def test_large_object_store_directory_is_listed_completely(s3: S3, tmp_path: Path) -> None:
     numbers = range(1, 6)
     keys = {f"checkpoints/many/a-{number}": b"" for number in range(1001)}
     for number in numbers:
@@ -262,7 +264,7 @@ def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path)
     assert len(earlier) <= 8
 
 
-def test_a_store_tells_which_run_was_written_last(
+def test_object_store_times_show_newest_run(
     s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("decoder.checkpoint_order.MIN_GAP_MS", 500)
@@ -279,11 +281,11 @@ def test_a_store_tells_which_run_was_written_last(
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":4}}\n')
 
 
-def test_no_such_bucket_is_exit_3(s3: S3) -> None:
+def test_missing_bucket_exits_with_3(s3: S3) -> None:
     assert migrate("inspect", "s3://no-such-bucket/chk-1").code == 3
 
 
-def test_denied_access_is_exit_6_without_a_secret(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_denied_access_exits_with_6_without_secret(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
     url = s3.store.put(savepoint, "denied")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
@@ -299,7 +301,9 @@ def test_denied_access_is_exit_6_without_a_secret(s3: S3, monkeypatch: pytest.Mo
     assert migrate("inspect", url).code == 0
 
 
-def test_no_credentials_and_no_answer_are_exit_6(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_and_unreachable_store_exit_with_6(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     unreachable = migrate("inspect", "s3://checkpoints/chk-1")
@@ -317,7 +321,7 @@ def test_no_credentials_and_no_answer_are_exit_6(s3: S3, monkeypatch: pytest.Mon
 # -- HDFS ------------------------------------------------------------------------------------------
 
 
-def test_hdfs_denies_another_user(webhdfs: Store) -> None:
+def test_hdfs_denies_different_user(webhdfs: Store) -> None:
     savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
     url = webhdfs.put(savepoint, "private")
     path = urlsplit(url).path
@@ -328,7 +332,7 @@ def test_hdfs_denies_another_user(webhdfs: Store) -> None:
     assert "access denied" in denied.stderr
 
 
-def test_no_name_node_is_exit_6() -> None:
+def test_unreachable_name_node_exits_with_6() -> None:
     _need("the extra hdfs", "fsspec", "requests")
     result = migrate("inspect", "webhdfs://127.0.0.1:9/flink/chk-1")
     assert (result.code, result.stdout) == (6, "")
@@ -337,7 +341,7 @@ def test_no_name_node_is_exit_6() -> None:
 # -- seeds for Spark -------------------------------------------------------------------------------
 
 
-def test_a_seed_is_written_into_a_store(s3: S3, tmp_path: Path) -> None:
+def test_seed_is_written_to_object_store(s3: S3, tmp_path: Path) -> None:
     store = s3.store
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     assert migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "seed").code == 0
@@ -356,8 +360,8 @@ def test_a_seed_is_written_into_a_store(s3: S3, tmp_path: Path) -> None:
     assert store.system.cat_file(f"{seed}/metadata") == metadata
 
 
-def test_the_mark_of_a_directory_is_no_file_in_it(s3: S3, tmp_path: Path) -> None:
-    """Consoles and Hadoop make a directory by an empty object of its name and a slash."""
+def test_directory_marker_object_is_not_listed_as_file(s3: S3, tmp_path: Path) -> None:
+    """Consoles and Hadoop create a directory as an empty object with a trailing slash."""
     store = s3.store
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     for directory in ("marked/query", "marked/job"):
@@ -371,8 +375,8 @@ def test_the_mark_of_a_directory_is_no_file_in_it(s3: S3, tmp_path: Path) -> Non
     assert listed.stdout == f"7\t{store.root}/marked/job/chk-7\n"
 
 
-def test_marker_of_a_directory_is_not_called_a_damaged_checkpoint(s3: S3, tmp_path: Path) -> None:
-    """Tools mark a directory by an empty object of its name, with or without a slash at its end."""
+def test_directory_marker_is_not_reported_as_damaged_checkpoint(s3: S3, tmp_path: Path) -> None:
+    """Tools mark a directory with an empty object, with or without a trailing slash."""
     name = f"job-{uuid.uuid4().hex[:8]}"
     (tmp_path / "chk-7").write_bytes(b"")
     url = s3.store.put(tmp_path, name)
@@ -388,7 +392,7 @@ def test_marker_of_a_directory_is_not_called_a_damaged_checkpoint(s3: S3, tmp_pa
         assert "not a complete checkpoint: no _metadata" in result.stderr, result.stderr
 
 
-def test_an_object_larger_than_is_read_is_refused(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_above_size_limit_is_refused(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{s3.store.root}/large/object"
     s3.store.system.pipe_file(url, b"12345")
     s3.store.system.pipe_file(f"{url}-empty", b"")
@@ -400,7 +404,7 @@ def test_an_object_larger_than_is_read_is_refused(s3: S3, monkeypatch: pytest.Mo
         Files().read(url)
 
 
-def test_a_sink_in_a_store_is_looked_at(s3: S3, tmp_path: Path) -> None:
+def test_sink_in_object_store_is_checked(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     sink = tmp_path / "sink/_spark_metadata"
     sink.mkdir(parents=True)
@@ -411,7 +415,7 @@ def test_a_sink_in_a_store_is_looked_at(s3: S3, tmp_path: Path) -> None:
     assert "batches 0 to 3 would be skipped" in result.stderr
 
 
-def test_no_bucket_is_made_for_a_seed(s3: S3, tmp_path: Path) -> None:
+def test_seed_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     result = migrate("to-spark", chk, "--checkpoint-dir", "s3a://no-such-bucket/checkpoint")
     assert (result.code, result.stdout) == (6, "")
@@ -428,8 +432,8 @@ def _files(store: Store, url: str) -> dict[str, bytes]:
     return {name: store.system.cat_file(f"{url}/{name}") for name in names}
 
 
-def test_a_savepoint_is_written_into_a_store(store: Store, tmp_path: Path) -> None:
-    """Of one in a store: with the same files as here, and nothing of the other is changed."""
+def test_savepoint_is_written_to_object_store(store: Store, tmp_path: Path) -> None:
+    """The stored savepoint has the same files as a local one. The original is unchanged."""
     old = store.put(write_in_files(tmp_path / "chk-7", subtasks=2), "to-flink/chk-7")
     side = tmp_path / "side.json"
     side.write_text('{"orders":{"0":90,"1":105}}')
@@ -452,9 +456,7 @@ def test_a_savepoint_is_written_into_a_store(store: Store, tmp_path: Path) -> No
     assert _files(store, old) == before
 
 
-def test_a_savepoint_that_ends_early_leaves_nothing_in_a_store(
-    store: Store, tmp_path: Path
-) -> None:
+def test_failed_savepoint_leaves_no_objects_in_store(store: Store, tmp_path: Path) -> None:
     chk = write_savepoint_with_files(tmp_path / "chk-7", {"first": 1000, "second": 1000})
     (chk / "second").write_bytes(b"less")
     side, out = tmp_path / "side.json", f"{store.root}/ends-early/new"
@@ -467,10 +469,10 @@ def test_a_savepoint_that_ends_early_leaves_nothing_in_a_store(
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["small files", "a large file"])
-def test_what_a_killed_process_leaves_in_a_store_is_no_savepoint(
+def test_killed_process_leaves_no_valid_savepoint_in_object_store(
     s3: S3, tmp_path: Path, large: bool
 ) -> None:
-    """``_metadata`` comes last."""
+    """``_metadata`` is written last."""
     sizes = {"state": 8 << 30} if large else {f"state-{n}": 1000 for n in range(5000)}
     chk = write_savepoint_with_files(tmp_path / "chk-7", sizes)
     side, out = tmp_path / "side.json", f"{s3.store.root}/killed-{large}/new"
@@ -489,7 +491,7 @@ def test_what_a_killed_process_leaves_in_a_store_is_no_savepoint(
     assert migrate("inspect", out).code == 3
 
 
-def test_no_bucket_is_made_for_a_savepoint(s3: S3, tmp_path: Path) -> None:
+def test_savepoint_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     side = tmp_path / "side.json"
     side.write_text('{"orders":{"0":3,"1":4}}')

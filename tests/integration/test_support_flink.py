@@ -1,5 +1,4 @@
-"""The mission job does what the proof rests on: what its sink committed is what came before the
-savepoint's positions, by Flink's own reading of the savepoint."""
+"""Check that the mission job's sink commits exactly the records before the savepoint."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def topics() -> Iterator[Broker]:
 
 
 @pytest.mark.parametrize(("version", "drain"), [("1.15", False), ("1.20", False), ("2.2", True)])
-def test_committed_records_end_where_the_savepoint_begins(
+def test_committed_records_end_at_savepoint_positions(
     topics: Broker, tmp_path: Path, version: str, drain: bool
 ) -> None:
     run = run_mission(

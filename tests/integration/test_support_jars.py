@@ -1,4 +1,4 @@
-"""What is not the locked jar is never used, and the lock covers what jars.toml asks for."""
+"""Check that tests use only locked jars, and that the lock contains all roots of jars.toml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def small_jar() -> jars.Jar:
     return next(j for j in jars.read_lock()["kafka-4.1.1"] if j.artifact == "slf4j-simple")
 
 
-def test_lock_holds_every_root() -> None:
+def test_lock_contains_every_root() -> None:
     locked = jars.read_lock()
     with jars.ROOTS.open("rb") as file:
         sets = tomllib.load(file)
@@ -32,7 +32,7 @@ def test_lock_holds_every_root() -> None:
         assert {root.rstrip("!") for root in spec["roots"]} <= {j.coordinates for j in locked[name]}
 
 
-def test_jar_is_fetched_and_a_damaged_one_fetched_again(cache: Path) -> None:
+def test_damaged_jar_is_redownloaded(cache: Path) -> None:
     jar = small_jar()
     fetched = jars.fetch(jar)
     content = fetched.read_bytes()
@@ -41,13 +41,13 @@ def test_jar_is_fetched_and_a_damaged_one_fetched_again(cache: Path) -> None:
     assert cache in fetched.parents
 
 
-def test_jar_with_another_digest_is_refused(cache: Path) -> None:
+def test_jar_with_wrong_digest_is_refused(cache: Path) -> None:
     wanted = replace(small_jar(), sha256="0" * 64)
     with pytest.raises(jars.JarError, match=r"slf4j-simple:1\.7\.36: sha256 is .*, locked is 0000"):
         jars.fetch(wanted)
     assert not wanted.path.exists()
 
 
-def test_jar_that_is_not_published_is_refused(cache: Path) -> None:
+def test_unpublished_jar_is_refused(cache: Path) -> None:
     with pytest.raises(jars.JarError, match=r"slf4j-simple:0\.0\.0: cannot be fetched"):
         jars.fetch(replace(small_jar(), version="0.0.0"))

@@ -1,4 +1,4 @@
-"""The test broker is a real one: topics, log starts and groups behave, and survive a restart."""
+"""Check that the test broker is real and survives a restart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 
-def test_broker_keeps_its_data_and_address_over_a_restart() -> None:
+def test_broker_restart_preserves_data_and_address() -> None:
     with Broker() as broker:
         broker.create_topic("orders", 1)
         assert broker.produce("orders", 0, ["a", "b", "c"]) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""The test mirror is a real one: its copies have other offsets, and a killed one copies twice."""
+"""Check that the test mirror copies to other offsets, with duplicates after a kill."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _values(broker: Broker, topic: str, partition: int = 0) -> str:
     )
 
 
-def test_two_flows_copy_records_and_a_killed_mirror_copies_them_again(
+def test_killed_mirror_duplicates_records_in_both_flows(
     brokers: tuple[Broker, Broker],
 ) -> None:
     west, east = brokers
@@ -99,7 +99,7 @@ def test_two_flows_copy_records_and_a_killed_mirror_copies_them_again(
         assert _values(east, "west.orders", 1) == "zy"
 
 
-def test_the_cleaner_removes_records_of_a_compacted_topic(
+def test_log_cleaner_removes_records_of_compacted_topic(
     brokers: tuple[Broker, Broker],
 ) -> None:
     west, _ = brokers

@@ -1,4 +1,4 @@
-"""A real Flink job goes on, with its state, from the positions that `migrate to-flink` wrote."""
+"""Restore a real Flink job, with its state, from the positions of `migrate to-flink`."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _produce(broker: Broker, topic: str, partition: int, count: int) -> None:
     _RUNS,
     ids=[f"{version} {'savepoint' if stopped else 'checkpoint'}" for version, stopped in _RUNS],
 )
-def test_a_job_goes_on_with_its_state_from_other_positions(
+def test_job_resumes_with_state_from_new_positions(
     kafka: Broker, tmp_path: Path, version: str, stopped: bool
 ) -> None:
-    """Of each kind of source that this Flink has, all in one job."""
+    """One job contains every kind of source of this Flink."""
     in_rocksdb = not stopped and version in ("1.20", "2.2")
     options: dict[str, str] = {}
     if not stopped:
@@ -160,9 +160,13 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
     }
 
 
-def test_one_topic_name_on_two_clusters(kafka: Broker, tmp_path: Path) -> None:
-    """Seen: the offsets of one cluster's group were written into the source of the other cluster,
-    and 20 of its records were read by nobody."""
+def test_to_flink_changes_only_selected_cluster_of_shared_topic_name(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    """Regression: Offsets of one cluster's group were written to the source of the other cluster.
+
+    No consumer read 20 of the other cluster's records.
+    """
     topic, group = f"orders-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
     second = f"second-{topic}"
     with Broker() as other_cluster:
@@ -214,11 +218,13 @@ _RESETS = os.environ.get("FLINK_RESETS", "latest").split()
 
 
 @pytest.mark.parametrize("starts_at", _RESETS)
-def test_the_starting_offsets_of_the_restored_job_say_what_an_expired_position_becomes(
+def test_starting_offsets_of_restored_job_apply_to_expired_position(
     kafka: Broker, tmp_path: Path, starts_at: str
 ) -> None:
-    """The state has a start for the partition, so that they do not start it; and the job's own
-    auto.offset.reset, here always earliest, counts for nothing."""
+    """For other positions, the state determines the start.
+
+    The job's own auto.offset.reset, here always earliest, has no effect.
+    """
     expired, beside = f"expired-{starts_at}", f"beside-{starts_at}"
     for topic in (expired, beside):
         kafka.create_topic(topic, 1)
@@ -254,8 +260,8 @@ def test_the_starting_offsets_of_the_restored_job_say_what_an_expired_position_b
     assert [offset for offset, _ in again.get((expired, 0), ())] == at
 
 
-def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Path) -> None:
-    """A marker becomes an offset, what is gone leaves the state, what has expired is refused."""
+def test_to_flink_applies_policies_of_all_moves(kafka: Broker, tmp_path: Path) -> None:
+    """Markers are resolved, deleted topics leave the state, and expired positions are refused."""
     topic, gone = f"policies-{uuid.uuid4().hex[:8]}", "t-gone"
     kafka.create_topic(topic, 3)
     for partition in range(3):
@@ -299,8 +305,10 @@ def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Pat
     assert written("c") == {(topic, 0): 6, (topic, 1): 0}
 
 
-def test_a_query_goes_on_from_a_time(kafka: Broker, tmp_path: Path) -> None:
-    """Seen: it was to name the topics, which the query whose state is kept does."""
+def test_kept_query_state_supplies_topics_for_timestamp_start(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    """Regression: `migrate` required topic names, although the kept query state has the topics."""
     topic = f"query-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
     for partition in range(2):

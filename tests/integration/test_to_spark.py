@@ -1,7 +1,6 @@
-"""``to-spark --bootstrap-servers`` against a real broker: every verdict, and what is written.
+"""Run ``to-spark --bootstrap-servers`` on a real broker, for every verdict and its output.
 
-The checkpoints are the encoder's, so that each holds just the position that a trap needs; real
-jobs are in test_mission.py.
+The encoder writes each checkpoint with the position of one trap. `test_mission.py` uses real jobs.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def _offsets(result: Result, topic: str) -> dict[int, int]:
     return {int(partition): offset for partition, offset in written[topic].items()}
 
 
-def test_a_listener_without_sasl_is_named(tmp_path: Path, broker: Broker, topic: str) -> None:
-    """Seen: the advice was to check the user name, the password and the mechanism."""
+def test_listener_without_sasl_is_reported(tmp_path: Path, broker: Broker, topic: str) -> None:
+    """Regression: The advice was to check the user name, the password, and the mechanism."""
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
     sasl = "security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN sasl.username=a sasl.password=b"
     options = (word for setting in sasl.split() for word in ("-X", setting))
@@ -65,27 +64,27 @@ def test_a_listener_without_sasl_is_named(tmp_path: Path, broker: Broker, topic:
     assert "check security.protocol and the port, as this listener offers no SASL" in result.stderr
 
 
-def test_positions_within_the_log_go_on_from_there(
-    tmp_path: Path, broker: Broker, topic: str
-) -> None:
+def test_positions_within_log_are_start_offsets(tmp_path: Path, broker: Broker, topic: str) -> None:
     result = _to_spark(tmp_path, broker, topic, [0, 4, 10])
     assert _offsets(result, topic) == {0: 0, 1: 4, 2: 10}
 
 
-def test_earliest_is_resolved_to_the_log_start(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_earliest_is_resolved_to_log_start_offset(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
     broker.delete_records(topic, 1, 6)
     result = _to_spark(tmp_path, broker, topic, [EARLIEST, EARLIEST, 1])
     assert _offsets(result, topic) == {0: 0, 1: 6, 2: 1}
     assert f"{topic}-1: marker resolved, from 6" in result.stderr
 
 
-def test_latest_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_latest_marker_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
     result = _to_spark(tmp_path, broker, topic, [1, LATEST, 1])
     assert result.code == 4
     assert f"{topic}-1: unresolved" in result.stderr
 
 
-def test_committed_needs_flinks_own_group(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_committed_marker_requires_source_group(tmp_path: Path, broker: Broker, topic: str) -> None:
     group = f"flink-{topic}"
     broker.commit(group, {(topic, 1): 7, (topic, 0): 1})
     without = _to_spark(tmp_path / "a", broker, topic, [1, COMMITTED, 1])
@@ -101,7 +100,7 @@ def test_committed_needs_flinks_own_group(tmp_path: Path, broker: Broker, topic:
     assert _offsets(resolved, topic) == {0: 1, 1: 7, 2: 1}
 
 
-def test_a_group_that_went_on_proves_that_the_job_did(
+def test_newer_commits_of_source_group_require_override(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     group = f"flink-{topic}"
@@ -117,7 +116,7 @@ def test_a_group_that_went_on_proves_that_the_job_did(
     assert "warning: the job ran on after this checkpoint" in allowed.stderr
 
 
-def test_records_already_gone_are_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_expired_positions_are_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
     broker.delete_records(topic, 0, 6)
     result = _to_spark(tmp_path, broker, topic, [5, 1, 1])
     assert result.code == 4
@@ -125,7 +124,7 @@ def test_records_already_gone_are_refused(tmp_path: Path, broker: Broker, topic:
     assert "up to 1 records are already gone" in result.stderr
 
 
-def test_a_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
     broker.produce(topic, 0, ["new"])
@@ -136,22 +135,20 @@ def test_a_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, to
     assert f"{topic}-1 is" not in result.stderr
 
 
-def test_a_topic_that_is_gone_is_refused(tmp_path: Path, broker: Broker) -> None:
+def test_deleted_topic_is_refused(tmp_path: Path, broker: Broker) -> None:
     name = f"gone-{uuid.uuid4().hex[:8]}"
     result = _to_spark(tmp_path, broker, name, [5])
     assert result.code == 4
     assert f"{name}-0: topic gone" in result.stderr
 
 
-def test_a_topic_misspelt_is_told_with_the_one_that_is_there(
-    tmp_path: Path, broker: Broker, topic: str
-) -> None:
+def test_misspelled_topic_gets_suggestion(tmp_path: Path, broker: Broker, topic: str) -> None:
     result = _to_spark(tmp_path, broker, f"{topic}z", [5])
     assert result.code == 4
     assert f"the broker has no such topic (did you mean '{topic}'" in result.stderr
 
 
-def test_partitions_added_later_start_where_flink_would(
+def test_new_partitions_start_at_log_start_offset(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     broker.add_partitions(topic, 5)
@@ -162,10 +159,10 @@ def test_partitions_added_later_start_where_flink_would(
     assert f"{topic}-4: new partition, from 2" in result.stderr
 
 
-def test_a_new_partition_that_is_older_than_the_checkpoint_is_warned_of(
+def test_new_partition_older_than_checkpoint_triggers_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """As in a job that was told to read partition 0 alone."""
+    """A job that reads only partition 0 leaves such partitions."""
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
@@ -183,7 +180,7 @@ def test_a_new_partition_that_is_older_than_the_checkpoint_is_warned_of(
 
 
 @pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])
-def test_partitions_added_later_whose_start_is_a_policy_are_refused(
+def test_new_partitions_with_start_policy_are_refused(
     tmp_path: Path, broker: Broker, topic: str, version: int, finished: bool
 ) -> None:
     state = SourceState(
@@ -197,7 +194,7 @@ def test_partitions_added_later_whose_start_is_a_policy_are_refused(
     assert f"{topic}-2: unresolved" in result.stderr
 
 
-def test_a_finished_partition_goes_on_from_its_stop(
+def test_finished_partition_starts_at_its_stopping_offset(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     state = SourceState(
@@ -209,7 +206,7 @@ def test_a_finished_partition_goes_on_from_its_stop(
     assert _offsets(result, topic) == {0: 3, 1: 8, 2: 8}
 
 
-def test_asking_for_a_topic_does_not_create_it(tmp_path: Path) -> None:
+def test_lookup_of_missing_topic_does_not_create_topic(tmp_path: Path) -> None:
     with Broker({"auto.create.topics.enable": "true"}) as eager:
         result = _to_spark(tmp_path, eager, "never-there", [1])
         assert result.code == 4
@@ -217,7 +214,7 @@ def test_asking_for_a_topic_does_not_create_it(tmp_path: Path) -> None:
         assert "never-there" not in topics.topics
 
 
-def test_a_broker_that_dies_is_exit_6_and_nothing_written(tmp_path: Path) -> None:
+def test_stopped_broker_exits_with_6(tmp_path: Path) -> None:
     with Broker() as mortal:
         mortal.create_topic("t", 1)
         assert _to_spark(tmp_path / "before", mortal, "t", [0]).code == 0
@@ -228,7 +225,7 @@ def test_a_broker_that_dies_is_exit_6_and_nothing_written(tmp_path: Path) -> Non
     assert line.startswith("migrate: no broker answered")
 
 
-def test_a_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8, 8, 8])})
     before = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert "suspect" not in before.stderr
@@ -258,7 +255,7 @@ def test_a_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, top
         ([9, 8, 7], ("--partitions", "TOPIC:1-2"), {1: 8, 2: 7}),
     ],
 )
-def test_each_flag_allows_what_it_names(
+def test_each_policy_option_allows_its_case(
     tmp_path: Path,
     broker: Broker,
     topic: str,
@@ -274,9 +271,7 @@ def test_each_flag_allows_what_it_names(
     assert _offsets(result, topic) == expected
 
 
-def test_a_topic_may_have_another_name_where_it_is_read(
-    tmp_path: Path, broker: Broker, topic: str
-) -> None:
+def test_topic_map_reads_renamed_topic(tmp_path: Path, broker: Broker, topic: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [3, 4])})
     result = migrate(
         "to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"of-old={topic}"
@@ -291,7 +286,7 @@ def _side(broker: Broker, side: str, *options: str) -> Result:
     return migrate("to-spark", side, "-b", broker.bootstrap_servers, *options)
 
 
-def test_a_groups_offsets_and_what_kafka_wrote_of_them(
+def test_start_from_group_or_csv_uses_committed_offsets(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     group = f"g-{topic}"
@@ -302,7 +297,7 @@ def test_a_groups_offsets_and_what_kafka_wrote_of_them(
     assert _offsets(_side(broker, f"csv:{csv}"), topic) == {0: 3, 1: 9, 2: 10}
 
 
-def test_a_group_that_lacks_a_partition_does_not_say_where_it_goes_on(
+def test_group_without_offset_for_partition_requires_start_policy(
     broker: Broker, topic: str
 ) -> None:
     group = f"g-{topic}"
@@ -314,7 +309,7 @@ def test_a_group_that_lacks_a_partition_does_not_say_where_it_goes_on(
     assert _offsets(chosen, topic) == {0: 3, 1: 9, 2: 0}
 
 
-def test_a_group_that_reads_on_and_one_that_is_not_there(broker: Broker, topic: str) -> None:
+def test_active_or_missing_group_is_refused_as_start(broker: Broker, topic: str) -> None:
     group = f"g-{topic}"
     broker.commit(group, {(topic, n): 5 for n in range(3)})
     with member(broker, group, topic):
@@ -328,8 +323,8 @@ def test_a_group_that_reads_on_and_one_that_is_not_there(broker: Broker, topic: 
     assert f"group:no-{topic} has committed nothing" in nobody.stderr
 
 
-def test_the_ends_of_the_logs_and_a_time(broker: Broker, topic: str) -> None:
-    """A time is that of the broker's records; where none is as young, the log end."""
+def test_start_is_resolved_from_log_ends_or_timestamp(broker: Broker, topic: str) -> None:
+    """A timestamp resolves to the first record at or after it, or else to the log end offset."""
     broker.delete_records(topic, 0, before=4)
     these = ("--partitions", f"{topic}:0-2")
     assert _offsets(_side(broker, "broker:earliest", *these), topic) == {0: 4, 1: 0, 2: 0}
@@ -348,7 +343,7 @@ def test_the_ends_of_the_logs_and_a_time(broker: Broker, topic: str) -> None:
     assert "names no topic" in unnamed.stderr
 
 
-def test_a_diff_with_a_time(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 10, 10])})
     shown = migrate(
         *("diff", chk, "broker:2001-01-01", "-b", broker.bootstrap_servers, "--format", "json")

@@ -1,4 +1,4 @@
-"""Topics that a job would have found by its pattern, and has not: a real job, broker and Java."""
+"""Find topics that match a job's pattern, with a real job, a real broker, and Java."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def _to_spark(broker: Broker, chk: Path, *flags: str | Path) -> Result:
     return migrate("to-spark", chk, "-b", broker.bootstrap_servers, *flags)
 
 
-def test_a_topic_that_a_running_job_has_not_found_moves_by_its_pattern(
+def test_undiscovered_topic_of_running_job_moves_with_topic_pattern(
     tmp_path: Path, broker: Broker, family: str
 ) -> None:
-    """It looks for topics every five minutes."""
+    """The job discovers topics every five minutes."""
     flink, kept = f"flink-{family}", tmp_path / "checkpoints"
     read = {(f"{family}-{region}", 0): 10 for region in ("eu", "us")}
     with running_job(broker.bootstrap_servers, flink, f"{family}-.*", kept) as (_, job_id):
@@ -80,7 +80,7 @@ def test_a_topic_that_a_running_job_has_not_found_moves_by_its_pattern(
     assert _NOTE not in moved.stderr
 
 
-def test_young_topics_named_like_the_jobs_own_are_told_of(
+def test_new_topics_with_similar_names_trigger_warning(
     broker: Broker, family: str, chk: Path
 ) -> None:
     assert "[young-topic]" not in _to_spark(broker, chk).stderr
@@ -97,7 +97,7 @@ def test_young_topics_named_like_the_jobs_own_are_told_of(
     assert old not in told.stderr
 
 
-def test_what_is_found_heeds_the_policies_and_the_choice(
+def test_discovered_topics_follow_policies_and_partition_choice(
     broker: Broker, family: str, chk: Path
 ) -> None:
     new = f"{family}-new"
@@ -119,7 +119,7 @@ def test_what_is_found_heeds_the_policies_and_the_choice(
     assert "[pattern-unmatched]" in slip.stderr
 
 
-def test_a_plan_keeps_the_pattern_and_notices_a_younger_topic(
+def test_plan_stores_topic_pattern_and_detects_newer_topic(
     tmp_path: Path, broker: Broker, family: str, chk: Path
 ) -> None:
     group, plan = f"g-{family}", tmp_path / "plan.json"
@@ -149,7 +149,7 @@ def test_a_plan_keeps_the_pattern_and_notices_a_younger_topic(
         ),
     ],
 )
-def test_a_pattern_that_cannot_be_used(
+def test_unusable_pattern_is_refused(
     broker: Broker, chk: Path, flags: tuple[str, ...], says: str
 ) -> None:
     result = _to_spark(broker, chk, *flags)
@@ -192,8 +192,8 @@ _PIECES = (
 _SHORT = ("a", "b", "ab", "aa", "A", "-", "_", "a-b", "a.b", "aab", "aAbB", "9", "ba9", "k", "s")
 
 
-def test_a_pattern_is_read_as_java_reads_it_or_not_at_all() -> None:
-    """Seen: ``[]a[b]c]``, of which Java makes a set of a, b, c and ]."""
+def test_pattern_matches_like_java_or_is_refused() -> None:
+    """Regression: Java reads ``[]a[b]c]`` as a set of a, b, c, and ]."""
     read = _read_as_java_does(_PATTERNS, _TOPICS)
     assert read >= set(_PATTERNS[:16])
     assert read.isdisjoint({"[a-z&&[^e]]+", "[a-c[n-z]]+", r"orders\0055eu", "[]a[b]c]"})

@@ -1,7 +1,7 @@
-"""A move to another cluster, whose topics a real MirrorMaker 2 has copied.
+"""Move to a cluster whose topics were copied by a real MirrorMaker 2.
 
-A Flink job has read the old cluster up to a savepoint. Spark, a consumer group and Flink go on in
-the new cluster. Records are counted by their values, which are unique.
+A Flink job reads the old cluster up to a savepoint. Spark, a consumer group, and Flink resume in
+the new cluster. Records are counted by their unique values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoClusters]:
 # -- the target goes on ----------------------------------------------------------------------------
 
 
-def test_spark_goes_on(clusters: TwoClusters, spark: Spark, tmp_path: Path) -> None:
+def test_spark_resumes_in_new_cluster_without_loss(
+    clusters: TwoClusters, spark: Spark, tmp_path: Path
+) -> None:
     translated = migrate("to-spark", clusters.job.snapshot, *clusters.options(*READ_BY_FLINK))
     assert translated.code == 0, translated.stderr
     offsets = json.loads(translated.stdout)
@@ -68,7 +70,9 @@ def test_spark_goes_on(clusters: TwoClusters, spark: Spark, tmp_path: Path) -> N
     assert read("wrong") == (1, 1)
 
 
-def test_a_consumer_group_goes_on(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_consumer_group_resumes_in_new_cluster_without_loss(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
     group, plan, way_back = "goes-on", tmp_path / "plan.json", tmp_path / "rollback.json"
     options = ("--group", group, *clusters.options(*READ_BY_FLINK))
 
@@ -99,8 +103,10 @@ def test_a_consumer_group_goes_on(clusters: TwoClusters, tmp_path: Path) -> None
     assert lost_and_repeated(clusters.unread(), [value for *_, value in records]) == (0, 0)
 
 
-def test_a_flink_job_goes_on(clusters: TwoClusters, tmp_path: Path) -> None:
-    """All of the savepoint's state must fit: ``run_count_job`` allows no non-restored state."""
+def test_flink_job_resumes_in_new_cluster_without_loss(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
+    """All state of the savepoint must fit. ``run_count_job`` rejects non-restored state."""
     old, savepoint = clusters.job.snapshot, tmp_path / "translated"
     options = clusters.options(*READ_BY_FLINK)
     written = migrate("to-flink", old, "--from", old, "--out", savepoint, *options)
@@ -147,10 +153,10 @@ def translate(
 
 
 @pytest.mark.parametrize("topic", ["marks", "committed"])
-def test_every_position_of_a_log_with_transactions(
+def test_every_position_among_transactions_is_translated(
     clusters: TwoClusters, tmp_path: Path, topic: str
 ) -> None:
-    """Control records have offsets in the old cluster alone, and so may aborted records."""
+    """Control records, and perhaps aborted records, exist only in the old cluster."""
     positions = {(topic, n): n for n in POSITIONS}
     result = translate(clusters, tmp_path, positions)
     assert result.code == 0, result.stderr
@@ -163,8 +169,10 @@ def test_every_position_of_a_log_with_transactions(
         assert [v for at, v in values(copies).items() if at >= start] == unread, partition
 
 
-def test_records_that_a_killed_mirror_copied_twice(clusters: TwoClusters, tmp_path: Path) -> None:
-    """The copies are 0 to 11, again 0 to 11, and then 12 to 15."""
+def test_records_copied_twice_by_killed_mirror_require_choice(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
+    """The copies are 0 to 11, a second time 0 to 11, and then 12 to 15."""
     topic, copies = "twice", clusters.copies("twice")
     assert [len(log) for log in copies.values()] == [28] * len(POSITIONS)
     certain = {(topic, n): n for n in POSITIONS if n >= 12}
@@ -190,10 +198,10 @@ def test_records_that_a_killed_mirror_copied_twice(clusters: TwoClusters, tmp_pa
     assert "144 records" in refused.stderr
 
 
-def test_compacted_records_on_both_sides_of_a_position(
+def test_records_compacted_around_position_require_choice(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
-    """Which of the two records was consumed, the old cluster no longer shows."""
+    """The old cluster no longer shows which of the two records was consumed."""
     topic = "compacted-here"
     position = 4 + sum(record.topic == topic for record in clusters.job.counted)
     here = read_logs(clusters.old, [topic])[topic, 0]
@@ -227,7 +235,7 @@ def test_equal_records_have_certain_positions_by_the_mirrors_offset_syncs(
         assert "1 position next to equal records: the mirror's offset syncs show" in result.stderr
 
 
-def test_a_mirror_that_lags(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: Path) -> None:
     (log,) = clusters.copies("slow").values()
     assert len(log) == 20
     clusters.mirror.pause()
@@ -251,7 +259,7 @@ def test_a_mirror_that_lags(clusters: TwoClusters, tmp_path: Path) -> None:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_records_that_the_new_cluster_no_longer_has(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_records_expired_in_new_cluster_are_refused(clusters: TwoClusters, tmp_path: Path) -> None:
     """The copies of 0 to 11 are deleted."""
     refused = translate(clusters, tmp_path, {("gone", 0): 11})
     assert (refused.code, refused.stdout) == (4, "")
@@ -262,13 +270,13 @@ def test_records_that_the_new_cluster_no_longer_has(clusters: TwoClusters, tmp_p
         assert json.loads(result.stdout) == {NAMES["gone"]: {"0": position}}
 
 
-def test_another_number_of_partitions(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_different_number_of_partitions_is_refused(clusters: TwoClusters, tmp_path: Path) -> None:
     refused = translate(clusters, tmp_path, {("spread", 0): 5, ("spread", 1): 5})
     assert (refused.code, refused.stdout) == (4, "")
     assert "topic spread has 2 partitions" in refused.stderr
 
 
-def test_a_topic_that_is_no_copy(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_topic_without_copies_is_refused(clusters: TwoClusters, tmp_path: Path) -> None:
     side = tmp_path / "side.json"
     side.write_text(starting_offsets({("slow", 0): 10}))
     wrong_topic = ("--topic-map", f"slow={NAMES['gone']}")

@@ -1,12 +1,12 @@
-"""The traps of reading Flink's state, each on a real broker.
+"""Check the traps of Flink's state on a real broker.
 
-What real jobs left (golden checkpoints) is read against topics laid out as those jobs saw them; a
-position that no run leaves on demand is the encoder's.
+Golden checkpoints of real jobs are read with topics as these jobs saw them. The encoder writes
+positions that no job produces on demand.
 
-Elsewhere: markers and Flink's own group, expired, beyond the end, recreated, new and gone
-partitions in test_to_spark.py; several clusters in test_dynamic.py; aborted transactions and
-compaction in test_gaps.py; what happens after a plan was saved in test_saved_plans.py; whether the
-job still runs in test_stopped.py.
+Other modules cover the remaining traps. `test_to_spark.py` has markers, Flink's own group, expired,
+beyond-end, recreated, new, and deleted partitions. `test_dynamic.py` has several clusters.
+`test_gaps.py` has aborted transactions and compaction. `test_saved_plans.py` has changes after
+planning. `test_stopped.py` has jobs that may still run.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_readers_win_over_the_enumerator_and_earliest_is_the_log_start(
+def test_reader_positions_override_enumerator_and_earliest_is_log_start(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
-    """Version 3 of the enumerator (connector 5.0) keeps the start of every split, -2, for ever."""
+    """Enumerator version 3 (connector 5.0) always stores the initial start of each split, -2."""
     manifest = json.loads((GOLDEN / "manifest.json").read_text())
     (entry,) = [e for e in manifest["checkpoints"] if e["name"] == f"{version}/retained"]
     (source,) = entry["kafka_sources"]
@@ -94,7 +94,7 @@ def test_readers_win_over_the_enumerator_and_earliest_is_the_log_start(
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_a_job_that_started_from_committed_needs_its_own_group(
+def test_job_started_from_committed_requires_source_group(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
     chk, group = _golden(version, "starting-offsets"), f"flink-{uuid.uuid4().hex[:8]}"
@@ -115,7 +115,7 @@ def test_a_job_that_started_from_committed_needs_its_own_group(
 @pytest.mark.parametrize(
     ("start", "next_offset"), [(6, 6), (EARLIEST, 2), (LATEST, None), (MIGRATED, None)]
 )
-def test_an_unassigned_split_starts_at_its_own_start(
+def test_unassigned_split_starts_at_its_own_start(
     tmp_path: Path, broker: Broker, topic: str, start: int, next_offset: int | None
 ) -> None:
     broker.delete_records(topic, 2, 2)
@@ -136,7 +136,7 @@ def test_an_unassigned_split_starts_at_its_own_start(
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_where_an_unassigned_split_of_version_2_starts_is_not_in_the_state(
+def test_unassigned_split_of_version_2_requires_start_policy(
     tmp_path: Path, broker: Broker, topic: str, finished: bool
 ) -> None:
     held = splits(topic, [3, 4])
@@ -154,7 +154,7 @@ def test_where_an_unassigned_split_of_version_2_starts_is_not_in_the_state(
     assert _offsets(chosen) == {topic: {"0": 3, "1": 4, "2": 0}}
 
 
-def test_a_split_that_a_reader_has_not_initialised_is_unresolved(
+def test_uninitialized_split_of_reader_is_unresolved(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     refused = _to_spark(write_source(tmp_path / "chk-7", {0: splits(topic, [3, MIGRATED])}), broker)
@@ -167,10 +167,10 @@ def test_a_split_that_a_reader_has_not_initialised_is_unresolved(
 
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("scenario", ["bounded", "bounded-subtask-finished"])
-def test_a_partition_that_a_bounded_job_finished_is_not_read_again(
+def test_partition_finished_by_bounded_job_is_not_reread(
     broker: Broker, names: dict[str, str], version: str, scenario: str
 ) -> None:
-    """Its split is gone from the readers; before connector 5.0 its stop is stored nowhere."""
+    """The split has left the readers. Before connector 5.0, no state stores its stopping offset."""
     result = _golden_to_spark(_golden(version, scenario), broker, names, ("payments",))
     if version != "2.2":
         assert (result.code, result.stdout) == (4, "")
@@ -181,7 +181,7 @@ def test_a_partition_that_a_bounded_job_finished_is_not_read_again(
         assert 18 < offsets["1"] < 80
 
 
-def test_a_finished_partition_whose_stop_is_a_marker_is_unresolved(
+def test_finished_partition_with_marker_as_stop_is_unresolved(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     state = SourceState(
@@ -205,7 +205,7 @@ def test_a_finished_partition_whose_stop_is_a_marker_is_unresolved(
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_records_in_flight_are_lost_knowingly_or_not_at_all(
+def test_in_flight_records_require_allow_in_flight(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
     chk = _golden(version, "unaligned")
@@ -217,7 +217,7 @@ def test_records_in_flight_are_lost_knowingly_or_not_at_all(
     assert _offsets(allowed)[names["orders"]]["1"] == 80  # its end, while most was not emitted
 
 
-def test_a_newer_checkpoint_proves_that_the_job_ran_on(
+def test_newer_checkpoint_proves_progress_of_job(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk, plan, group = tmp_path / "chk-7", tmp_path / "plan.json", f"flink-{topic}"
@@ -239,10 +239,10 @@ def test_a_newer_checkpoint_proves_that_the_job_ran_on(
     assert "committed 3 records beyond 1 partition" in counted.stderr
 
 
-def test_a_copy_without_its_times_says_that_its_age_is_not_known(
+def test_copy_without_original_times_has_unknown_age(
     tmp_path: Path, broker: Broker, names: dict[str, str]
 ) -> None:
-    """These topics were made after the job's own, of which the positions are."""
+    """These topics are newer than the job, so its positions belong to older topics."""
     original = _golden("2.2", "stop")
     for kept in (True, False):
         copy = tmp_path / str(kept) / original.name
@@ -258,7 +258,7 @@ def test_a_copy_without_its_times_says_that_its_age_is_not_known(
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_two_sources_of_one_topic_are_merged_only_where_the_user_says_so(
+def test_two_sources_of_topic_are_merged_only_with_option(
     tmp_path: Path, broker: Broker, names: dict[str, str], version: str
 ) -> None:
     chk, plan = _golden(version, "two-sources"), tmp_path / "plan.json"
@@ -286,7 +286,7 @@ def test_two_sources_of_one_topic_are_merged_only_where_the_user_says_so(
 
 
 @pytest.mark.parametrize(("again", "refused"), [(3, False), (5, True), (EARLIEST, True)])
-def test_one_partition_twice_in_one_source_must_stand_at_one_place(
+def test_duplicate_split_with_different_position_is_unresolved(
     tmp_path: Path, broker: Broker, topic: str, again: int, refused: bool
 ) -> None:
     held = splits(topic, [3, 4, 5])

@@ -1,6 +1,6 @@
-"""``migrate verify CHK spark:DIR --run``: a real Spark begins on a copy of the seed.
+"""Run ``migrate verify CHK spark:DIR --run`` with a real Spark on a copy of the seed.
 
-Each run is a Spark of its own, some ten seconds long: few runs, each for what only a run can show.
+Each run starts a new Spark, for about ten seconds. The tests cover only results that require a run.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def content(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_a_seed_wrong_by_one_is_found(servers: str, tmp_path: Path) -> None:
+def test_verify_run_finds_shifted_seed(servers: str, tmp_path: Path) -> None:
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", [POSITIONS[0] + 1, POSITIONS[1]])
 
@@ -87,9 +87,7 @@ def test_a_seed_wrong_by_one_is_found(servers: str, tmp_path: Path) -> None:
     assert ["ok", TOPIC, "1", "30", "30"] in rows
 
 
-def test_a_seed_that_spark_cannot_serve_is_found_by_the_run_alone(
-    servers: str, tmp_path: Path
-) -> None:
+def test_verify_run_finds_seed_with_unavailable_offsets(servers: str, tmp_path: Path) -> None:
     # Below the log start of partition 1: the seed says just what the checkpoint does.
     positions = [17, 29]
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, positions)})
@@ -103,7 +101,7 @@ def test_a_seed_that_spark_cannot_serve_is_found_by_the_run_alone(
     assert "Some data may have been lost" in result.stderr
 
 
-def test_without_its_kafka_connector_spark_is_not_there(servers: str, tmp_path: Path) -> None:
+def test_verify_run_without_kafka_connector_is_usage_error(servers: str, tmp_path: Path) -> None:
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", POSITIONS)
 
@@ -113,7 +111,7 @@ def test_without_its_kafka_connector_spark_is_not_there(servers: str, tmp_path: 
     assert "--spark-conf spark.jars.packages=" in result.stderr
 
 
-def test_a_right_seed_is_verified_and_not_touched_with_the_log_in_given(
+def test_verify_run_with_credentials_leaves_seed_unchanged(
     secured: SecuredBroker, tmp_path: Path
 ) -> None:
     password = 'a "quoted" \\ word'
@@ -145,7 +143,7 @@ def test_a_right_seed_is_verified_and_not_touched_with_the_log_in_given(
     assert password not in result.stderr + result.stdout
 
 
-def test_a_broker_that_does_not_answer_is_found_before_spark_is_started(
+def test_unreachable_broker_is_reported_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT", 2.0)

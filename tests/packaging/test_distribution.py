@@ -1,4 +1,4 @@
-"""The sdist and the wheel: what is in them, and the wheel alone in empty environments."""
+"""Check the content of the sdist and the wheel, and run the wheel in empty environments."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _install(wheel, sys.executable, tmp_path_factory.mktemp("empty"))
 
 
-def test_the_wheel_holds_both_packages_their_types_and_the_licence(wheel: Path) -> None:
+def test_wheel_contains_packages_types_and_license(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"decoder/py.typed", "migrate/py.typed"} <= names
@@ -62,7 +62,7 @@ def test_the_wheel_holds_both_packages_their_types_and_the_licence(wheel: Path) 
     assert {name.split("/")[0] for name in names} == {"decoder", "migrate", info, scripts}
 
 
-def test_the_sdist_holds_what_the_wheel_is_built_from_and_no_tests(dist: Path) -> None:
+def test_sdist_contains_sources_of_wheel_and_no_tests(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
@@ -71,7 +71,7 @@ def test_the_sdist_holds_what_the_wheel_is_built_from_and_no_tests(dist: Path) -
     assert tops == package | papers | {".gitignore", "PKG-INFO"}
 
 
-def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
+def test_metadata_lists_license_python_versions_and_extras(wheel: Path) -> None:
     metadata = _metadata(wheel)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
@@ -83,7 +83,7 @@ def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
     )
 
 
-def test_the_changelog_and_the_manifests_name_the_version(wheel: Path) -> None:
+def test_changelog_and_manifests_have_current_version(wheel: Path) -> None:
     version = _metadata(wheel)["Version"]
     releases = re.findall(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", CHANGELOG.read_text(), re.M)
     assert releases[0] == version
@@ -91,7 +91,7 @@ def test_the_changelog_and_the_manifests_name_the_version(wheel: Path) -> None:
     assert set(re.findall(r"image: flink-offset-migrate:(.*)", manifests)) == {version}
 
 
-def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path, wheel: Path) -> None:
+def test_wheel_reads_checkpoint_and_plans_query(installed: Path, wheel: Path) -> None:
     chk, version = _checkpoint(), _metadata(wheel)["Version"]
     for program in ("migrate", "flink-offset-migrate"):
         assert version in _run(installed / program, "--version").stdout
@@ -108,7 +108,7 @@ def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path, w
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_the_wheel_alone_moves_a_checkpoint_on_each_python(
+def test_wheel_moves_checkpoint_on_each_python_version(
     version: str, wheel: Path, broker: Broker, tmp_path: Path
 ) -> None:
     python = _interpreter(version)
@@ -145,7 +145,7 @@ def test_the_wheel_alone_moves_a_checkpoint_on_each_python(
         ),
     ],
 )
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+def test_missing_extra_of_wheel_is_reported_with_install_command(
     extra: str, arguments: list[str], installed: Path
 ) -> None:
     chk = _checkpoint()
@@ -154,8 +154,10 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     assert f"pip install '.[{extra}]'" in " ".join(result.stderr.split())
 
 
-def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_path: Path) -> None:
-    """Seen with sqlalchemy-migrate, whose ``migrate/__init__.py`` lay over ours: a traceback."""
+def test_conflicting_package_named_migrate_is_reported_in_single_line(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """Regression: sqlalchemy-migrate overwrote ``migrate/__init__.py`` and caused a traceback."""
     _run(UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
     programs = tmp_path / "venv" / "bin"
     _run(UV, "pip", "install", "--quiet", "--no-deps", "--python", programs / "python", wheel)
@@ -168,7 +170,7 @@ def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_pa
     assert "pipx install" in line
 
 
-def test_uvx_runs_the_wheel(wheel: Path) -> None:
+def test_uvx_runs_wheel(wheel: Path) -> None:
     uvx: list[str | Path] = [UV, "tool", "run", "--python", sys.executable, "--constraints", LOCK]
     assert "to-spark" in _run(*uvx, "--from", wheel, "migrate", "--help").stdout
 

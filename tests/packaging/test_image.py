@@ -1,4 +1,4 @@
-"""The Dockerfile: linted, pinned, and its steps carried out, as no Docker engine may be there."""
+"""Check the Dockerfile: linted, pinned, and its steps run without a Docker engine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def steps() -> list[dict[str, Any]]:
 
 
 @pytest.mark.skipif(HADOLINT is None, reason="hadolint is published for Linux on x86-64 alone")
-def test_the_linter_has_nothing_to_say() -> None:
+def test_linter_reports_no_problems() -> None:
     assert HADOLINT is not None
     subprocess.run([HADOLINT, "--no-color", ROOT / "Dockerfile"], check=True, timeout=60)
 
 
-def test_it_starts_from_a_release_and_runs_as_nobody_special(steps: list[dict[str, Any]]) -> None:
+def test_image_uses_pinned_release_and_unprivileged_user(steps: list[dict[str, Any]]) -> None:
     bases = [step["value"].split()[0] for step in steps if step["instruction"] == "FROM"]
     assert len(set(bases)) == 1
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", bases[0])
@@ -43,7 +43,7 @@ def test_it_starts_from_a_release_and_runs_as_nobody_special(steps: list[dict[st
     ]
 
 
-def test_what_it_copies_is_not_ignored(steps: list[dict[str, Any]]) -> None:
+def test_copied_files_are_not_ignored(steps: list[dict[str, Any]]) -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_in = [line.removeprefix("!") for line in lines if line.startswith("!")]
     assert "*" in lines
@@ -52,10 +52,10 @@ def test_what_it_copies_is_not_ignored(steps: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_its_steps_make_an_environment_that_reads_a_checkpoint(
+def test_environment_of_build_steps_reads_checkpoint(
     steps: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """The stage that builds, on a copy, with its absolute paths below a temporary folder."""
+    """Run the build stage on a copy, with its absolute paths under a temporary directory."""
     places = {path: tmp_path / path.removeprefix("/") for path in ("/tools", "/venv", "/dist")}
     build = tmp_path / "build"
     build.mkdir()

@@ -1,4 +1,4 @@
-"""deploy/kubernetes: valid, without privileges, and what its jobs run is carried out for real."""
+"""Check that the manifests in deploy/kubernetes are valid and unprivileged, and run their jobs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _container(name: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_is_valid(file: Path) -> None:
+def test_manifest_is_valid(file: Path) -> None:
     for document in _documents(file):
         kubernetes_validate.validate(document, "1.31", strict=True)
 
 
 @pytest.mark.slow
-def test_the_check_finds_what_is_wrong() -> None:
+def test_validation_detects_misspelled_field() -> None:
     (job,) = _documents(FOLDER / "execute.yaml")
     job["spec"]["backofLimit"] = 0
     with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
@@ -49,7 +49,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_runs_once_and_without_privileges(name: str) -> None:
+def test_job_runs_once_and_without_privileges(name: str) -> None:
     job = _documents(FOLDER / f"{name}.yaml")[-1]
     assert job["spec"]["backoffLimit"] == 0
     pod = job["spec"]["template"]["spec"]
@@ -63,7 +63,7 @@ def test_a_job_runs_once_and_without_privileges(name: str) -> None:
 
 
 @pytest.mark.integration
-def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path) -> None:
+def test_execute_job_applies_plan_of_dry_run_job(broker: Broker, tmp_path: Path) -> None:
     names = create_golden_topics(broker, "payments")
     group = f"k8s-{names['payments']}"
     config = tmp_path / "client.properties"
@@ -109,10 +109,8 @@ def _cut_over(name: str, broker: Broker, folder: Path, savepoint: str, **places:
 
 
 @pytest.mark.integration
-def test_the_cut_over_goes_on_from_a_savepoint_of_the_operator(
-    broker: Broker, tmp_path: Path
-) -> None:
-    """Savepoint and checkpoint location are in a store, as the manifest has them."""
+def test_cut_over_job_continues_from_savepoint_of_operator(broker: Broker, tmp_path: Path) -> None:
+    """The savepoint and the checkpoint location are in an object store, as in the manifest."""
     if find_spec("s3fs") is None:
         pytest.skip("needs the extra s3")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
@@ -132,9 +130,7 @@ def test_the_cut_over_goes_on_from_a_savepoint_of_the_operator(
 
 
 @pytest.mark.integration
-def test_the_cut_over_of_a_group_commits_its_offsets_and_takes_them_back(
-    broker: Broker, tmp_path: Path
-) -> None:
+def test_cut_over_job_commits_group_offsets_and_rolls_back(broker: Broker, tmp_path: Path) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     group = f"k8s-{uuid.uuid4().hex[:8]}"
     places = {"group: orders": f"group: {group}"}

@@ -1,4 +1,4 @@
-"""The program of `make program`, on a machine that has glibc and zlib alone, and no Python."""
+"""Run the program of `make program` on a machine with glibc and zlib, but without Python."""
 
 from __future__ import annotations
 
@@ -119,14 +119,14 @@ def machine(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(tmp_path_factory.mktemp("machine"), program)
 
 
-def test_it_names_its_version_and_has_its_texts(machine: Machine) -> None:
+def test_program_prints_version_and_texts(machine: Machine) -> None:
     assert machine.run("--version").stdout == f"migrate {VERSION}\n"
     assert machine.run("to-spark", "--help").stdout == migrate("to-spark", "--help").stdout
     explained = machine.run("explain", "not-a-stop").stdout
     assert explained == migrate("explain", "not-a-stop").stdout
 
 
-def test_it_inspects_a_checkpoint_as_the_installed_one_does(machine: Machine) -> None:
+def test_program_inspects_checkpoint_like_installed_command(machine: Machine) -> None:
     arguments = ("--format", "json")
     packed = json.loads(machine.run("inspect", machine.put(JOB), *arguments).stdout)
     installed = json.loads(migrate("inspect", JOB, *arguments).stdout)
@@ -135,14 +135,14 @@ def test_it_inspects_a_checkpoint_as_the_installed_one_does(machine: Machine) ->
     assert packed == installed
 
 
-def test_it_reads_many_checkpoints_in_worker_processes(machine: Machine) -> None:
-    """Other Pythons start a worker by `-c CODE`. There is one from 100 checkpoints on."""
+def test_program_scans_many_checkpoints_in_worker_processes(machine: Machine) -> None:
+    """Other Pythons start a worker with `-c CODE`. Workers start from 100 checkpoints on."""
     for number in range(150):
         shutil.copytree(JOB, machine.root / f"data/many/{number}")
     assert "150 checkpoints read" in machine.run("scan", "/data/many").stderr
 
 
-def test_it_reads_keyed_state_in_rocksdb_files(machine: Machine) -> None:
+def test_program_reads_keyed_state_in_rocksdb_files(machine: Machine) -> None:
     retained = GOLDEN / "state/2.3/rocksdb-few/retained"
     arguments = ("--operator", "fewer", "--state", "map", "--format", "json")
     packed = machine.run("state", f"{machine.put(retained)}/chk-7", *arguments)
@@ -150,7 +150,7 @@ def test_it_reads_keyed_state_in_rocksdb_files(machine: Machine) -> None:
     assert packed.stdout
 
 
-def test_it_writes_a_page_from_its_templates(machine: Machine) -> None:
+def test_program_writes_html_page_from_its_templates(machine: Machine) -> None:
     chk = machine.put(JOB)
     assert "<title>" in machine.run("diff", chk, chk, "--format", "html").stdout
 
@@ -164,7 +164,7 @@ def test_it_writes_a_page_from_its_templates(machine: Machine) -> None:
         (["inspect", "hdfs://namenode/chk-4"], "hdfs"),
     ],
 )
-def test_one_line_names_the_wheel_for_what_it_does_not_have(
+def test_missing_extra_of_program_suggests_wheel(
     machine: Machine, arguments: list[str], extra: str
 ) -> None:
     chk = machine.put(JOB)
@@ -175,7 +175,7 @@ def test_one_line_names_the_wheel_for_what_it_does_not_have(
 
 
 @pytest.mark.integration
-def test_it_moves_a_checkpoint_to_a_query_and_a_group_and_back(
+def test_program_moves_checkpoint_to_query_and_group_and_rolls_back(
     machine: Machine, broker: Broker
 ) -> None:
     names = create_golden_topics(broker, "payments")
@@ -202,7 +202,7 @@ def test_it_moves_a_checkpoint_to_a_query_and_a_group_and_back(
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", ["s3", "gs", "abfs"])
-def test_it_reads_a_checkpoint_in_a_store(machine: Machine, kind: str) -> None:
+def test_program_reads_checkpoint_in_object_store(machine: Machine, kind: str) -> None:
     if kind == "abfs" and stores.azurite() is None:
         pytest.skip("needs npm, to install Azurite")
     before = set(os.environ.items())
@@ -215,8 +215,8 @@ def test_it_reads_a_checkpoint_in_a_store(machine: Machine, kind: str) -> None:
     assert moved.stderr.startswith("checkpoint 4: ")  # no library has anything to say
 
 
-def test_it_signs_the_login_to_amazon_msk(machine: Machine) -> None:
-    """Seen: the signer asked for its own version, which was not packed."""
+def test_program_signs_authentication_for_amazon_msk(machine: Machine) -> None:
+    """Regression: The signer's version metadata was not packed, and the signer failed."""
     login = ("-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=AWS_MSK_IAM")
     aws = {"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     refused = machine.run(
@@ -250,7 +250,9 @@ class _NotFound(QuietHandler):
         self.send_error(404)
 
 
-def test_it_trusts_the_authorities_of_the_machine(machine: Machine, trusted_server: str) -> None:
+def test_program_trusts_certificate_authorities_of_machine(
+    machine: Machine, trusted_server: str
+) -> None:
     variables = {
         "STORAGE_EMULATOR_HOST": trusted_server,
         "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
@@ -261,7 +263,7 @@ def test_it_trusts_the_authorities_of_the_machine(machine: Machine, trusted_serv
 
 
 @pytest.mark.integration
-def test_a_command_that_it_runs_does_not_get_its_libraries(
+def test_start_command_does_not_inherit_library_path_of_program(
     program: Path, broker: Broker, tmp_path: Path
 ) -> None:
     names = create_golden_topics(broker, "orders", "payments")
@@ -285,7 +287,7 @@ def test_a_command_that_it_runs_does_not_get_its_libraries(
     assert str(program.parent) not in variables
 
 
-def test_it_starts_about_as_fast_as_the_installed_one(program: Path) -> None:
+def test_program_starts_about_as_fast_as_installed_command(program: Path) -> None:
     for arguments in (["--help"], ["inspect", str(JOB)]):
         pairs = [
             (_cpu_seconds(str(program), *arguments), _cpu_seconds(str(INSTALLED), *arguments))
@@ -294,7 +296,7 @@ def test_it_starts_about_as_fast_as_the_installed_one(program: Path) -> None:
         assert median(packed / installed for packed, installed in pairs[1:]) <= 1.5, pairs
 
 
-def test_it_has_the_licences_of_what_is_in_it_and_no_pyspark(program: Path) -> None:
+def test_program_contains_licenses_and_no_pyspark(program: Path) -> None:
     names = {folder.name.rpartition("-")[0] for folder in (program.parent / "licenses").iterdir()}
     assert {"confluent-kafka", "s3fs", "gcsfs", "adlfs", "rocksdict", "python"} <= names
     packed = {path.name.partition("-")[0] for path in (program.parent / "_internal").iterdir()}

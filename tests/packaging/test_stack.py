@@ -1,7 +1,7 @@
-"""docker-compose.yml: as the compose specification wants it, and the same as `make demo` runs.
+"""Validate docker-compose.yml, and compare its versions with `make demo`.
 
-Where a Docker engine answers, compose itself is asked as well; the story is tested by
-tests/integration/test_examples.py, from local processes.
+If a Docker engine answers, compose itself validates the file. `tests/integration/test_examples.py`
+runs the demo in local processes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def stack() -> dict[str, Any]:
     return read
 
 
-def test_it_is_what_the_compose_specification_allows() -> None:
+def test_stack_is_valid_by_compose_specification() -> None:
     stack = PyOptions(apply_merge=True).from_yaml(FILE.read_text())
     stack.validate()
     assert {"kafka", "jobmanager", "taskmanager", "sql-client", "s3", "spark", "migrate"} <= set(
@@ -39,20 +39,20 @@ def test_it_is_what_the_compose_specification_allows() -> None:
     )
 
 
-def test_the_check_finds_what_is_wrong() -> None:
+def test_validation_detects_misspelled_key() -> None:
     text = FILE.read_text().replace("  kafka:\n    image:", "  kafka:\n    imagee:", 1)
     with pytest.raises(ValueError, match="imagee"):
         PyOptions(apply_merge=True).from_yaml(text)
 
 
-def test_every_image_has_a_tag_that_names_a_release(stack: dict[str, Any]) -> None:
+def test_every_image_tag_is_release(stack: dict[str, Any]) -> None:
     images = {service["image"] for service in stack["services"].values() if "image" in service}
     assert len(images) >= 5
     for image in images:
         assert re.fullmatch(r"[a-z/]+:\d+\.\d+\.\d+[\w.-]*", image), image
 
 
-def test_services_and_volumes_that_are_named_are_there(stack: dict[str, Any]) -> None:
+def test_referenced_services_and_volumes_exist(stack: dict[str, Any]) -> None:
     services = stack["services"]
     for service in services.values():
         for name, needed in service.get("depends_on", {}).items():
@@ -62,7 +62,7 @@ def test_services_and_volumes_that_are_named_are_there(stack: dict[str, Any]) ->
         assert {name for name in sources if not name.startswith("./")} <= set(stack["volumes"])
 
 
-def test_the_releases_are_those_the_demo_runs(stack: dict[str, Any]) -> None:
+def test_releases_match_demo(stack: dict[str, Any]) -> None:
     services = stack["services"]
     locked = {f"{jar.group}:{jar.artifact}:{jar.version}" for jar in read_lock()[JARS]}
     connector = re.findall(r"org\.apache\.[\w.:-]+", services["connector"]["command"][-1])
@@ -76,14 +76,14 @@ def test_the_releases_are_those_the_demo_runs(stack: dict[str, Any]) -> None:
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}" in services["spark"]["entrypoint"]
 
 
-def test_every_file_it_names_is_there(stack: dict[str, Any]) -> None:
+def test_referenced_example_files_exist(stack: dict[str, Any]) -> None:
     named = set(re.findall(r"/examples/[\w./-]+", FILE.read_text() + SCRIPT))
     assert len(named) >= 5
     for name in named:
         assert (ROOT / name.removeprefix("/")).exists(), name
 
 
-def test_the_addresses_are_those_of_the_sql(stack: dict[str, Any]) -> None:
+def test_addresses_match_sql(stack: dict[str, Any]) -> None:
     sql = "".join(file.read_text() for file in (ROOT / "examples").rglob("*.sql"))
     servers = set(re.findall(r"bootstrap\.servers' = '(\S+)'", sql))
     assert servers == {"kafka:9092"}
@@ -96,7 +96,7 @@ def test_the_addresses_are_those_of_the_sql(stack: dict[str, Any]) -> None:
         assert f"lake:{path}" in stack["services"][name]["volumes"], name
 
 
-def test_the_addresses_of_the_spec_are_those_of_the_services(stack: dict[str, Any]) -> None:
+def test_addresses_of_spec_match_services(stack: dict[str, Any]) -> None:
     spec = yaml.safe_load((ROOT / "examples/orders/cut-over.yaml").read_text())
     services = stack["services"]
     assert "8081" in services["jobmanager"]["ports"][0]
@@ -107,14 +107,14 @@ def test_the_addresses_of_the_spec_are_those_of_the_services(stack: dict[str, An
     assert spec["sink"] == command[command.index("--path") + 1]
 
 
-def test_the_services_that_the_script_calls_are_there(stack: dict[str, Any]) -> None:
+def test_services_called_by_script_exist(stack: dict[str, Any]) -> None:
     called = re.findall(r"docker compose (?:exec -T|run --rm -T|up --detach|stop) ([\w-]+)", SCRIPT)
     assert set(called) == {"sql-client", "migrate", "spark"}
     assert set(called) <= set(stack["services"])
 
 
 @pytest.mark.skipif(not docker("compose", "version", seconds=10), reason="no docker compose")
-def test_compose_itself_takes_it() -> None:
+def test_compose_accepts_file() -> None:
     subprocess.run(
         ["docker", "compose", "--profile", "*", "--file", str(FILE), "config", "--quiet"],
         check=True,

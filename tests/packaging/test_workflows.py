@@ -1,4 +1,4 @@
-"""The workflows for GitHub: checked by actionlint, with the rights that each job needs."""
+"""Check the GitHub workflows with actionlint, and check the permissions of each job."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _actionlint(go: str, *files: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_actionlint_finds_nothing(go: str) -> None:
+def test_actionlint_finds_no_problems(go: str) -> None:
     done = _actionlint(go, *FILES)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr  # where Go names its downloads
 
 
 @pytest.mark.slow
-def test_actionlint_finds_what_is_wrong(go: str, tmp_path: Path) -> None:
+def test_actionlint_detects_misspelled_input(go: str, tmp_path: Path) -> None:
     file = tmp_path / "release.yml"
     file.write_text((FOLDER / "release.yml").read_text().replace("subject-path", "subject-paths"))
     done = _actionlint(go, file)
@@ -59,7 +59,7 @@ def test_actionlint_finds_what_is_wrong(go: str, tmp_path: Path) -> None:
     assert 'input "subject-paths" is not defined in action' in done.stdout
 
 
-def test_a_job_that_runs_this_code_may_only_read() -> None:
+def test_job_running_project_code_has_read_permission_only() -> None:
     jobs = _jobs()
     assert jobs.keys() == {
         "checks/checks",
@@ -75,14 +75,14 @@ def test_a_job_that_runs_this_code_may_only_read() -> None:
         assert yaml.safe_load(file.read_text())["permissions"] in ({}, {"contents": "read"})
 
 
-def test_a_release_waits_for_the_checks_of_ci() -> None:
+def test_release_waits_for_checks_of_ci() -> None:
     jobs = _jobs()
     assert set(jobs["release/release"]["needs"]) == {"checks", "build", "program"}
     assert jobs["release/checks"]["uses"] == "./.github/workflows/checks.yml"
     assert jobs["checks/checks"]["steps"][-1] == {"run": ".ci/run"}
 
 
-def test_what_the_workflows_name_exists() -> None:
+def test_targets_and_paths_in_workflows_exist() -> None:
     text = "".join(file.read_text() for file in FILES)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"^ +make ([a-z-]+)", text, re.M)) <= targets

@@ -1,7 +1,8 @@
-"""Damaged checkpoints: whatever the bytes, a checkpoint decodes or raises DecodeError.
+"""Read damaged checkpoints, and accept only a decoded result or a DecodeError.
 
-Every strict prefix of the files of one golden checkpoint of each scenario, spread prefixes of all,
-and flipped bytes, in bounded memory. `make fuzz` goes further.
+The damage is every strict prefix of the files of one golden checkpoint per scenario, samples of
+prefixes of all golden checkpoints, and flipped bytes. The memory is bounded. `make fuzz` continues
+from here.
 """
 
 from __future__ import annotations
@@ -54,9 +55,7 @@ def _files(pointer: Path) -> MemoryFiles:
 
 
 @pytest.mark.parametrize(("pointer", "prefixes"), _checkpoints(4, _SMALL))
-def test_every_strict_prefix_of_every_file_is_a_truncated_file(
-    pointer: Path, prefixes: int
-) -> None:
+def test_every_strict_prefix_of_every_file_is_refused(pointer: Path, prefixes: int) -> None:
     files = _files(pointer)
     complete = read_checkpoint(str(pointer), files)
     used = _used_files(pointer, files)

@@ -1,4 +1,4 @@
-"""What the encoder writes of keyed state, the decoder reads: every entry of every state.
+"""Decode the encoder's keyed state: every entry of every state.
 
 The encoder shares no code with the decoder, and tests/integration/test_keyed_encoder.py has Flink
 restore its bytes.
@@ -25,7 +25,7 @@ from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_entries_decode_to_what_was_encoded(examples: int) -> None:
+def test_keyed_entries_match_encoded_entries(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def holds(data: st.DataObject) -> None:
@@ -57,8 +57,8 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_damage_is_read_alike_by_the_kernel(examples: int) -> None:
-    """Whatever bytes are others: the same rows, or the same error."""
+def test_kernel_and_plain_reader_agree_on_damaged_state(examples: int) -> None:
+    """After any changed byte, both readers return the same rows or the same error."""
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())

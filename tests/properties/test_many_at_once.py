@@ -1,7 +1,7 @@
-"""What is read many at a time is what one after another gives: values, ends and errors.
+"""Compare bulk reads with sequential reads: values, ends, and errors.
 
-Giants are read by the run (``metadata.incremental``) and by the column (``kafka.bulk``). Both may
-only accept what the strict readers accept, and must find the same in it.
+Large state is read by run (``metadata.incremental``) and by column (``kafka.bulk``). Both accept
+only input of the strict readers, and must return the same values.
 """
 
 from __future__ import annotations
@@ -345,7 +345,9 @@ def _reader_state_agrees(state: ByteArrays) -> None:
     ],
     ids=lambda holds: holds.__name__,
 )
-def test_many_at_once(holds: Callable[[st.DataObject], None], examples: int) -> None:
+def test_bulk_reads_match_sequential_reads(
+    holds: Callable[[st.DataObject], None], examples: int
+) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def test(data: st.DataObject) -> None:
@@ -363,7 +365,7 @@ def _damaged(data: bytes, first: int) -> Iterator[bytes]:
             yield data[:place] + bytes((byte,)) + data[place + 1 :]
 
 
-def test_every_byte_of_a_run_of_files() -> None:
+def test_every_damaged_byte_of_file_run_matches_sequential_read() -> None:
     shared = (("000123.sst", FileHandle("s3://b/1", 5)),) * 4
     private = (("CURRENT", RelativeFileHandle("c", 16)), ("1", ByteStreamHandle("m", b"abc")))
     meta = FileHandle("s3://b/m", 9)
@@ -373,14 +375,14 @@ def test_every_byte_of_a_run_of_files() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_every_byte_of_an_enumerator(version: int) -> None:
+def test_every_damaged_byte_of_enumerator_matches_sequential_read(version: int) -> None:
     splits = [KafkaSplit("orders", 0, 5), KafkaSplit("orders", 1, 5, 9), KafkaSplit("a", 0, 5)]
     entries = [EnumeratorSplit(split) for split in splits]
     for data in _damaged(encode_enumerator(version, entries), 0):
         _enumerator_agrees(version, data)
 
 
-def test_every_byte_of_reader_state() -> None:
+def test_every_damaged_byte_of_reader_state_matches_sequential_read() -> None:
     stream, offsets = _stream([KafkaSplit("orders", 0, 5), KafkaSplit("a", 1, 5, 9)], 6)
     for data in _damaged(stream, 0):
         _reader_state_agrees(_state(data, 0, offsets, 0))
@@ -395,7 +397,7 @@ def test_every_byte_of_reader_state() -> None:
     ],
     ids=["twice", "unknown status", "unknown marker"],
 )
-def test_an_enumerator_of_what_is_wrong_is_not_read_by_the_column(
+def test_invalid_enumerator_is_not_read_by_column(
     version: int, entries: list[EnumeratorSplit]
 ) -> None:
     data = encode_enumerator(version, entries)
@@ -404,7 +406,7 @@ def test_an_enumerator_of_what_is_wrong_is_not_read_by_the_column(
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_enumerator_that_goes_on_behind_the_end_of_its_frame(version: int) -> None:
+def test_enumerator_beyond_end_of_its_frame_is_refused(version: int) -> None:
     entries = [EnumeratorSplit(KafkaSplit(topic, 0, 5)) for topic in ("orders", "a")]
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
@@ -414,8 +416,8 @@ def test_an_enumerator_that_goes_on_behind_the_end_of_its_frame(version: int) ->
         read_enumerator(Cursor(data, "enumerator", 0, end), version)
 
 
-def test_an_element_that_begins_within_the_header() -> None:
-    """The length of one that takes 256 bytes or more ends like a header of version 1."""
+def test_element_starting_inside_header_is_refused() -> None:
+    """The length of an element of 256 bytes or more ends like a header of version 1."""
     encoded = encode_reader_element(encode_split("t" * 240, 0, 5))
     stream = b"\0" + struct.pack(">i", len(encoded)) + encoded
     assert stream.startswith(b"\0\0\0\1")

@@ -1,6 +1,6 @@
-"""No false match: a model of mirrors, whose copies have known origins, is the judge.
+"""Search for false matches with a model of mirrors. The model records the origin of each copy.
 
-A match is false if a start there loses a record, or reads one twice. ``python -m
+A match is false if a start at its offset loses a record, or reads a record twice. ``python -m
 tests.properties.test_mirrors COUNT [FIRST]`` runs more cases, and prints them by the mirror's kind.
 """
 
@@ -151,7 +151,7 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
 
 
 @pytest.mark.slow
-def test_no_match_is_false() -> None:
+def test_no_match_of_mirror_model_is_false() -> None:
     counts, wrong = run(0, CASES)
     assert wrong == []
     assert set(counts.run) == set(KINDS)

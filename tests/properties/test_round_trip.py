@@ -1,7 +1,7 @@
-"""What the encoder writes, the decoder reads: whole checkpoints, compared fact by fact.
+"""Decode the encoder's checkpoints and compare every fact.
 
-The encoder is a second reading of Flink's sources that shares no code with the decoder, and
-tests/integration/test_encoder.py has Flink's own classes read its bytes back.
+The encoder is a second reading of Flink's sources that shares no code with the decoder. In
+tests/integration/test_encoder.py, Flink's own classes read its bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JOB_URI = "s3://bucket/flink/0123456789abcdef0123456789abcdef"
 
 @pytest.mark.parametrize("examples", [5, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_checkpoints_decode_to_what_was_encoded(version: int, examples: int) -> None:
+def test_checkpoints_match_encoded_checkpoints(version: int, examples: int) -> None:
     @settings(
         max_examples=examples,
         deadline=None,

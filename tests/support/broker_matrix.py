@@ -27,15 +27,16 @@ RESULTS = ROOT / "docs" / "broker-matrix.json"
 TABLE = ROOT / "docs" / "broker-matrix.md"
 _TESTS = "tests/integration/test_broker_versions.py"
 
+_CONSUMED = "test_consumers_resume_from_verified_commit"
 # The heading of each row, and its test.
 ROW_TESTS: Mapping[str, str] = {
-    "moved, verified, consumed": "test_moved_verified_and_read_on[classic]",
-    "moved, verified, consumed, consumer protocol": "test_moved_verified_and_read_on[consumer]",
-    "active group refused": "test_a_group_with_members_is_refused[classic]",
-    "active group refused, consumer protocol": "test_a_group_with_members_is_refused[consumer]",
-    "rolled back": "test_rolled_back",
-    "recreated topic detected": "test_a_topic_created_again_is_noticed",
-    "other group types refused": "test_groups_of_other_kinds_are_refused",
+    "moved, verified, consumed": f"{_CONSUMED}[classic]",
+    "moved, verified, consumed, consumer protocol": f"{_CONSUMED}[consumer]",
+    "active group refused": "test_commit_to_active_group_is_refused[classic]",
+    "active group refused, consumer protocol": "test_commit_to_active_group_is_refused[consumer]",
+    "rolled back": "test_rollback_restores_previous_offset_and_removes_added_offsets",
+    "recreated topic detected": "test_recreated_topic_is_refused_by_saved_plan",
+    "other group types refused": "test_share_group_and_streams_group_are_refused",
 }
 
 

@@ -38,22 +38,20 @@ _TESTS = "tests/integration/test_spark_versions.py"
 DOES_NOT_APPLY = "—"
 _MARKS = {"passed": "✓", "failed": "**failed**"}
 
-_KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
+_KEPT = "test_copied_query_resumes_from_new_positions_with_existing_counts"
 # The heading of each row, and its test.
 ROW_TESTS: Mapping[str, str] = {
-    "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
-    "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
-    "seed, stateless": "test_starts_exactly[stateless-seed]",
-    "seed, stateful": "test_starts_exactly[stateful-seed]",
-    "startingOffsets, off-by-one detected": "test_a_start_wrong_by_one_is_seen[options]",
-    "seed, off-by-one detected": "test_a_start_wrong_by_one_is_seen[seed]",
-    "named seed": "test_a_seed_by_name_starts_exactly",
-    "verify --run": "test_verify_run_sees_where_it_starts",
+    "startingOffsets, stateless": "test_query_starts_exactly_at_positions[stateless-options]",
+    "startingOffsets, stateful": "test_query_starts_exactly_at_positions[stateful-options]",
+    "seed, stateless": "test_query_starts_exactly_at_positions[stateless-seed]",
+    "seed, stateful": "test_query_starts_exactly_at_positions[stateful-seed]",
+    "startingOffsets, off-by-one detected": "test_shifted_start_is_detected[options]",
+    "seed, off-by-one detected": "test_shifted_start_is_detected[seed]",
+    "named seed": "test_seed_of_named_source_starts_exactly",
+    "verify --run": "test_verify_run_reports_start_positions",
     "keep-state": f"{_KEPT}[right]",
     "keep-state, off-by-one detected": f"{_KEPT}[wrong by one]",
-    "keep-state, transformWithState": (
-        "test_a_copy_with_a_processors_state_needs_the_old_location_no_more"
-    ),
+    "keep-state, transformWithState": ("test_copy_with_processor_state_runs_without_old_location"),
 }
 
 

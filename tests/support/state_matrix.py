@@ -18,23 +18,27 @@ from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, minor
 RESULTS = ROOT / "docs" / "state-matrix.json"
 TABLE = ROOT / "docs" / "state-matrix.md"
 _TESTS = "tests/integration/test_state_versions.py"
-_REFUSED, _SEEN = "test_a_state_that_is_not_flinks_is_refused", "test_what_was_seen_stays_seen"
+_REFUSED, _SEEN = (
+    "test_state_different_from_flinks_is_refused_by_every_spark",
+    "test_ids_seen_by_flink_are_not_emitted_by_this_spark",
+)
 
+_REHEARSED = "test_rehearsal_confirms_correct_query_and_detects_missing_filter"
 ROW_TESTS: Mapping[str, str] = {
-    "counts, sums": "test_counts_and_sums_go_on[HDFSBacked]",
-    "counts, sums, RocksDB": "test_counts_and_sums_go_on[RocksDB]",
-    "counts, sums, newer logs": "test_counts_and_sums_go_on[newer logs]",
+    "counts, sums": "test_counts_and_sums_continue_with_every_state_store[HDFSBacked]",
+    "counts, sums, RocksDB": "test_counts_and_sums_continue_with_every_state_store[RocksDB]",
+    "counts, sums, newer logs": "test_counts_and_sums_continue_with_every_state_store[newer logs]",
     "ids": f"{_SEEN}[HDFSBacked]",
     "ids, RocksDB": f"{_SEEN}[RocksDB]",
-    "tumbling windows": "test_windows_go_on[tumbling-HDFSBacked]",
-    "hopping windows, RocksDB": "test_windows_go_on[hopping-RocksDB]",
-    "sessions, RocksDB": "test_windows_go_on[sessions-RocksDB]",
-    "named streams": "test_streams_with_names_go_on",
+    "tumbling windows": "test_windows_continue_on_this_spark[tumbling-HDFSBacked]",
+    "hopping windows, RocksDB": "test_windows_continue_on_this_spark[hopping-RocksDB]",
+    "sessions, RocksDB": "test_windows_continue_on_this_spark[sessions-RocksDB]",
+    "named streams": "test_named_streams_continue_after_move",
     "wrong keys detected": f"{_REFUSED}[HDFSBacked]",
     "wrong keys detected, RocksDB": f"{_REFUSED}[RocksDB]",
-    "initialState": "test_a_processor_goes_on",
-    "rehearsals": "test_a_query_is_rehearsed[HDFSBacked]",
-    "rehearsals, RocksDB": "test_a_query_is_rehearsed[RocksDB]",
+    "initialState": "test_stateful_processor_continues_on_this_spark",
+    "rehearsals": f"{_REHEARSED}[HDFSBacked]",
+    "rehearsals, RocksDB": f"{_REHEARSED}[RocksDB]",
 }
 
 TEXT = """\

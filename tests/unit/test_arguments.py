@@ -1,4 +1,4 @@
-"""How often an argument may be given, what goes together, and how a path may be written."""
+"""Repeated arguments, combinations of arguments, and spellings of paths."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _in_one_line(box: str) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_option_that_takes_one_value_is_not_taken_twice(name: str) -> None:
-    """The last one won, silently: another source moved than the one that was named first."""
+def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
+    """Regression: The last value won silently, so the source passed first was not moved."""
     params = load_command(name).params
     for option in params:
         if option.param_type_name != "option" or option.multiple or option.is_flag:
@@ -59,26 +59,26 @@ def test_an_option_that_takes_one_value_is_not_taken_twice(name: str) -> None:
         ("--source", "topic:t", "--format", "json", "--source", "topic:t"),
     ],
 )
-def test_what_is_given_twice_is_named(chk: Path, given: tuple[str, ...]) -> None:
+def test_repeated_source_option_is_named_in_error(chk: Path, given: tuple[str, ...]) -> None:
     result = migrate("to-spark", chk, *given)
     assert (result.code, result.stdout) == (2, "")
     assert "--source takes one value, and is given 2" in _in_one_line(result.stderr)
 
 
-def test_what_may_be_given_more_than_once(chk: Path) -> None:
+def test_flags_and_partition_lists_may_be_repeated(chk: Path) -> None:
     flags = ("--allow-ran-on", "--allow-ran-on", "-v", "-v")
     lists = ("--partitions", "t:0", "--partitions", "t:0")
     assert migrate("-v", "to-spark", chk, *flags, *lists).stdout == '{"t":{"0":3}}\n'
 
 
-def test_help_is_shown_whatever_is_given_twice(chk: Path) -> None:
+def test_help_is_shown_despite_repeated_option(chk: Path) -> None:
     assert migrate("to-spark", chk, "--source", "a", "--source", "b", "--help").code == 0
 
 
 @pytest.mark.parametrize(
     "arguments", [("-q", "-v", "inspect"), ("-v", "inspect", "-q"), ("inspect", "-v", "-q")]
 )
-def test_quiet_and_verbose_contradict_each_other(chk: Path, arguments: tuple[str, ...]) -> None:
+def test_quiet_and_verbose_are_mutually_exclusive(chk: Path, arguments: tuple[str, ...]) -> None:
     result = migrate(*arguments, chk)
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == "migrate: --quiet and --verbose: one of them\n"
@@ -88,7 +88,9 @@ def test_quiet_and_verbose_contradict_each_other(chk: Path, arguments: tuple[str
 
 
 @pytest.mark.parametrize("option", ["--source", "--cluster"])
-def test_a_plan_has_its_source_already(chk: Path, tmp_path: Path, option: str) -> None:
+def test_source_options_are_rejected_with_saved_plan(
+    chk: Path, tmp_path: Path, option: str
+) -> None:
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", plan).code == 0
     query = spark_directory(tmp_path / "query", {"metadata": _ID, "sources/0/0": SEED})
@@ -98,7 +100,7 @@ def test_a_plan_has_its_source_already(chk: Path, tmp_path: Path, option: str) -
     assert f"{option} is about a checkpoint: not with plan:FILE" in result.stderr
 
 
-def test_no_address_of_a_jobmanager_is_wrong_usage() -> None:
+def test_malformed_jobmanager_address_is_usage_error_without_secret() -> None:
     for address in ("bogus", "ftp://host:8081", "http://user:secret@host:8081"):
         with pytest.raises(UsageError) as wrong:
             known_jobs(address)
@@ -112,7 +114,7 @@ _FILE_URIS = ("file:{}", "file://{}", "file://localhost{}")
 
 
 @pytest.mark.parametrize("uri", _FILE_URIS)
-def test_a_local_file_may_be_named_by_its_uri(chk: Path, tmp_path: Path, uri: str) -> None:
+def test_commands_accept_file_uri_for_local_files(chk: Path, tmp_path: Path, uri: str) -> None:
     plan, offsets, rows = (uri.format(tmp_path / name) for name in ("p.json", "o.json", "o.csv"))
     assert migrate("to-spark", chk, "--plan-out", plan).code == 0
     applied = migrate("to-spark", "--plan", plan)
@@ -131,22 +133,22 @@ def test_a_local_file_may_be_named_by_its_uri(chk: Path, tmp_path: Path, uri: st
         assert result.code == 0, result.stderr
 
 
-def test_a_query_that_is_about_to_start_is_followed(tmp_path: Path) -> None:
-    """Spark first writes `metadata` under another name, and then renames it."""
+def test_follow_accepts_query_with_temporary_metadata_file_only(tmp_path: Path) -> None:
+    """Spark first writes `metadata` under a temporary name and then renames the file."""
     query = spark_directory(tmp_path / "query", {".metadata.1.tmp": ""})
     followed = migrate("follow", f"spark:{query}", "--group", "g", "-b", "127.0.0.1:1", "--once")
     assert followed.code == 6  # no broker answers
 
 
 @pytest.mark.parametrize("uri", ["file:{}", "file://{}"])
-def test_a_rollback_file_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
+def test_rollback_accepts_file_uri(tmp_path: Path, uri: str) -> None:
     missing = migrate("rollback", uri.format(tmp_path / "none.json"))
     assert missing.code == 3
     assert missing.stderr.startswith(f"migrate: {tmp_path}/none.json: cannot be read")
 
 
 @pytest.mark.parametrize("uri", _FILE_URIS)
-def test_a_query_to_commit_for_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
+def test_query_positions_accept_file_uri(tmp_path: Path, uri: str) -> None:
     files = {"metadata": _ID, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
     query = spark_directory(tmp_path / "query", files)
     found = query_positions(f"spark:{uri.format(query)}")
@@ -156,7 +158,7 @@ def test_a_query_to_commit_for_may_be_named_by_its_uri(tmp_path: Path, uri: str)
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json", "file://host/p.json"])
-def test_a_uri_of_another_kind_is_no_local_file(chk: Path, uri: str) -> None:
+def test_uri_of_other_scheme_or_host_is_rejected_as_local_file(chk: Path, uri: str) -> None:
     says = f"{uri}: a local file is taken here, by its path or a file: URI"
     for arguments in (
         ("to-spark", "--plan", uri),
@@ -169,7 +171,7 @@ def test_a_uri_of_another_kind_is_no_local_file(chk: Path, uri: str) -> None:
         assert says in _in_one_line(result.stderr)
 
 
-def test_a_query_is_not_read_from_a_uri_that_is_not_known(chk: Path) -> None:
+def test_diff_and_verify_reject_query_uri_of_unknown_scheme(chk: Path) -> None:
     for command in (("diff", chk), ("verify", chk)):
         result = migrate(*command, "spark:nosuch://x/query")
         assert (result.code, result.stdout) == (3, "")
@@ -186,7 +188,7 @@ def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow  # a process each
-def test_a_file_that_may_not_be_read_is_exit_3(chk: Path, tmp_path: Path) -> None:
+def test_unreadable_file_exits_3_with_permission_denied(chk: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked.json"
     locked.write_text("{}")
     for path in (locked, chk / "_metadata"):
@@ -204,8 +206,8 @@ def test_a_file_that_may_not_be_read_is_exit_3(chk: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow  # a process each
-def test_denied_access_is_told_by_what_was_to_be_done(chk: Path, tmp_path: Path) -> None:
-    """Seen: 2, 3 or 6, by the kind of file."""
+def test_denied_read_exits_3_and_denied_write_exits_6(chk: Path, tmp_path: Path) -> None:
+    """Regression: The exit code was 2, 3, or 6, depending on the kind of file."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
     properties = tmp_path / "client.properties"
@@ -223,7 +225,7 @@ def test_denied_access_is_told_by_what_was_to_be_done(chk: Path, tmp_path: Path)
             assert f"--checkpoint-dir {closed / 'query'}: cannot be written: " in done.stderr
 
 
-def test_an_input_that_is_missing_says_what_to_name(chk: Path, tmp_path: Path) -> None:
+def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) -> None:
     for arguments, says in (
         (("verify", tmp_path / "none", f"spark:{tmp_path}"), "name a chk-<n>"),
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "name the checkpointLocation of a query"),

@@ -1,5 +1,7 @@
-"""A map out of an Avro file, by the specification 1.12.0: every type that may stand before it, each
-bound from both sides, every cut."""
+"""Read a map from an Avro file by specification 1.12.0.
+
+Covers every type that may precede the map, each bound from both sides, and every truncation.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def _refused(content: bytes) -> str:
     return str(refused.value)
 
 
-def test_a_map_of_texts() -> None:
+def test_map_of_strings_is_read_and_other_values_are_skipped() -> None:
     assert _read(_file(_entries(a="1", b="é"))) == {"a": "1", "b": "é"}
     assert _read(_file(_entries())) == {}
     nullable = ["null", _MAP]
@@ -84,7 +86,9 @@ def test_a_map_of_texts() -> None:
         ),
     ],
 )
-def test_what_lies_before_it_is_passed_over(before: Any, value: bytes) -> None:
+def test_fields_before_map_are_skipped_and_truncated_files_are_refused(
+    before: Any, value: bytes
+) -> None:
     whole = _file(value + _entries(a="1"), before=before)
     assert _read(whole) == {"a": "1"}
     for end in range(len(whole)):
@@ -99,7 +103,7 @@ def _block(records: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("namespace", [None, "n"])
-def test_a_type_is_used_by_its_name(namespace: str | None) -> None:
+def test_named_type_is_resolved_by_its_full_name(namespace: str | None) -> None:
     fixed: dict[str, Any] = {"type": "fixed", "name": "f", "size": 2}
     name = "f"
     if namespace is not None:
@@ -119,7 +123,7 @@ def test_a_type_is_used_by_its_name(namespace: str | None) -> None:
         assert "no type of the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
 
 
-def test_the_last_record_counts() -> None:
+def test_last_record_of_file_wins() -> None:
     two = _file(_entries(a="1")) + _block(_entries(a="2")) + _block(_entries(a="3", b="4"))
     assert _read(two) == {"a": "3", "b": "4"}
     header = _file(b"")[: -len(_block(b""))]
@@ -148,17 +152,19 @@ def test_the_last_record_counts() -> None:
         ("bytes", long(-1), "a length cannot be negative: -1"),
     ],
 )
-def test_what_is_damaged_is_told(before: Any, value: bytes, problem: str) -> None:
+def test_damaged_schema_or_value_is_refused_with_reason(
+    before: Any, value: bytes, problem: str
+) -> None:
     assert _refused(_file(value + _entries(a="1"), before=before)).startswith(f"it: {problem}")
 
 
-def test_a_number_takes_ten_bytes_at_most() -> None:
+def test_varint_of_ten_bytes_is_accepted() -> None:
     ten = b"\x80" * 9 + b"\1"
     assert _read(_file(ten + _entries(a="1"), before="long")) == {"a": "1"}
 
 
-def test_as_many_items_as_there_are_bytes() -> None:
-    """An item of no bytes takes no more of them."""
+def test_count_of_zero_byte_items_is_limited_by_remaining_bytes() -> None:
+    """Zero-byte items consume no input, so only the remaining bytes limit their count."""
     for more, fine in ((0, True), (1, False)):
         before = {"type": "array", "items": "null"}
         rest = long(0) + _entries(a="1")
@@ -185,7 +191,7 @@ def test_as_many_items_as_there_are_bytes() -> None:
     ],
     ids=["type", "union", "array", "map", "record"],
 )
-def test_a_schema_leads_thirty_two_deep(wrap: Any) -> None:
+def test_schema_nesting_is_limited_to_32_levels(wrap: Any) -> None:
     nested: Any = {"type": "null"}
     values = {0: b""}
     for depth in range(1, 34):
@@ -209,7 +215,7 @@ def _kind(schema: Any) -> str:
     return str(schema["type"]) if isinstance(schema["type"], str) else "type"
 
 
-def test_a_name_leads_one_deeper() -> None:
+def test_recursive_named_type_is_limited_to_64_levels() -> None:
     node = {
         "type": "record",
         "name": "n",
@@ -229,7 +235,7 @@ def _outcome(before: Any, value: bytes) -> str:
         return str(error)
 
 
-def test_what_is_no_file_of_records() -> None:
+def test_non_record_schema_compression_and_invalid_utf8_are_refused() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
     assert _refused(avro('"long"', long(1))).startswith("it: the schema is not that of a record")
     assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(
@@ -239,17 +245,17 @@ def test_what_is_no_file_of_records() -> None:
     assert _refused(_file(long(1) + _text(b"a") + _text(b"\xff") + long(0))).startswith("it: ")
 
 
-def test_what_a_message_bears_of_a_text() -> None:
+def test_message_shortens_strings_over_60_characters() -> None:
     assert shorten("x" * 60) == "x" * 60
     assert shorten("x" * 61) == "x" * 60 + "…"
 
 
 @pytest.mark.parametrize("value", [7, "7", "0", "9" * 19, -7])
-def test_numbers_of_logs(value: object) -> None:
+def test_valid_log_integers_are_parsed(value: object) -> None:
     assert to_integer(value, "it") == int(str(value))
 
 
 @pytest.mark.parametrize("value", [True, 7.0, "", "-7", "9" * 20, "٣", None, [7]])
-def test_what_is_no_number_of_a_log(value: object) -> None:
+def test_invalid_log_integer_is_refused(value: object) -> None:
     with pytest.raises(UnreadableSink, match=r"^it: .* is not an integer$"):
         to_integer(value, "it")

@@ -1,8 +1,9 @@
-"""Apache Beam's KafkaIO: SEMANTICS A 15, of which the positions are read.
+"""Read positions of Apache Beam's KafkaIO: SEMANTICS A 15.
 
-What real pipelines left, and what Beam's own classes read of it, is in tests/golden
-(test_decoding.py). Here are the states that no pipeline can be made to leave when it is run: real
-elements with another mark, and a map of splits that wait, in the grammar of Java's serialization.
+State that real pipelines left, and the values that Beam's own classes read from this state, are in
+tests/golden (test_decoding.py). The states in this file cannot be produced by running a pipeline:
+real elements with a different mark, and a map of waiting splits in the grammar of Java's
+serialization.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _codes(extraction: Extraction) -> dict[str, Severity]:
     return {finding.code: finding.severity for finding in extraction.findings}
 
 
-def test_the_next_offset_is_where_the_pipeline_goes_on(tmp_path: Path) -> None:
+def test_beam_position_is_next_offset_of_mark(tmp_path: Path) -> None:
     element = _with_mark(_mark(5, 0, 1 << 40))
     (source,) = _extract(tmp_path, operator_with_elements({0: [element]}, None)).sources
     assert source.kind is SourceKind.BEAM_KAFKA_IO
@@ -114,7 +115,7 @@ def test_the_next_offset_is_where_the_pipeline_goes_on(tmp_path: Path) -> None:
     [(_with_state(_NULL), 0), (_with_mark(_mark(-1, -1, -1)), 0), (_with_mark(_mark(-1, 7, 8)), 2)],
     ids=["no reader yet", "readers that had not asked Kafka", "one of them"],
 )
-def test_a_start_that_was_not_known_is_unresolved(
+def test_beam_split_without_start_offset_is_unresolved(
     tmp_path: Path, element: bytes, known: int
 ) -> None:
     extraction = _extract(tmp_path, operator_with_elements({0: [element]}, None))
@@ -142,7 +143,7 @@ def _cut(mark: bytes) -> list[bytes]:
 )
 @pytest.mark.parametrize("beside", [b"", _with_mark(_mark(5, 6, 7))], ids=["alone", "beside one"])
 @pytest.mark.parametrize("bad_first", [True, False])
-def test_a_mark_that_beam_would_not_restore_blocks(
+def test_mark_rejected_by_beam_blocks_move(
     tmp_path: Path, mark: bytes, beside: bytes, bad_first: bool
 ) -> None:
     elements = [one for one in (_with_mark(mark), beside) if one]
@@ -154,8 +155,8 @@ def test_a_mark_that_beam_would_not_restore_blocks(
         assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_a_block_may_tell_its_bytes(tmp_path: Path) -> None:
-    """Of a negative count: Avro's specification has it, Beam's coder does not write it."""
+def test_mark_block_with_byte_size_is_read(tmp_path: Path) -> None:
+    """A negative count precedes the byte size. Avro has this form, but Beam never writes it."""
     whole = _mark(5, 6, 7)
     element = _with_mark(_long(-3) + _long(len(whole) - 2) + whole[1:])
     (source,) = _extract(tmp_path, operator_with_elements({0: [element]}, None)).sources
@@ -209,7 +210,7 @@ def _waiting(source: str, topic: str, partition: int) -> bytes:
 
 
 @pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
-def test_splits_that_wait_for_a_reader_are_unresolved(
+def test_waiting_enumerator_splits_are_unresolved(
     tmp_path: Path, readers: dict[int, list[bytes]]
 ) -> None:
     coordinator = encode_coordinator(1, 0, _waiting(_KAFKA, "waits", 4))
@@ -226,7 +227,7 @@ def test_splits_that_wait_for_a_reader_are_unresolved(
     assert len(source.positions) == 1 + 3 * len(readers[0])
 
 
-def test_what_else_waits_in_the_enumerator_is_not_passed_over(tmp_path: Path) -> None:
+def test_unrecognized_beam_enumerator_state_blocks_move(tmp_path: Path) -> None:
     for version, body in ((0, _waiting("a.b.KinesisSource", "waits", 4)), (1, b""), (0, _NULL)):
         coordinator = encode_coordinator(1, version, body)
         held = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, coordinator)
@@ -258,7 +259,7 @@ _ONE_SPLIT = _split(_source(_KAFKA))
     ],
 )
 @pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
-def test_splits_that_wait_in_another_shape_block(
+def test_waiting_splits_of_unexpected_shape_block_move(
     tmp_path: Path, body: bytes, readers: dict[int, list[bytes]]
 ) -> None:
     held = operator_with_elements(readers, encode_coordinator(1, 0, body))
@@ -283,15 +284,15 @@ _LIST, _SPLIT_READ, _SOURCE_READ, _PARTITIONS_READ = 5, 9, 12, 17
     ],
     ids=["list", "split", "source", "partitions"],
 )
-def test_what_waits_twice_blocks(tmp_path: Path, body: bytes) -> None:
+def test_waiting_split_listed_twice_makes_source_unknown(tmp_path: Path, body: bytes) -> None:
     held = operator_with_elements({0: []}, encode_coordinator(1, 0, body))
     (source,) = read_checkpoint(write_checkpoint(tmp_path / "chk-7", held)).sources.values()
     assert isinstance(source, UnknownSource) and source.partly_kafka
     assert "listed twice" in source.reason
 
 
-def test_lists_of_lists_are_not_walked(tmp_path: Path) -> None:
-    """Each names the next one often: to walk them takes a power of that."""
+def test_nested_lists_in_enumerator_state_block_move_without_traversal(tmp_path: Path) -> None:
+    """Each list refers to the next list many times, so a traversal takes exponential time."""
     body = _list()
     for level in range(6, 0, -1):
         body = _list(body, *[_reference(_LIST + 2 * level)] * 6)
@@ -300,7 +301,7 @@ def test_lists_of_lists_are_not_walked(tmp_path: Path) -> None:
     assert _codes(_extract(tmp_path, held))["damaged-source"] is Severity.BLOCKER
 
 
-def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path) -> None:
+def test_non_kafka_beam_source_is_refused_by_class_name(tmp_path: Path) -> None:
     element = REAL.replace(_KAFKA.encode(), b"org.apache.beam.sdk.io.other.QueueUnboundedSource")
     assert len(element) == len(REAL)
     extraction = _extract(tmp_path, operator_with_elements({0: [element]}, None))
@@ -317,7 +318,7 @@ def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path
         ("stable-input-buffer1", "take another with no input since the one before"),
     ],
 )
-def test_records_that_a_bundle_holds_back_block(tmp_path: Path, name: str, way: str) -> None:
+def test_records_buffered_by_beam_bundle_block_move(tmp_path: Path, name: str, way: str) -> None:
     source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
     holding = operator_with_states({name: [b"one", b"two"]}, operator_id=bytes(16))
     extraction = _extract(tmp_path, source, holding)
@@ -329,8 +330,8 @@ def test_records_that_a_bundle_holds_back_block(tmp_path: Path, name: str, way: 
     assert "in-flight-records" not in _codes(_extract(tmp_path, source, empty))
 
 
-def test_keyed_state_of_a_dofn_is_told_beside_kafkaio_too(tmp_path: Path) -> None:
-    """It may be a splittable DoFn's, whose positions are in it."""
+def test_keyed_state_of_dofn_is_reported_next_to_kafkaio(tmp_path: Path) -> None:
+    """The state may belong to a splittable DoFn and contain its positions."""
     source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
     bundle = operator_with_states({"bundle-buffer-tag": []}).subtasks[0]
     groups = KeyGroupsHandle(0, (0,), ByteStreamHandle("keyed", b"restrictions"), None)
@@ -368,7 +369,7 @@ WRAPPED = _real_wrapped()
 _DOFN = operator_with_states({"bundle-buffer-tag": []}, operator_id=bytes(16))
 
 
-def test_the_wrappers_elements_are_read(tmp_path: Path) -> None:
+def test_wrapper_elements_of_beam_2_50_are_read(tmp_path: Path) -> None:
     (source,) = _extract(tmp_path, _wrapped(*WRAPPED), _DOFN).sources
     assert source.kind is SourceKind.BEAM_KAFKA_IO
     assert {(p.topic, p.partition) for p in source.positions} == {
@@ -396,7 +397,7 @@ _HEAD_GONE = b"\0" + WRAPPED[0][1:]  # no object's stream
     ],
 )
 @pytest.mark.parametrize("others", [(), (_DOFN,)], ids=["alone", "in a pipeline"])
-def test_a_wrapper_of_kafkas_that_does_not_decode_blocks(
+def test_undecodable_kafka_wrapper_blocks_move(
     tmp_path: Path, elements: list[bytes], others: tuple[Operator, ...]
 ) -> None:
     extraction = _extract(tmp_path, _wrapped(*elements), *others)
@@ -404,14 +405,14 @@ def test_a_wrapper_of_kafkas_that_does_not_decode_blocks(
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_a_pipelines_state_that_is_not_there_is_not_passed_over(tmp_path: Path) -> None:
+def test_missing_wrapper_state_file_fails_only_for_beam_pipeline(tmp_path: Path) -> None:
     held = _wrapped(WRAPPED[0], file=True)
     with pytest.raises(DecodeError, match="missing"):
         _extract(tmp_path, held, _DOFN)
     assert _extract(tmp_path, held).sources == ()  # a function's of a user's
 
 
-def test_a_pipelines_state_is_read_however_large(
+def test_wrapper_state_file_of_pipeline_has_no_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = _wrapped(WRAPPED[0], file=True)
@@ -421,9 +422,7 @@ def test_a_pipelines_state_is_read_however_large(
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_what_a_users_function_keeps_under_the_wrappers_name_is_no_source(
-    tmp_path: Path, sized: bool
-) -> None:
+def test_user_state_under_wrapper_name_is_not_a_source(tmp_path: Path, sized: bool) -> None:
     for held in ([], [b"x"], [b"\xac\xed\0\5sr" + utf("a.b.Counter")]):
         function = operator_with_states({"_default_": held}, sized=sized)
         for others in ((), (_DOFN,)):
@@ -432,14 +431,14 @@ def test_what_a_users_function_keeps_under_the_wrappers_name_is_no_source(
             assert "damaged-source" not in _codes(extraction)
 
 
-def test_a_splittable_dofn_is_refused_by_name() -> None:
-    """Its positions are restrictions in keyed state: what a real pipeline left."""
+def test_splittable_dofn_is_refused_with_use_deprecated_read() -> None:
+    """Its positions are restrictions in keyed state, as a real pipeline left them."""
     extraction = extract(read_checkpoint(golden("beam-sdf/beam-sdf")))
     with pytest.raises(NoSuchName, match="use_deprecated_read"):
         choose(extraction, Choice())
 
 
-def test_its_positions_move_to_spark_and_none_are_written_into_a_savepoint(tmp_path: Path) -> None:
+def test_beam_positions_move_to_spark_but_not_into_savepoint(tmp_path: Path) -> None:
     chk = golden("beam/beam")
     moved = migrate("to-spark", chk)
     assert moved.code == 0, moved.stderr

@@ -1,4 +1,4 @@
-"""Small functions in values: each bound from both sides, each branch with what it tells."""
+"""Small functions on single values, with each bound from both sides and each message."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.support.keyed_bytes import OPERATOR
 # -- the decoder ----------------------------------------------------------------------------------
 
 
-def test_what_a_quick_way_reads_is_stepped_over() -> None:
+def test_cursor_advances_past_bytes_of_fast_path() -> None:
     cursor = Cursor(b"abcd", "bytes")
     assert cursor.attempt(lambda data, start, end: None) is None
     assert cursor.remaining == 4
@@ -66,15 +66,13 @@ def test_what_a_quick_way_reads_is_stepped_over() -> None:
         ),
     ],
 )
-def test_what_the_system_refuses_is_an_error_of_the_decoder(
-    error: OSError, kind: ErrorKind, told: str
-) -> None:
+def test_os_error_becomes_decode_error(error: OSError, kind: ErrorKind, told: str) -> None:
     with pytest.raises(DecodeError) as refused, translate_os_errors("/chk"):
         raise error
     assert (refused.value.kind, str(refused.value)) == (kind, told)
 
 
-def test_rows_are_a_sequence() -> None:
+def test_rows_behave_as_sequence() -> None:
     columns = SplitColumns(["a", "a", "b"], [0, 1, 0], [5, 6, 7], [None, 9, None])
     rows = Rows[Split](3, columns.make_items, lambda: iter(()))
     whole = (Split("a", 0, 5, None), Split("a", 1, 6, 9), Split("b", 0, 7, None))
@@ -96,7 +94,7 @@ def _run_of(number: int, size: int = 5) -> bytes:
 
 
 @pytest.mark.parametrize("number", [4, 128])
-def test_files_of_one_shape_are_stepped_over_at_once(number: int) -> None:
+def test_equally_shaped_file_handles_are_skipped_together(number: int) -> None:
     run = _run_of(number)
     assert incremental._skip_run(b"?" + run + b"?", 1, number) == (1 + len(run), 5 * number)
     assert incremental._skip_files(run, 0, number) == (len(run), 5 * number)
@@ -105,8 +103,10 @@ def test_files_of_one_shape_are_stepped_over_at_once(number: int) -> None:
     assert incremental._skip_run(run[:-1], 0, number) is None
 
 
-def test_the_type_of_a_checkpoint_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to a length: the checkpoints of a job end in the same bytes."""
+def test_checkpoint_type_is_parsed_once_for_identical_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Streams up to a length are cached because the checkpoints of a job end in the same bytes."""
     from tests.support.keyed_bytes import _properties
 
     stream = _properties()
@@ -141,12 +141,12 @@ def test_the_type_of_a_checkpoint_is_walked_once(monkeypatch: pytest.MonkeyPatch
         (LocalDate(10_000, 1, 1), "+10000-01-01"),
     ],
 )
-def test_years_as_java_has_them(date: LocalDate, told: str) -> None:
+def test_dates_are_printed_as_in_java(date: LocalDate, told: str) -> None:
     assert str(date) == told
 
 
 @pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 16_382, 16_383, 300])
-def test_the_length_of_a_text(length: int) -> None:
+def test_flink_strings_of_boundary_lengths_are_read(length: int) -> None:
     for character in ("a", "é", "€"):
         text = character * length
         data = _flinks(text)
@@ -190,7 +190,7 @@ def _flinks(text: str) -> bytes:
         ("plain", "plain"),
     ],
 )
-def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
+def test_redact_url_hides_credentials(url: str, shown: str) -> None:
     assert redact_url(url) == shown
     assert redact_urls(f"reading {url}, then more") == f"reading {shown}, then more"
 
@@ -198,7 +198,7 @@ def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
 _LONG, _TEXT = keyed.Scalar(keyed.Kind.LONG), keyed.Scalar(keyed.Kind.STRING)
 
 
-def test_a_part_of_no_known_hash_makes_none_of_the_whole() -> None:
+def test_composite_key_with_unhashable_part_has_no_key_group() -> None:
     pojo = keyed.Pojo("A", ())
     name = "org.apache.flink.api.java.tuple.Tuple2"
 
@@ -270,17 +270,19 @@ _SQL_KEY = keyed.Sql(keyed.SqlRow(()))
         (_state("theirs", key=_SQL_KEY), set(), ""),
     ],
 )
-def test_what_a_state_of_flinks_own_is(state: KeyedState, beside: set[str], told: str) -> None:
+def test_meaning_of_flink_internal_state_is_described(
+    state: KeyedState, beside: set[str], told: str
+) -> None:
     assert meaning(state, beside) == told
 
 
 @pytest.mark.parametrize("operator", [None, "theirs"])
-def test_a_state_of_a_checkpoint_that_holds_none(operator: str | None) -> None:
+def test_choose_state_fails_for_checkpoint_without_keyed_state(operator: str | None) -> None:
     with pytest.raises(NoSuchName, match=r"^this checkpoint holds no keyed state$"):
         choose_state(KeyedStates((), ()), operator, "count")
 
 
-def test_values_that_json_has_not() -> None:
+def test_value_json_converts_values_without_json_equivalent() -> None:
     inf = float("inf")
     told = [value_json(one) for one in (inf, -inf, float("nan"), 0.5, b"\0\xff")]
     assert told == ["Infinity", "-Infinity", "NaN", 0.5, "00ff"]
@@ -295,13 +297,13 @@ def test_values_that_json_has_not() -> None:
 # -- moves ----------------------------------------------------------------------------------------
 
 
-def test_a_refusal_with_and_without_a_way_out() -> None:
+def test_refusal_text_contains_remedy_if_present() -> None:
     assert str(Refusal("it is so", "do that")) == "it is so; do that"
     assert str(Refusal("it is so")) == "it is so"
 
 
-def test_a_pattern_is_of_the_jobs_own_names() -> None:
-    """A map gives other names to topics of one cluster, or of the cluster that the target reads."""
+def test_topic_pattern_is_rejected_with_topic_map_on_same_cluster() -> None:
+    """A map renames topics of the same cluster, or of the target's cluster."""
     both: MoveArguments = {"topic_pattern": "a.*", "topic_map": {"a": "b"}}
     with pytest.raises(UsageError, match="not with --topic-map, whose are others"):
         move_request(SPARK, both)
@@ -316,7 +318,7 @@ def _source(*positions: Position) -> Source:
     return Source("a" * 32, None, None, kind, 1, 128, {None: True}, positions)
 
 
-def test_the_positions_of_sources_as_a_side() -> None:
+def test_source_positions_merge_and_refuse_conflicting_sources() -> None:
     at = PositionState.NEXT
     five, lost = Position("t", 0, at, 5), Position("t", 1, PositionState.UNRESOLVED, None)
     earliest = Position("u", 0, PositionState.EARLIEST, Marker.EARLIEST)
@@ -339,7 +341,7 @@ def test_the_positions_of_sources_as_a_side() -> None:
         source_positions("chk", [_source(west, east)])
 
 
-def test_the_numbers_of_starting_offsets(tmp_path: Path) -> None:
+def test_starting_offsets_accept_markers_and_reject_out_of_range_numbers(tmp_path: Path) -> None:
     file = tmp_path / "offsets.json"
     file.write_text('{"t":{"0":0,"1":-2,"2":-1,"2147483647":9223372036854775807}}')
     assert read_starting_offsets("json", file).starts == {
@@ -362,7 +364,7 @@ def umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("umask")
-def test_a_seed_may_be_read_by_those_who_may_read_any_file(tmp_path: Path) -> None:
+def test_seed_directory_gets_mode_from_umask(tmp_path: Path) -> None:
     stage = tmp_path / "stage"
     stage.mkdir(mode=0o700)
     _apply_umask(stage)
@@ -371,7 +373,7 @@ def test_a_seed_may_be_read_by_those_who_may_read_any_file(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("read", [read_starting_offsets, read_group_csv])
-def test_a_file_that_is_no_text(tmp_path: Path, read: Any) -> None:
+def test_binary_file_and_device_are_refused_as_text(tmp_path: Path, read: Any) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError) as refused:
@@ -382,7 +384,7 @@ def test_a_file_that_is_no_text(tmp_path: Path, read: Any) -> None:
     assert str(refused.value) == "/dev/zero: a pipe or a device, and no regular file"
 
 
-def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
+def test_read_file_enforces_size_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
     assert read_file(file, 5) == b"12345"
@@ -408,7 +410,7 @@ def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
         ("s3a://b/chk-7", "s3a://b/chk-7"),
     ],
 )
-def test_what_a_user_names_is_a_path_or_a_stores_uri(name: str, path: str) -> None:
+def test_path_of_accepts_paths_file_uris_and_object_store_uris(name: str, path: str) -> None:
     assert path_of(name, Files()) == path
 
 
@@ -419,7 +421,7 @@ def test_what_a_user_names_is_a_path_or_a_stores_uri(name: str, path: str) -> No
         ("s3://AK:SECRET@b/x", "s3://…@b/x: "),
     ],
 )
-def test_a_uri_that_is_not_read(name: str, told: str) -> None:
+def test_unreadable_uri_is_refused_without_secret(name: str, told: str) -> None:
     with pytest.raises(InputError) as refused:
         path_of(name, Files())
     assert str(refused.value).startswith(told)

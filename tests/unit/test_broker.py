@@ -1,4 +1,4 @@
-"""What librdkafka's answers become, where no broker is needed to tell."""
+"""Conversion of librdkafka's answers. No broker is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from migrate.kafka.snapshot import _topic_id
         (-1, -5, "____________________-w"),  # the alphabet of org.apache.kafka.common.Uuid
     ],
 )
-def test_a_topics_id_is_as_kafkas_tools_print_it(
+def test_topic_id_matches_format_of_kafka_tools(
     most: int, least: int, topic_id: str | None
 ) -> None:
     assert _topic_id(Uuid(most, least)) == topic_id

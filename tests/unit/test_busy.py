@@ -1,4 +1,4 @@
-"""What takes longer than two seconds shows on a terminal what it is about, and leaves nothing."""
+"""Waits over two seconds show a progress line on the terminal, and the line disappears."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _shown(terminal: int, until: bytes, seconds: float) -> bytes:
     return shown
 
 
-def test_a_broker_that_does_not_answer_is_named_while_it_is_asked(tmp_path: Path) -> None:
+def test_unresponsive_broker_is_shown_on_terminal_while_waiting(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     with _silent_broker() as servers, _asking(chk, servers) as (loud, process):
         with _asking(chk, servers, "-q") as (quiet, _):

@@ -1,4 +1,4 @@
-"""What a change that is cut short says of itself."""
+"""Messages of an interrupted change."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from migrate.report.plan import outcome_lines
 from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, commit_refusals
 
 
-def test_an_interrupt_within_kafkas_client_is_an_interrupt(
+def test_interrupt_inside_kafka_client_raises_keyboard_interrupt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Seen: Ctrl-C came while confluent-kafka was in C, and CPython made a SystemError of it."""
+    """Regression: CPython raised SystemError for a Ctrl-C during a call into confluent-kafka."""
     path = tmp_path / "rollback.json"
 
     def change() -> ChangeOutcome:
@@ -31,7 +31,7 @@ def test_an_interrupt_within_kafkas_client_is_an_interrupt(
     assert f"migrate rollback {path}" in " ".join(capsys.readouterr().err.split())
 
 
-def test_another_system_error_is_not(tmp_path: Path) -> None:
+def test_unrelated_system_error_is_not_converted_to_interrupt(tmp_path: Path) -> None:
     def change() -> ChangeOutcome:
         raise SystemError("of another kind")
 
@@ -40,7 +40,7 @@ def test_another_system_error_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("no file")])
-def test_a_rollback_file_that_cannot_be_written_leaves_the_group_unchanged(
+def test_unwritable_rollback_file_error_notes_unchanged_group(
     tmp_path: Path, error: Exception
 ) -> None:
     def change() -> ChangeOutcome:
@@ -60,7 +60,9 @@ def test_a_rollback_file_that_cannot_be_written_leaves_the_group_unchanged(
         (0, 1, "1 offset removed"),  # with its group, say
     ],
 )
-def test_what_was_removed_was_not_written(written: int, removed: int, told: str) -> None:
+def test_outcome_counts_written_and_removed_offsets_separately(
+    written: int, removed: int, told: str
+) -> None:
     held = [Committed(5)] * written + [None] * removed
     outcome = ChangeOutcome(
         "g",
@@ -73,7 +75,7 @@ def test_what_was_removed_was_not_written(written: int, removed: int, told: str)
     assert list(outcome_lines(outcome)) == [f"group g: applied; {told}"]
 
 
-def test_a_group_of_one_has_one_member() -> None:
+def test_refusal_for_active_group_counts_members() -> None:
     group = GroupView("g", True, "Stable", "classic", (Member("app", "host"),))
     killed = " (a killed one is a member until its session times out, after 45 s by default)"
     assert commit_refusals(group) == [f"group g has 1 member (app on host); stop it first{killed}"]

@@ -1,4 +1,4 @@
-"""The command contract: streams, exit codes, errors."""
+"""The contract of the command line: streams, exit codes, and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCHEMA = ROOT / "docs/schemas/inspect.schema.json"
 
 
 @pytest.mark.parametrize("name", ["1.15/retained", "1.20/unaligned", "2.2/two-sources"])
-def test_inspect_json_is_what_the_schema_says(name: str) -> None:
+def test_inspect_json_matches_schema(name: str) -> None:
     result = migrate("inspect", golden(name), "--format", "json")
     assert (result.code, result.stderr) == (0, "")
     report = json.loads(result.stdout)
@@ -54,7 +54,7 @@ def test_inspect_json_is_what_the_schema_says(name: str) -> None:
         lambda report: report["checkpoint"].pop("stop"),
     ],
 )
-def test_the_schema_refuses_what_the_contract_does(
+def test_schema_rejects_invalid_inspect_report(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
     report = json.loads(migrate("inspect", golden("2.2/retained"), "--format", "json").stdout)
@@ -63,7 +63,7 @@ def test_the_schema_refuses_what_the_contract_does(
         jsonschema.validate(report, json_schema("inspect"), jsonschema.Draft202012Validator)
 
 
-def test_inspect_csv_has_a_row_for_each_position() -> None:
+def test_inspect_csv_has_row_per_position() -> None:
     result = migrate("inspect", golden("2.2/retained"), "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert [(row["topic"], row["partition"], row["state"]) for row in rows] == [
@@ -76,7 +76,7 @@ def test_inspect_csv_has_a_row_for_each_position() -> None:
     assert rows[2]["next_offset"] == ""
 
 
-def test_inspect_shows_a_table_to_people(tmp_path: Path) -> None:
+def test_inspect_prints_plain_table_by_default(tmp_path: Path) -> None:
     result = migrate("inspect", golden("1.20/unaligned"))
     assert result.code == 0
     assert "in-flight-records" in result.stdout
@@ -84,7 +84,7 @@ def test_inspect_shows_a_table_to_people(tmp_path: Path) -> None:
     assert "\x1b" not in result.stdout  # not a terminal
 
 
-def test_names_from_a_checkpoint_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+def test_control_characters_in_checkpoint_names_are_escaped(tmp_path: Path) -> None:
     hostile = "[red]\x1b[2J\x07 [/nothing]"
     operator = source_operator(SourceState({0: splits("t", [1])}, uid=hostile))
     result = migrate("inspect", write_checkpoint(tmp_path / "chk-7", operator, version=6))
@@ -93,7 +93,7 @@ def test_names_from_a_checkpoint_are_shown_and_not_obeyed(tmp_path: Path) -> Non
     assert "[red]\\x1b[2J\\x07 [/nothing]" in result.stdout
 
 
-def test_list_shows_the_complete_checkpoints_of_a_job(tmp_path: Path) -> None:
+def test_inspect_list_shows_complete_checkpoints_of_job(tmp_path: Path) -> None:
     operator = source_operator(SourceState({0: splits("t", [1])}))
     for number in (9, 10):
         write_checkpoint(tmp_path / f"chk-{number}", operator, checkpoint_id=number)
@@ -103,7 +103,7 @@ def test_list_shows_the_complete_checkpoints_of_a_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["chk-9", ".", "empty"])
-def test_a_list_of_nothing_says_what_is_listed(tmp_path: Path, place: str) -> None:
+def test_inspect_list_of_directory_without_checkpoints_exits_3(tmp_path: Path, place: str) -> None:
     write_source(tmp_path / "job" / "chk-9", {0: splits("t", [1])})
     (tmp_path / "job" / "empty").mkdir()
     directory = tmp_path / "job" / place if place != "." else tmp_path
@@ -114,7 +114,7 @@ def test_a_list_of_nothing_says_what_is_listed(tmp_path: Path, place: str) -> No
     )
 
 
-def test_a_file_is_no_directory_to_list(tmp_path: Path) -> None:
+def test_inspect_list_rejects_file(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-9", {0: splits("t", [1])})
     result = migrate("inspect", chk / "_metadata", "--list")
     assert (result.code, result.stdout) == (3, "")
@@ -126,14 +126,14 @@ def test_a_file_is_no_directory_to_list(tmp_path: Path) -> None:
 # -- to-spark without a broker ------------------------------------------------------------------
 
 
-def test_to_spark_prints_exactly_the_starting_offsets(tmp_path: Path) -> None:
+def test_to_spark_prints_only_starting_offsets_to_stdout(tmp_path: Path) -> None:
     readers = {0: [KafkaSplit("t", 10, 5), KafkaSplit("t", 9, 4)], 1: splits("a", [1])}
     result = migrate("to-spark", write_source(tmp_path / "chk-7", readers))
     assert (result.code, result.stdout) == (0, '{"a":{"0":1},"t":{"9":4,"10":5}}\n')
     assert "not checked against Kafka" in result.stderr
 
 
-def test_to_spark_writes_a_seed(tmp_path: Path) -> None:
+def test_to_spark_writes_seed_into_new_directory(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     seed = tmp_path / "new" / "seed"
     result = migrate("to-spark", chk, "--checkpoint-dir", seed)
@@ -149,9 +149,7 @@ def test_to_spark_writes_a_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["metadata", "offsets", "anything"])
-def test_a_directory_that_holds_something_is_never_written_into(
-    tmp_path: Path, content: str
-) -> None:
+def test_nonempty_directory_is_never_seeded(tmp_path: Path, content: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     taken = tmp_path / "taken"
     taken.mkdir()
@@ -162,7 +160,7 @@ def test_a_directory_that_holds_something_is_never_written_into(
     assert (taken / content).read_text() == "theirs"
 
 
-def test_an_empty_directory_may_be_seeded(tmp_path: Path) -> None:
+def test_empty_directory_may_be_seeded(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -210,7 +208,7 @@ def _disagree(directory: Path) -> Path:
         (_disagree, "choose one with --source"),
     ],
 )
-def test_what_is_unsafe_is_refused_and_nothing_written(
+def test_unsafe_move_is_refused_without_writing(
     tmp_path: Path, write: Callable[[Path], Path], says: str
 ) -> None:
     seed = tmp_path / "seed"
@@ -221,7 +219,7 @@ def test_what_is_unsafe_is_refused_and_nothing_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chk-7"]
 
 
-def test_an_earlier_checkpoint_of_a_job_that_ran_on_needs_a_flag(tmp_path: Path) -> None:
+def test_older_checkpoint_of_running_job_requires_override(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     newer = source_operator(SourceState({0: splits("t", [2])}))
     write_checkpoint(tmp_path / "chk-8", newer, checkpoint_id=8)
@@ -245,7 +243,7 @@ def test_an_earlier_checkpoint_of_a_job_that_ran_on_needs_a_flag(tmp_path: Path)
         ("--kafka-config", "/no/such/file"),
     ],
 )
-def test_wrong_usage_is_exit_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_to_spark_usage_error_exits_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("to-spark", chk, *arguments)
     assert (result.code, result.stdout) == (2, "")
@@ -256,7 +254,7 @@ def test_wrong_usage_is_exit_2(tmp_path: Path, arguments: tuple[str, ...]) -> No
     ("place", "code", "says"),
     [("missing/p.json", 2, "No such file or directory"), ("chk-7", 4, "is there already")],
 )
-def test_a_plan_that_cannot_be_written_is_told(
+def test_unwritable_plan_path_is_reported_without_output(
     tmp_path: Path, place: str, code: int, says: str
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
@@ -267,7 +265,7 @@ def test_a_plan_that_cannot_be_written_is_told(
 
 
 @pytest.mark.slow  # it waits for the broker as long as the command does
-def test_a_broker_that_is_not_there_is_exit_6(tmp_path: Path) -> None:
+def test_unreachable_broker_exits_6_without_seed(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     seed = tmp_path / "seed"
     result = migrate("to-spark", chk, "-b", "127.0.0.1:1", "--checkpoint-dir", seed)
@@ -345,7 +343,7 @@ def _in_no_such_storage(directory: Path) -> str:
         ),
     ],
 )
-def test_unreadable_input_is_one_clear_line_and_exit_3(
+def test_unreadable_checkpoint_exits_3_with_single_line(
     tmp_path: Path, write: Callable[[Path], Path | str], says: str, command: str
 ) -> None:
     result = migrate(command, write(tmp_path))
@@ -355,7 +353,7 @@ def test_unreadable_input_is_one_clear_line_and_exit_3(
     assert says in line
 
 
-def test_a_file_where_a_directory_belongs_is_exit_3(tmp_path: Path) -> None:
+def test_directory_in_place_of_metadata_file_exits_3(tmp_path: Path) -> None:
     (tmp_path / "chk-1").mkdir()
     (tmp_path / "chk-1" / "_metadata").mkdir()
     result = migrate("inspect", tmp_path / "chk-1")
@@ -366,7 +364,7 @@ def test_a_file_where_a_directory_belongs_is_exit_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("uri", ["nosuch://bucket/query", "hdfs:/query"])
-def test_a_uri_is_no_local_folder_of_that_name(
+def test_remote_uri_creates_no_local_directory(
     tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -376,16 +374,14 @@ def test_a_uri_is_no_local_folder_of_that_name(
     assert [path.name for path in tmp_path.iterdir()] == ["chk-7"]
 
 
-def test_a_file_uri_is_the_local_directory_it_names(tmp_path: Path) -> None:
+def test_file_uri_selects_local_directory(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     assert migrate("to-spark", chk, "--checkpoint-dir", f"file://{tmp_path}/seed").code == 0
     assert (tmp_path / "seed/sources/0/0").exists()
     assert migrate("inspect", f"file://{chk}").code == 0
 
 
-def test_the_current_directory_may_be_seeded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_current_directory_may_be_seeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -394,7 +390,7 @@ def test_the_current_directory_may_be_seeded(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chk-7", "here"]
 
 
-def test_a_link_is_not_seeded(tmp_path: Path) -> None:
+def test_symbolic_link_is_not_seeded(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -404,7 +400,7 @@ def test_a_link_is_not_seeded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["latest", "metadata-link", "chk-7/../chk-7"])
-def test_that_a_job_ran_on_shows_whatever_the_path_is_called(tmp_path: Path, way: str) -> None:
+def test_newer_checkpoint_is_detected_for_any_spelling_of_path(tmp_path: Path, way: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     newer = source_operator(SourceState({0: splits("t", [2])}))
     write_checkpoint(tmp_path / "chk-8", newer, checkpoint_id=8)
@@ -414,12 +410,12 @@ def test_that_a_job_ran_on_shows_whatever_the_path_is_called(tmp_path: Path, way
     assert (result.code, result.stdout) == (4, "")
 
 
-def test_an_empty_address_is_not_taken_for_none(tmp_path: Path) -> None:
+def test_empty_bootstrap_servers_is_usage_error(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     assert migrate("to-spark", chk, "--bootstrap-servers", "").code == 2
 
 
-def test_a_damaged_source_is_left_out_only_by_name(tmp_path: Path) -> None:
+def test_damaged_source_is_skipped_only_if_healthy_source_is_selected(tmp_path: Path) -> None:
     healthy = source_operator(SourceState({0: splits("t", [1])}))
     twice = SourceState({0: splits("u", [1]), 1: splits("u", [1])}, operator_id=bytes(16))
     chk = write_checkpoint(tmp_path / "chk-7", healthy, source_operator(twice))
@@ -429,7 +425,7 @@ def test_a_damaged_source_is_left_out_only_by_name(tmp_path: Path) -> None:
     assert migrate("to-spark", chk, "--source", "topic:t").stdout == '{"t":{"0":1}}\n'
 
 
-def test_the_source_before_kafkasource_does_not_go_unnoticed(tmp_path: Path) -> None:
+def test_legacy_consumer_is_refused_unless_kafka_source_is_selected(tmp_path: Path) -> None:
     legacy = operator_with_states(
         {"topic-partition-offset-states": [b"opaque"]}, operator_id=bytes(16)
     )
@@ -445,17 +441,17 @@ def test_the_source_before_kafkasource_does_not_go_unnoticed(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "arguments", [["to-spark", "--source", "\udcff"], ["to-spark", "-b", "x:1", "-X", "error_cb=1"]]
 )
-def test_odd_arguments_are_usage_errors(tmp_path: Path, arguments: list[str]) -> None:
+def test_invalid_unicode_or_property_is_usage_error(tmp_path: Path, arguments: list[str]) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     assert migrate(*arguments, chk).code == 2
 
 
 @pytest.mark.parametrize("path", ["", "a" * 5000, "/no/such/directory"])
-def test_listing_what_is_not_there_is_exit_3(path: str) -> None:
+def test_inspect_list_of_missing_path_exits_3(path: str) -> None:
     assert migrate("inspect", "--list", path).code == 3
 
 
-def test_a_sink_with_something_to_commit_is_a_warning_even_of_a_job_that_stopped() -> None:
+def test_pending_transactions_are_warning_even_after_stop() -> None:
     for name, way_out in (
         ("2.2/retained", "is restored from here"),
         ("2.2/stop", "the stop has committed that output if Flink shows the job as FINISHED"),
@@ -467,13 +463,13 @@ def test_a_sink_with_something_to_commit_is_a_warning_even_of_a_job_that_stopped
         assert way_out in moved.stderr
 
 
-def test_a_sink_with_nothing_to_commit_is_no_finding(tmp_path: Path) -> None:
+def test_sink_without_pending_transactions_has_no_finding(tmp_path: Path) -> None:
     idle = operator_with_states({"writer_raw_states": []})
     chk = write_checkpoint(tmp_path / "chk-7", idle)
     report = json.loads(migrate("inspect", chk, "--format", "json").stdout)
     assert "pending-transactions" not in {finding["code"] for finding in report["findings"]}
 
 
-def test_operators_that_had_finished_are_told_before_a_move() -> None:
+def test_to_spark_warns_of_finished_operators() -> None:
     result = migrate("to-spark", golden("2.2/source-finished"))
     assert "warning: 2 operators had finished" in result.stderr

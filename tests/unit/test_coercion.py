@@ -1,4 +1,4 @@
-"""Arguments become what Typer itself would make of them, and without pydantic."""
+"""Typer's conversion of arguments, reproduced without pydantic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _plain_values(parameter: Any) -> list[object]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_plain_values_become_what_typer_makes_of_them(name: str) -> None:
+def test_argument_conversion_matches_typer(name: str) -> None:
     command = load_command(name)
     ctx = command.make_context(name, [], resilient_parsing=True)
     for parameter in command.get_params(ctx):
@@ -41,7 +41,7 @@ def test_plain_values_become_what_typer_makes_of_them(name: str) -> None:
             assert (type(ours), ours) == (type(theirs), theirs)
 
 
-def test_what_is_none_of_them_is_told_by_typer(tmp_path: Path) -> None:
+def test_invalid_choice_error_lists_choices(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("inspect", chk, "--format", "sql")
     assert (result.code, result.stdout) == (2, "")
@@ -50,14 +50,14 @@ def test_what_is_none_of_them_is_told_by_typer(tmp_path: Path) -> None:
     )
 
 
-def test_paths_are_left_to_typer(tmp_path: Path) -> None:
+def test_typer_converts_path_arguments(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1, 2])})
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", plan, "--partitions", "t:1").code == 0
     assert migrate("to-spark", "--plan", plan).stdout == '{"t":{"1":2}}\n'
 
 
-def test_what_is_wrong_is_told_in_no_librarys_words(tmp_path: Path) -> None:
+def test_invalid_choice_error_contains_no_pydantic_wording(tmp_path: Path) -> None:
     result = migrate("inspect", tmp_path, "--format", "CSV")
     assert (result.code, result.stdout) == (2, "")
     assert "'CSV' is not one of" in result.stderr

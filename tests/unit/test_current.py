@@ -1,4 +1,4 @@
-"""What `make current` calls missing."""
+"""The missing versions that `make current` reports."""
 
 from __future__ import annotations
 
@@ -22,5 +22,7 @@ from tests.support.current import newer
     ],
     ids=["nothing", "patches and lines", "of each line that is there", "no previews", "connectors"],
 )
-def test_what_is_missing(have: set[str], available: list[str], missing: list[str]) -> None:
+def test_newer_returns_latest_missing_patch_of_each_release_line(
+    have: set[str], available: list[str], missing: list[str]
+) -> None:
     assert newer(have, available) == missing

@@ -1,4 +1,4 @@
-"""What a cut-over decides without asking anybody, and what it says where it stops."""
+"""Offline decisions of a cut-over, and its messages when the run stops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
     return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
 
 
-def test_the_newest_job_of_a_name_is_meant() -> None:
+def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
     assert choose_job([old, new, other], "orders") == new
     assert choose_job([new, old, other], "b") == new
@@ -63,8 +63,8 @@ def test_the_newest_job_of_a_name_is_meant() -> None:
 
 
 @pytest.mark.parametrize(("ended", "state"), [(None, "RUNNING"), (40, "FINISHED")])
-def test_a_job_named_by_its_id_that_was_started_again(ended: int | None, state: str) -> None:
-    """Seen: the dry run found no obstacle, and the plan was refused once it was to be applied."""
+def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -> None:
+    """Regression: The dry run found no obstacle, but the plan was refused when it was applied."""
     jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
     refusal = f"flink.job a: FINISHED, and orders was started again as b ({state}); name that job"
     with pytest.raises(Refused, match=re.escape(refusal)):
@@ -82,7 +82,7 @@ def test_a_job_named_by_its_id_that_was_started_again(ended: int | None, state: 
         ([_job("b", 30, None, "payments")], None),
     ],
 )
-def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | None) -> None:
+def test_restart_of_job_after_stop_is_detected(others: list[FlinkJob], newer: str | None) -> None:
     stopped = _job("a", 10, 20)
     for jobs in ([stopped, *others], others):  # Flink may have forgotten it
         known = [(job, None) for job in jobs]
@@ -90,7 +90,7 @@ def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | No
         assert (again.job_id if again else None) == newer
 
 
-def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
+def test_restart_of_job_with_fixed_id_is_detected() -> None:
     def again(job: FlinkJob, ended_ms: int | None) -> FlinkJob | None:
         return job_started_again([(job, None)], _PATH, ended_ms, stopped_job="a", job_name="orders")
 
@@ -114,7 +114,7 @@ def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
         (_job("b", 30, 40), "s3://bucket/chk-7", True),
     ],
 )
-def test_a_job_that_others_stopped_and_that_was_started_again(
+def test_restart_of_job_stopped_outside_cut_over_is_detected(
     job: FlinkJob, restored_from: str | None, counts: bool
 ) -> None:
     known = [(job, restored_from)]
@@ -126,15 +126,15 @@ def test_a_job_that_others_stopped_and_that_was_started_again(
         assert ours == (job if "0a1b2c" in restored_from else None)
 
 
-def test_a_retained_checkpoint_is_known_by_its_whole_path() -> None:
+def test_retained_checkpoint_is_matched_by_full_path() -> None:
     for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
         known = [(_job("b", 5, 6), restored_from)]
         again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped_job=None)
         assert (again is not None) == counts
 
 
-def test_the_savepoint_is_the_one_reported_savepoint() -> None:
-    """Job a began anew under its fixed id, without state: its savepoint has the lower number."""
+def test_reported_savepoint_must_match_both_number_and_path() -> None:
+    """Job a restarted under its fixed ID without state, so its savepoint has the lower number."""
     old, new = (
         Savepoint(f"/s/a/savepoint-{name}", number, StopKind.SUSPEND, "0" * 64)
         for name, number in (("old", 25), ("new", 3))
@@ -163,14 +163,16 @@ _A, _B = ("a", 0), ("b", 0)
         ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
     ],
 )
-def test_what_the_log_of_a_query_says(batches: Any, outcomes: list[str | int]) -> None:
+def test_verify_log_judges_batch_ends_per_partition(
+    batches: Any, outcomes: list[str | int]
+) -> None:
     judged = verify_log(_verified(_A, _B), {"0": {_A: 5}, "1": {_B: 5}}, batches)
     found = [one.records or one.outcome.value for one in judged.partitions]
     assert found == outcomes
     assert judged.verified == (outcomes == ["ok", "ok"])
 
 
-def test_a_batch_that_ends_before_it_began_may_have_followed_a_skipped_one() -> None:
+def test_verify_log_mentions_skipped_batch_if_batch_end_decreases() -> None:
     batches = [(number, {"0": {_A: end}}) for number, end in enumerate((8, 14, 8))]
     judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
     assert judged.partitions[0].records == 6
@@ -225,7 +227,7 @@ _RESTART = "or start Flink's job from its savepoint"
 
 
 @pytest.mark.slow
-def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) -> None:
+def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Path) -> None:
     before = _run(seeded)
     assert before.code == 6, before.stderr  # no broker to verify with
     assert before.stderr.splitlines()[-1].startswith(_RESTART)
@@ -242,7 +244,7 @@ def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) ->
 
 
 @pytest.mark.slow
-def test_back_leaves_nothing_that_a_new_cut_over_would_take_for_its_own(seeded: Path) -> None:
+def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
     (folder / "query.log").write_text("said")
     (query / "offsets").mkdir()  # as Spark does before it plans
@@ -269,10 +271,10 @@ def test_back_leaves_nothing_that_a_new_cut_over_would_take_for_its_own(seeded: 
         ("1\n", "failed with exit code 1, and may have handed the query over"),
     ],
 )
-def test_a_query_that_may_yet_begin_is_not_gone_back_from(
+def test_roll_back_requires_nothing_started_option_if_query_may_start(
     seeded: Path, state: str, how: str
 ) -> None:
-    """Without its seed it would begin at its own startingOffsets, beside Flink's job."""
+    """Without its seed, the query would start at its own startingOffsets while Flink's job runs."""
     proof, query = read_spec(seeded).folder / "query.state", seeded.parent / "query"
     proof.write_text(state)
     for mode in ((), ("--execute", "--yes")):
@@ -299,7 +301,7 @@ def test_a_query_that_may_yet_begin_is_not_gone_back_from(
         ({"sink": "/lake"}, "sink was not set, and is /lake now"),
     ],
 )
-def test_what_the_target_was_written_with_stays(
+def test_spec_change_after_target_is_written_is_refused(
     seeded: Path, changed: dict[str, Any], told: str
 ) -> None:
     _spec(seeded.parent, **changed)
@@ -310,8 +312,8 @@ def test_what_the_target_was_written_with_stays(
         assert "for another cut-over, name another folder" in refused.stderr
 
 
-def test_a_job_that_is_started_again_unseen_is_warned_of_in_each_run(seeded: Path) -> None:
-    """Seen: the spec lost its flink.rest after the check, and no later run said a word."""
+def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:
+    """Regression: The spec lost its flink.rest after the check, and no later run warned."""
     for flink, reason in (
         ({}, "the spec has no flink.rest, so"),
         ({"rest": "http://127.0.0.1:1"}, "whether the job was started again is not known"),
@@ -323,8 +325,8 @@ def test_a_job_that_is_started_again_unseen_is_warned_of_in_each_run(seeded: Pat
         assert dry.stderr.count("[restart-unseen]") == 1
 
 
-def test_what_happens_while_the_question_stands_is_seen(primed: Path) -> None:
-    """Seen: a primed location was renamed under its query, which began meanwhile."""
+def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) -> None:
+    """Regression: A query started during the prompt, and its primed location was renamed."""
     _not_written(primed)
     act(open_context(primed), "apply")
     query = primed.parent / "query"
@@ -337,7 +339,7 @@ def test_what_happens_while_the_question_stands_is_seen(primed: Path) -> None:
     assert query.exists()
 
 
-def test_a_damaged_plan_does_not_keep_from_going_back(seeded: Path) -> None:
+def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
     plan_path = read_spec(seeded).folder / "plan.json"
     for damage in (lambda: plan_path.write_text("{"), plan_path.unlink):
         damage()
@@ -349,7 +351,7 @@ def test_a_damaged_plan_does_not_keep_from_going_back(seeded: Path) -> None:
     assert not (seeded.parent / "query").exists()
 
 
-def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path) -> None:
+def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     for content, told in (
         ({**json.loads(path.read_text()), "version": 1}, "of version 1, not a record of version 2"),
@@ -362,7 +364,7 @@ def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path)
         assert told in refused.stderr
 
 
-def test_an_edited_record_is_refused(seeded: Path) -> None:
+def test_edited_record_is_refused(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "query_id": "another"}))
     refused = migrate("cut-over", seeded, "--back")
@@ -371,12 +373,12 @@ def test_an_edited_record_is_refused(seeded: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_may_change_on_the_way(seeded: Path) -> None:
+def test_start_command_and_timeouts_may_change_after_apply(seeded: Path) -> None:
     _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
     assert migrate("cut-over", seeded).code == 6  # no broker to verify with
 
 
-def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
+def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> None:
     flink = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}
     spec = _spec(tmp_path, flink=flink)
     file = read_spec(spec)
@@ -401,8 +403,8 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     assert f"flink.job was orders ({'ab' * 16}), and is payments now" in refused.stderr
 
 
-def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
-    """Seen: a running job passed for stopped with the savepoint of another one."""
+def test_replacing_recorded_savepoint_with_flink_rest_is_refused(tmp_path: Path) -> None:
+    """Regression: A running job counted as stopped because of a different job's savepoint."""
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
@@ -414,10 +416,10 @@ def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stopped_with", ["/s/savepoint-2", None])
-def test_a_job_that_was_asked_to_stop_is_not_moved_by_a_savepoint_of_the_spec(
+def test_adding_savepoint_to_spec_is_refused_after_stop_request(
     stopped_with: str | None, tmp_path: Path
 ) -> None:
-    """Seen: the target began at an older savepoint, and was verified."""
+    """Regression: The target started at an older savepoint and was verified."""
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
@@ -431,8 +433,8 @@ def test_a_job_that_was_asked_to_stop_is_not_moved_by_a_savepoint_of_the_spec(
         assert f"stop orders ({'ab' * 16}): restore the old value" in refused.stderr
 
 
-def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
-    """Nobody waits for it any more, and no stop can be taken back."""
+def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
+    """The run that requested the stop has ended, and Flink cannot cancel a stop."""
     job_id = "ab" * 16
     asked = hashlib.sha256(f"cut-over {job_id} 0".encode()).hexdigest()[:32]
     job = {"jid": job_id, "name": "orders", "state": "RUNNING", "start-time": 1, "end-time": -1}
@@ -494,7 +496,7 @@ def _not_written(spec: Path) -> None:
     )
 
 
-def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
+def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -> None:
     _not_written(primed)
     context, query = open_context(primed), primed.parent / "query"
     assert reason_done(context, "apply") is None
@@ -530,7 +532,7 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
         ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end where the plan says"),
     ],
 )
-def test_what_was_not_primed_as_planned_starts_nothing(
+def test_incorrectly_primed_location_is_refused(
     primed: Path, wrong: dict[str, str], told: str
 ) -> None:
     _not_written(primed)
@@ -564,7 +566,7 @@ def _fails(spec: Path) -> Path:
     return spec
 
 
-def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> None:
+def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
     told = f"ended with exit code 1; see that no query runs there, remove {query}, and"
@@ -591,7 +593,7 @@ def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> Non
 
 
 @pytest.mark.slow
-def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: Path) -> None:
+def test_spec_may_change_after_failed_prime_is_removed_and_rolled_back(primed: Path) -> None:
     _not_written(primed)
     spec = _fails(primed)
     shutil.rmtree(primed.parent / "query")
@@ -601,7 +603,7 @@ def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: P
     assert "refused: " not in changed.stderr, changed.stderr
 
 
-def test_what_was_primed_by_hand_stays_as_it_was_written(primed: Path) -> None:
+def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) -> None:
     _not_written(primed)
     act(open_context(primed), "apply")
     _not_written(primed)
@@ -613,8 +615,8 @@ def test_what_was_primed_by_hand_stays_as_it_was_written(primed: Path) -> None:
     assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
 
 
-def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) -> None:
-    """Seen: without `states`, a primed batch passed for the query's first, and nothing began."""
+def test_batches_without_record_are_refused(primed: Path) -> None:
+    """Regression: Without `states`, a primed batch counted as the query's, and no query started."""
     _not_written(primed)
     act(open_context(primed), "apply")
     _not_written(primed)
@@ -625,14 +627,14 @@ def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) 
         assert "holds batches of a query that this record has not written" in refused.stderr
 
 
-def test_another_priming_is_judged_anew(primed: Path) -> None:
+def test_rerun_of_prime_command_resets_recorded_primed_batch(primed: Path) -> None:
     _not_written(primed)
     open_context(primed).record.change(primed=3)  # of a location that was removed since
     assert _begun(open_context(_fails(primed))) is Started.NO
     assert open_context(primed).record.model.primed is None
 
 
-def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
+def test_apply_step_logs_verify_command_for_each_state(
     primed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _not_written(primed)
@@ -658,7 +660,9 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
         (b"9" * 5000, "unknown"),
     ],
 )
-def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -> None:
+def test_command_status_is_read_from_state_file(
+    content: bytes, ended: int | str, tmp_path: Path
+) -> None:
     (tmp_path / "query.state").write_bytes(content)
     assert Command(tmp_path, "query").status() == ended
 
@@ -666,14 +670,16 @@ def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "process"), [(b"began 71\n", 71), (b"began\n", None), (b"7\n", None)]
 )
-def test_the_process_of_a_command(content: bytes, process: int | None, tmp_path: Path) -> None:
+def test_command_process_id_is_read_from_state_file(
+    content: bytes, process: int | None, tmp_path: Path
+) -> None:
     assert Command(tmp_path, "query").process_id() is None
     (tmp_path / "query.state").write_bytes(content)
     assert Command(tmp_path, "query").process_id() == process
 
 
-def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
-    """A dry run in another terminal looks at the same time."""
+def test_shared_lock_does_not_count_as_running_command(tmp_path: Path) -> None:
+    """A dry run in a second terminal takes a shared lock at the same time."""
     with (tmp_path / "query.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         assert Command(tmp_path, "query").status() is None
@@ -681,7 +687,7 @@ def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> Non
         assert Command(tmp_path, "query").status() == "running"
 
 
-def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(primed: Path) -> None:
+def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Path) -> None:
     _not_written(primed)
     states = {"states": ["counts/n"]}
     spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
@@ -712,7 +718,7 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
     assert changed.code == 4 and "states was counts/n, and is not set now" in changed.stderr
 
 
-def test_back_puts_a_primed_location_aside(primed: Path) -> None:
+def test_roll_back_renames_primed_location_if_no_query_started(primed: Path) -> None:
     _not_written(primed)
     query = primed.parent / "query"
     act(open_context(primed), "apply")

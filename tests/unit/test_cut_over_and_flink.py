@@ -1,5 +1,7 @@
-"""What a cut-over makes of a JobManager's answers; a real one gives them to
-tests/integration/test_cut_over.py."""
+"""Reactions of a cut-over to a JobManager's answers.
+
+tests/integration/test_cut_over.py uses a real JobManager.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def _refused(context: CutOverContext) -> list[str]:
     return list(refused.value.reasons)
 
 
-def test_a_job_that_does_not_run_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_stop_is_refused_unless_job_is_running(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     context = _context(tmp_path, url)
     for known.state in ("RESTARTING", "CREATED"):
@@ -142,15 +144,17 @@ def test_a_job_that_does_not_run_is_not_stopped(flink: tuple[Flink, str], tmp_pa
         assert _refused(context) == [told]
 
 
-def test_the_folder_for_savepoints_is_no_file(flink: tuple[Flink, str], tmp_path: Path) -> None:
-    """Seen: no obstacle was found, and Flink failed after the stop was asked for."""
+def test_file_as_savepoint_folder_is_refused(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    """Regression: The check found no obstacle, and Flink failed after the stop request."""
     context = _context(tmp_path, flink[1])
     (tmp_path / "savepoints").touch()
     told = f"flink.savepoints {tmp_path}/savepoints: a file, or below one; name a folder"
     assert _refused(context) == [told]
 
 
-def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
     known, url = flink
     context = _context(tmp_path, url, start="no-such-program-here --fast")
     no_program = "start: there is no program no-such-program-here"
@@ -171,7 +175,7 @@ def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Pa
     assert _refused(context) == ["the job's newest checkpoint failed: too late", no_program]
 
 
-def test_a_legacy_source_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     shutil.copytree(_golden("1.20/legacy-stop"), tmp_path / "job" / "chk-7")
     known.checkpoints(tmp_path / "job" / "chk-7")
@@ -194,7 +198,7 @@ def test_a_legacy_source_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path
         (["$SPARK_HOME/bin/spark-submit"], True),
     ],
 )
-def test_whether_there_is_such_a_program(
+def test_check_step_refuses_missing_start_program(
     start: str | list[str], refused: bool, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     (tmp_path / "there").write_text("#!/bin/sh\n")
@@ -216,7 +220,7 @@ def test_whether_there_is_such_a_program(
         ({"format": "native"}, {"drain": False, "formatType": "NATIVE"}),
     ],
 )
-def test_a_stop_is_asked_for_once(
+def test_stop_is_requested_once_and_found_by_later_run(
     spec: dict[str, Any], asked: dict[str, Any], flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -247,10 +251,10 @@ def test_a_stop_is_asked_for_once(
     assert known.asked[1][1]["triggerId"] != trigger_id
 
 
-def test_a_stop_of_an_earlier_run_of_the_job_is_not_taken_for_this_one(
+def test_stop_of_earlier_run_of_same_job_id_is_ignored(
     flink: tuple[Flink, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under a fixed id, which was started again: Flink knows the old stop for five minutes."""
+    """The job restarted under a fixed ID, and Flink remembers the old stop for five minutes."""
     known, url = flink
     monkeypatch.setattr("migrate.cutover.context.time", Clock())
     for number in (1, 2):
@@ -262,7 +266,9 @@ def test_a_stop_of_an_earlier_run_of_the_job_is_not_taken_for_this_one(
         shutil.rmtree(context.record.folder)
 
 
-def test_a_stop_that_fails_or_does_not_end(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_failed_or_timed_out_stop_reports_job_state(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
     known, url = flink
     with pytest.raises(CutOverStopped) as failed:
         act(_context(tmp_path, url), "stop")
@@ -282,14 +288,14 @@ def test_a_stop_that_fails_or_does_not_end(flink: tuple[Flink, str], tmp_path: P
         act(context, "stop")
 
 
-def test_a_stop_that_flink_forgets(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_stop_forgotten_by_flink_raises_error(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     known.post = lambda path, body: None  # type: ignore[method-assign]
     with pytest.raises(FlinkRestError, match="Flink has forgotten the stop"):
         act(_context(tmp_path, url), "stop")
 
 
-def test_a_job_manager_that_comes_back_has_ended_the_stop(
+def test_stop_is_awaited_despite_invalid_jobmanager_answer(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -309,7 +315,7 @@ def test_a_job_manager_that_comes_back_has_ended_the_stop(
         (None, True, f"Flink no longer knows job {_JOB}, so it is not known whether "),
     ],
 )
-def test_a_job_that_has_ended_is_not_stopped(
+def test_ended_job_without_reported_savepoint_is_not_stopped(
     state: str | None, left: bool, told: str, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -349,7 +355,7 @@ class Clock:
         ({"refresh-interval": 60_000}, 60, True),
     ],
 )
-def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
+def test_stop_by_hand_is_recognized_within_flink_refresh_interval(
     interval: dict[str, int],
     old_for: float,
     found: bool,
@@ -357,7 +363,7 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Flink goes on to tell what was so, as long as its web.refresh-interval is."""
+    """Flink serves outdated answers for up to its web.refresh-interval."""
     known, url = flink
     clock = Clock()
     monkeypatch.setattr("migrate.cutover.context.time", clock)
@@ -381,7 +387,9 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
         reason_done(context, "stop")
 
 
-def test_a_savepoint_in_another_folder_is_named(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_savepoint_in_other_folder_is_named_in_refusal(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
     known, url = flink
     known.state = "FINISHED"
     known.checkpoints(None, savepoint={"id": 7, "external_path": "file:/other/savepoint-1"})
@@ -403,7 +411,7 @@ def test_a_savepoint_in_another_folder_is_named(flink: tuple[Flink, str], tmp_pa
         ("2.2/savepoint", None),
     ],
 )
-def test_a_savepoint_that_others_made(
+def test_clean_step_refuses_savepoint_if_job_kept_running(
     savepoint: str, told: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
@@ -427,7 +435,7 @@ def test_a_savepoint_that_others_made(
         ("FAILED", True, False),
     ],
 )
-def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
+def test_stop_is_clean_only_after_job_finished(
     state: str | None, finished: bool, clean: bool, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -457,7 +465,7 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
         ({"checkpoint-dir": "query"}, None, True),
     ],
 )
-def test_a_job_that_our_command_has_started(
+def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
     target: dict[str, str],
     restored: str | None,
     again: bool,
@@ -465,9 +473,9 @@ def test_a_job_that_our_command_has_started(
     flink: tuple[Flink, str],
     tmp_path: Path,
 ) -> None:
-    """A Flink job may go on from the group, under the same name.
+    """A Flink job may resume from the group under the same name.
 
-    Regression: without a command ``start``, these consumers counted as the job.
+    Regression: Without a command ``start``, these consumers counted as the restarted job.
     """
     known, url = flink
     savepoint = _golden("2.2/stop")
@@ -536,10 +544,10 @@ def test_job_that_recovered_since_may_be_the_restarted_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["orders", "another"])
-def test_a_job_that_ran_again_before_its_savepoint_was_copied(
+def test_job_restored_from_original_of_copied_savepoint_counts_as_restart(
     name: str, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
-    """Seen: the time of the copy was later than that job, and its name was another one."""
+    """Regression: The job was older than the copy of the savepoint and had a different name."""
     known, url = flink
     savepoint, copy = _golden("2.2/stop"), tmp_path / "backup"
     shutil.copytree(savepoint, copy)
@@ -555,7 +563,7 @@ def test_a_job_that_ran_again_before_its_savepoint_was_copied(
         assert isinstance(started_again, FlinkJob) == again
 
 
-def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
+def test_record_keeps_latest_attempt_of_each_step(tmp_path: Path) -> None:
     record = _context(tmp_path, None, savepoint=_golden("2.2/stop")).record
     record.begin_run("execute")
     record.add_step("check", "done", "well", 1.23456)

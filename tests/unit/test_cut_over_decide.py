@@ -1,4 +1,4 @@
-"""The table of a cut-over: whatever the state of the world is, it is written down here."""
+"""The decision table of a cut-over, with every state of the environment written down."""
 
 from __future__ import annotations
 
@@ -200,7 +200,9 @@ _ENDED = StopAttempt(savepoint="/s/savepoint-1")
         ({"flink": {"savepoint": "/s"}}, None, "done", "done"),
     ],
 )
-def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any) -> None:
+def test_check_and_stop_decisions_follow_job_state(
+    record: dict[str, Any], job: Any, check: Any, stop: Any
+) -> None:
     facts = _facts(_record(**record), job=job, plan=None)
     assert _shown(_decide("check", facts)) == check
     assert _shown(_decide("stop", facts)) == stop
@@ -214,14 +216,14 @@ def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any)
         ("/s/savepoint-0", {}, Action.CHECK),  # the plan is of the savepoint before
     ],
 )
-def test_another_savepoint_is_checked_anew(
+def test_change_of_savepoint_repeats_check(
     recorded: str | None, fields: dict[str, Any], decision: Any
 ) -> None:
     facts = _facts(_record(flink={"savepoint": recorded}), others=True, **fields)
     assert _shown(_decide("check", facts)) == decision
 
 
-def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
+def test_forgotten_and_failed_jobs_get_different_remedies() -> None:
     def reasons(job: JobToStop) -> str:
         return _reasons(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
@@ -261,7 +263,7 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
         (False, {"finished": True, "savepoint_sha256": "1" * 64}, _AWAY, None, "no answer"),
     ],
 )
-def test_a_clean_stop(
+def test_clean_step_decision_follows_savepoint_and_job_state(
     others: bool, flink: dict[str, Any], savepoint: Any, job: Any, decision: Any
 ) -> None:
     written = flink.pop("written", None)
@@ -337,7 +339,7 @@ _RAN = {"start": StartReport(at="now", returned=None)}
         ({}, Unavailable(OSError("away")), "no answer", Started.NO),
     ],
 )
-def test_what_a_group_holds(
+def test_apply_step_decision_follows_group_offsets(
     record: dict[str, Any], target: Any, apply: Any, begun: Started
 ) -> None:
     facts = _facts(_record(**record), target=target)
@@ -345,7 +347,7 @@ def test_what_a_group_holds(
     assert started_work(facts)[0] is begun
 
 
-def test_group_of_the_job_may_hold_the_plan_already() -> None:
+def test_apply_step_writes_source_group_with_offsets_of_plan() -> None:
     facts = _facts(_record(), target=_group(80, 81))
     move = facts.spec.move.model_copy(update={"source_group": facts.spec.target.group})
     facts = replace(facts, spec=facts.spec.model_copy(update={"move": move}))
@@ -353,8 +355,8 @@ def test_group_of_the_job_may_hold_the_plan_already() -> None:
 
 
 @pytest.mark.parametrize("by", [None, _OTHER], ids=["commit-group", "cut-over"])
-def test_later_commit_for_another_topic_leaves_the_plan_ours(by: str | None) -> None:
-    """Regression: the start command was never run, as "others have committed"."""
+def test_later_commit_for_other_topic_does_not_block_start(by: str | None) -> None:
+    """Regression: The start command never ran, because the commit counted as a newer commit."""
     ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
     after = {**ours, ("payments", 0): Committed(5)}
     view = GroupView("g", True, "Empty", "classic", (), after)
@@ -365,7 +367,7 @@ def test_later_commit_for_another_topic_leaves_the_plan_ours(by: str | None) -> 
     assert started_work(facts)[0] is Started.MAYBE
 
 
-def test_record_whose_group_another_record_took_over_and_gave_back_continues() -> None:
+def test_record_continues_after_rollback_of_takeover_by_second_record() -> None:
     ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
     theirs = {("orders", 0): Committed(70), ("orders", 1): Committed(71)}
     view = GroupView("g", True, "Empty", "classic", (), ours)
@@ -379,8 +381,8 @@ def test_record_whose_group_another_record_took_over_and_gave_back_continues() -
     assert started_work(facts)[0] is Started.MAYBE
 
 
-def test_a_member_that_reads_something_else_has_not_begun() -> None:
-    """Seen: a member of another topic passed for proof, and the start command was never run."""
+def test_member_assigned_to_other_topic_does_not_count_as_started() -> None:
+    """Regression: A member on a different topic was proof, so the start command never ran."""
     member = Member("c", "h", frozenset({("payments", 0)}))
     view = replace(_group(*_BOTH, by=_ID).view, members=(member,))
     facts = _facts(
@@ -394,8 +396,8 @@ def test_a_member_that_reads_something_else_has_not_begun() -> None:
 
 
 @pytest.mark.parametrize("adopt", [False, True])
-def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
-    """Seen: the second --adopt did nothing, and said that all was right."""
+def test_second_record_takes_group_over_only_with_adopt(adopt: bool) -> None:
+    """Regression: The second --adopt did nothing and reported success."""
     others = _group(80, 81, by=_OTHER)
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
     facts = _facts(record, target=others, adopt=adopt)
@@ -403,7 +405,7 @@ def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
     assert _shown(_decide("apply", facts)) == (Action.ADOPT if adopt else "refused")
 
 
-def test_a_start_command_counts_wherever_the_marks_are() -> None:
+def test_running_start_command_counts_as_possible_start_for_any_target() -> None:
     for target in (_group(), _group(*_BOTH, by=_ID), LocationFacts("/q")):
         facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
@@ -428,10 +430,8 @@ _AFTER = VerificationReport(
 @pytest.mark.parametrize(
     "target", [LocationFacts("/q"), _group(), _group(80), Unavailable(OSError("away"))]
 )
-def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
-    seen: dict[str, Any], target: Any
-) -> None:
-    """Seen: a location that was renamed after all was seeded anew, and "would be right"."""
+def test_recorded_start_evidence_outweighs_empty_target(seen: dict[str, Any], target: Any) -> None:
+    """Regression: A query was renamed, and its location was seeded a second time as correct."""
     facts = _facts(_record(**_WRITTEN, **seen), target=target)
     assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):
@@ -440,7 +440,7 @@ def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
     assert _no_way_back(facts) is not None
 
 
-def test_others_commits_after_the_start_command_of_the_spec() -> None:
+def test_newer_commits_are_accepted_only_after_start_command_ran() -> None:
     moved_on = _group(80, 90, by=_ID)
     facts = _facts(_record(**_WRITTEN, **_VERIFIED), target=moved_on, start=True)
     assert _shown(_decide("apply", facts)) == "refused"
@@ -448,7 +448,7 @@ def test_others_commits_after_the_start_command_of_the_spec() -> None:
     assert _shown(_decide("apply", ran)) == "done"
 
 
-def test_a_group_on_other_brokers_is_not_written() -> None:
+def test_group_on_different_cluster_is_not_written() -> None:
     plan = PlanReport(
         sha256="0" * 64,
         made_at="",
@@ -584,7 +584,7 @@ _BY_ANOTHER = {
         ),
     ],
 )
-def test_what_a_location_holds(
+def test_apply_step_decision_follows_location_content(
     record: dict[str, Any], target: Any, more: dict[str, Any], apply: Any, begun: Started
 ) -> None:
     facts = _facts(_record(**record), target=target, **more)
@@ -596,10 +596,10 @@ def test_what_a_location_holds(
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
-def test_a_job_that_runs_beside_the_named_savepoint_is_refused(
+def test_apply_step_refuses_savepoint_if_job_runs_independently(
     target: Any, again: FlinkJob
 ) -> None:
-    """Seen: the spec named another job's savepoint, and the advice was to go back."""
+    """Regression: With a different job's savepoint in the spec, the message advised a roll back."""
     facts = _facts(_record(), others=True, target=target, started_again=again, adopt=True)
     told = _reasons(decision := _decide("apply", facts))
     assert isinstance(decision, Refused)
@@ -613,9 +613,7 @@ def test_a_job_that_runs_beside_the_named_savepoint_is_refused(
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
-def test_where_the_job_was_started_again_nothing_is_written_or_started(
-    target: Any, again: FlinkJob
-) -> None:
+def test_restarted_job_stops_every_write_and_start(target: Any, again: FlinkJob) -> None:
     facts = _facts(_record(**_SEEDED | {"written": None}), target=target, start=True)
     for step in ("apply", "verify", "start", "verify-again"):
         before = _decide(step, facts)
@@ -627,7 +625,7 @@ def test_where_the_job_was_started_again_nothing_is_written_or_started(
         assert repr(_decide(step, replace(facts, started_again=_AWAY))) == repr(before)
 
 
-def test_where_both_run_going_back_is_no_way_out() -> None:
+def test_roll_back_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
     assert "has begun, too: stop one of the two" in _reasons(_decide("verify-again", facts))
@@ -637,8 +635,8 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
 @pytest.mark.parametrize(
     "target", [_location(last_planned_batch=0), _group(*_BOTH, members=1, by=_ID)]
 )
-def test_finished_cut_over_asks_again_whether_the_job_was_restarted(target: Any) -> None:
-    """Regression: a finished cut-over that was run again said "3 ok" while the job ran."""
+def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
+    """Regression: A rerun of a finished cut-over reported "3 ok" while the job ran."""
     facts = _facts(_record(**_SEEDED, state="done"), target=target)
     assert _decide("verify-again", facts) is Action.VERIFY
     again = FlinkJob("b", "orders", "RUNNING", 9)
@@ -686,7 +684,9 @@ def test_finished_cut_over_asks_again_whether_the_job_was_restarted(target: Any)
         (Unavailable(OSError("away")), {}, "no answer", "no answer"),
     ],
 )
-def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: Any) -> None:
+def test_start_and_first_batch_decisions_follow_target_state(
+    target: Any, more: dict[str, Any], start: Any, first: Any
+) -> None:
     facts = _facts(_record(**_SEEDED), target=target, **{"start": True, **more})
     assert _shown(_decide("start", facts)) == start
     assert _shown(_decide("first-batch", facts)) == first
@@ -746,7 +746,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         ),
     ],
 )
-def test_a_way_back_is_named_only_where_nothing_has_begun(
+def test_roll_back_is_offered_only_if_nothing_has_started(
     record: dict[str, Any], more: dict[str, Any], advice: str, back: str | None
 ) -> None:
     facts = _facts(_record(**record, flink=_FINISHED), **{"target": _location(), **more})
@@ -772,10 +772,10 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
         (None, True, True),
     ],
 )
-def test_a_drained_job_emits_its_windows_twice(
+def test_restart_advice_warns_of_duplicate_windows_after_drain(
     stop: StopKind | None, drain: bool, told: bool
 ) -> None:
-    """Seen: a window of 10 records came out, and after `--back` the same window with 5."""
+    """Regression: A window of 10 records was emitted, and after `--back` the same window with 5."""
     saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})
@@ -785,7 +785,7 @@ def test_a_drained_job_emits_its_windows_twice(
     assert ("the savepoint cannot be read from here: no answer" in advice) == (stop is None)
 
 
-def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_more() -> None:
+def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
     facts = _facts(_record(flink={"savepoint": "/s"}), target=LocationFacts("/q"))
     again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
     assert restart_advice(again).startswith("do not start Flink's job from its savepoint, as job")
@@ -794,8 +794,8 @@ def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_mor
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
-def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
-    """The target was written by it, and what it says can no longer be compared."""
+def test_missing_plan_must_be_restored_but_does_not_block_back(target: Any) -> None:
+    """The target was written by the missing plan, so the two can no longer be compared."""
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=target, plan=None)
     for step in ("plan", "apply"):
@@ -803,21 +803,23 @@ def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
     assert _no_way_back(replace(facts, nothing_started=True)) is None
 
 
-def test_the_seed_of_another_record_is_not_taken_away() -> None:
+def test_roll_back_keeps_seed_of_different_record() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
     assert "holds query q2, and this record" in _reasons(_no_way_back(facts))
 
 
-def test_before_the_stop_there_is_no_way_back_to_name() -> None:
+def test_restart_advice_is_empty_before_stop() -> None:
     facts = _facts(_record(), target=LocationFacts("/q"))
     assert restart_advice(facts) == ""
     assert "the job was not stopped" in _reasons(_no_way_back(facts))
 
 
-def test_a_roll_back_is_decided_on_what_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen: the group did not answer the last look; the record then said that it went back, and
-    the group held the commits."""
+def test_roll_back_uses_latest_observation_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: The group did not answer the last query, but the record reported a roll back.
+
+    The group still contained the commits.
+    """
     flink = {"savepoint": "/s/savepoint-1", "finished": True}
     facts = _facts(_record(flink=flink), target=_group())
     assert _no_way_back(facts) is None

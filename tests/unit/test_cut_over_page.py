@@ -1,4 +1,4 @@
-"""The line of a cut-over's page that says how far the cut-over is."""
+"""The status line of a cut-over's page."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_lag_at_the_start_and_after_it() -> None:
         ("went back", [("execute", "refused at stop"), ("back", "done")], "", "rolled back"),
     ],
 )
-def test_the_heading_is_one_true_line(
+def test_page_heading_states_status_and_unfinished_run(
     state: State, runs: list[tuple[str, str | None]], css: str, text: str
 ) -> None:
     page = cut_over_page(_record(state, runs))

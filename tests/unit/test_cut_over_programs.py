@@ -1,4 +1,4 @@
-"""Which programs and scripts of a spec's commands do not exist."""
+"""Check for missing programs and scripts in a spec's commands."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
         ("", []),
     ],
 )
-def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> None:
+def test_missing_programs_and_scripts_are_refused(
+    line: Any, problems: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "there.sh").touch()
     spec = _spec(line or "true")
     expected = [
@@ -112,7 +114,7 @@ def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> 
         ("sh there.sh", None),
     ],
 )
-def test_it_says_which_commands_are_not_checked(
+def test_log_lists_first_command_if_later_commands_are_unchecked(
     line: str, first: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "there.sh").touch()

@@ -1,4 +1,4 @@
-"""How the steps of a cut-over are gone through: what is told, asked and kept of made-up ones."""
+"""The run through the steps of a cut-over with fake steps: output, prompts, and records."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def _kept(found: CutOver) -> list[tuple[str, str, str]]:
     return [(one.name, one.state, one.told) for one in found.record.steps]
 
 
-def test_a_full_disk_does_not_hide_where_a_run_stopped(
+def test_failure_location_is_logged_despite_full_disk(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: the record of the failure failed, too, and only that was said."""
+    """Regression: Writing the failure to the record failed, and only this error was reported."""
 
     def full(path: Path, text: str) -> None:
         if "write" in world.ran:
@@ -144,7 +144,7 @@ def test_a_full_disk_does_not_hide_where_a_run_stopped(
         ),
     ],
 )
-def test_a_dry_run_looks_up_to_the_first_change(
+def test_dry_run_stops_before_first_change(
     is_done: dict[str, str],
     told: Mapping[str, tuple[str, str]],
     ran: list[str],
@@ -161,7 +161,7 @@ def test_a_dry_run_looks_up_to_the_first_change(
     assert list(_told(cut)) == ["look", "write"]
 
 
-def test_every_step_is_done_once(world: World, tmp_path: Path) -> None:
+def test_rerun_executes_only_missing_steps(world: World, tmp_path: Path) -> None:
     asked: list[str] = []
     found = world.run(execute=True, confirm=asked.append)
     assert world.ran == ["look", "write", "check", "begin"]
@@ -190,7 +190,9 @@ def test_every_step_is_done_once(world: World, tmp_path: Path) -> None:
         ("begin", ["look", "write", "check", "begin"], "done"),
     ],
 )
-def test_up_to_a_step(until: str, ran: list[str], state: str, world: World) -> None:
+def test_until_option_limits_executed_steps(
+    until: str, ran: list[str], state: str, world: World
+) -> None:
     asked: list[str] = []
     found = world.run(execute=True, until=until, confirm=asked.append)
     assert world.ran == ran
@@ -199,7 +201,7 @@ def test_up_to_a_step(until: str, ran: list[str], state: str, world: World) -> N
     assert asked == (told if "write" in ran else [])
 
 
-def test_arguments_that_do_not_go_together(world: World) -> None:
+def test_invalid_option_combinations_are_usage_errors(world: World) -> None:
     with pytest.raises(UsageError, match="--until wirte: no such step"):
         world.run(until="wirte")
     with pytest.raises(UsageError, match="--back goes neither with --until"):
@@ -265,7 +267,7 @@ def _interrupt(_: str) -> None:
         ),
     ],
 )
-def test_where_a_run_does_not_come_to_its_end(
+def test_interrupted_run_records_failed_step_and_prints_remedy(
     fails: dict[str, BaseException],
     confirm: Callable[[str], None] | None,
     raised: type[BaseException],
@@ -297,7 +299,7 @@ def test_where_a_run_does_not_come_to_its_end(
     assert _kept(found)[-1] == step
 
 
-def test_the_name_of_a_savepoint_does_not_reach_the_terminal_as_control_characters(
+def test_control_characters_in_savepoint_name_are_escaped_in_advice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "restart_advice", lambda _: "start savepoint-\x1b[2J")
@@ -306,7 +308,7 @@ def test_the_name_of_a_savepoint_does_not_reach_the_terminal_as_control_characte
     assert stopped.stderr.endswith("\nor start savepoint-\\x1b[2J\n")
 
 
-def test_what_is_warned_of_twice_is_told_once(
+def test_repeated_warning_is_logged_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from migrate.model.log import log
@@ -334,7 +336,7 @@ _OF_A_KEY = "two clusters; if not, set move.one-cluster: true in the spec"
     "error",
     [Refused((_OF_AN_OPTION, "move it")), CutOverStopped(_OF_AN_OPTION, "move it")],
 )
-def test_a_step_that_halts_is_kept_in_the_record(error: Exception, world: World) -> None:
+def test_halted_step_is_stored_in_record(error: Exception, world: World) -> None:
     world.halts["look"] = error
     for asked in ({}, {"execute": True}):
         with pytest.raises(type(error)) as halted:

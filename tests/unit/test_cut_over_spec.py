@@ -1,4 +1,4 @@
-"""The spec of a cut-over: strict, its keys named, its values not shown."""
+"""The spec of a cut-over: strict parsing, errors that name keys, and no values in messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _written(folder: Path, **fields: Any) -> Path:
 
 
 @pytest.mark.parametrize("spec", sorted(ROOT.glob("examples/**/cut-over*.yaml")))
-def test_the_specs_of_the_examples_are_of_the_schema(spec: Path, tmp_path: Path) -> None:
+def test_example_specs_match_schema(spec: Path, tmp_path: Path) -> None:
     # The playground fills in its addresses.
     addresses = {"flink": "http://127.0.0.1:8081", "kafka": "127.0.0.1:9092"}
     filled_in = tmp_path / spec.name
@@ -45,7 +45,7 @@ def test_the_specs_of_the_examples_are_of_the_schema(spec: Path, tmp_path: Path)
     assert read_spec(filled_in).spec.version == 1
 
 
-def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
+def test_spec_of_how_to_page_is_valid(tmp_path: Path) -> None:
     found = [one for one in blocks(ROOT / "docs/how-to/cut-over.md") if one.language == "yaml"]
     whole, with_states = ("\n".join(block.lines) for block in found)
     path = tmp_path / "orders.yaml"
@@ -56,14 +56,14 @@ def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
     assert read_spec(path).spec.states == ["totals/total"]
 
 
-def test_that_sources_read_one_cluster_is_a_decision_of_the_spec(tmp_path: Path) -> None:
+def test_single_cluster_declaration_is_recorded_as_deciding_value(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move={"one-cluster": True}))
     assert spec.move_arguments()["one_cluster"] is True
     assert spec.deciding_values()["move.one-cluster"] == "true"
     assert "one_cluster" not in read_spec(_written(tmp_path)).move_arguments()
 
 
-def test_a_target_may_read_another_cluster(tmp_path: Path) -> None:
+def test_target_may_use_different_kafka_cluster(tmp_path: Path) -> None:
     spec = read_spec(
         _written(
             tmp_path,
@@ -87,7 +87,7 @@ def test_a_target_may_read_another_cluster(tmp_path: Path) -> None:
     assert "kafka.to-config" not in same.deciding_values()
 
 
-def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
+def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
     moved = {
         "on-expired": "earliest",
         "topic-map": {"orders": "orders.v2"},
@@ -165,7 +165,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         ({"spark-source": {0: []}}, "spark-source.0"),
     ],
 )
-def test_what_nobody_knows_is_refused_by_name(
+def test_invalid_spec_key_or_value_is_refused_with_its_key(
     tmp_path: Path, fields: dict[str, Any], says: str
 ) -> None:
     for mode in ((), ("--execute", "--yes")):
@@ -192,7 +192,9 @@ def test_what_nobody_knows_is_refused_by_name(
         ("kafka: {properties: {sasl.password: [hush]}}\n", "sasl.password"),
     ],
 )
-def test_what_is_no_spec_is_refused_and_not_shown(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_yaml_is_refused_without_showing_values(
+    tmp_path: Path, text: str, says: str
+) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as refused:
@@ -250,10 +252,8 @@ def _bomb() -> str:
     ],
     ids=lambda text: text[-40:],
 )
-def test_a_spec_that_no_machine_should_read_is_refused_by_name(
-    tmp_path: Path, text: str, says: str
-) -> None:
-    """Each was seen to end in a traceback, to take all memory, or to be taken as a spec."""
+def test_hostile_yaml_is_refused_quickly_with_reason(tmp_path: Path, text: str, says: str) -> None:
+    """Regression: Each text caused a traceback, exhausted the memory, or passed as a spec."""
     path = tmp_path / "spec.yaml"
     path.write_text(text)
     began = time.process_time()
@@ -267,7 +267,7 @@ def test_a_spec_that_no_machine_should_read_is_refused_by_name(
 @pytest.mark.parametrize(
     "rest", ["http://[::1", "http://host:99999", "ftp://host:1", "http://me:hush@host:1", "http://"]
 )
-def test_an_address_of_flink_is_checked_as_the_spec_is_read(tmp_path: Path, rest: str) -> None:
+def test_invalid_flink_address_is_refused_while_reading_spec(tmp_path: Path, rest: str) -> None:
     with pytest.raises(
         InputError, match=r"flink.rest: not an address of the form http://host"
     ) as e:
@@ -275,8 +275,8 @@ def test_an_address_of_flink_is_checked_as_the_spec_is_read(tmp_path: Path, rest
     assert "hush" not in str(e.value)
 
 
-def test_a_key_is_the_text_that_is_written(tmp_path: Path) -> None:
-    """Seen: YAML's own types made the topic ``true`` of ``on``, and 8 of 010."""
+def test_yaml_keys_and_words_stay_strings(tmp_path: Path) -> None:
+    """Regression: YAML's own types turned the topic ``on`` into ``true``, and 010 into 8."""
     path = tmp_path / "spec.yaml"
     topics = "on: a, 010: b, 2026-11-20: c, ~: d, <<: e"
     path.write_text(_START + "move: {topic-map: {" + topics + '}}\nstart: "\\ud83d\\ude00"\n')
@@ -293,7 +293,7 @@ def test_a_key_is_the_text_that_is_written(tmp_path: Path) -> None:
         read_spec(path)
 
 
-def test_credentials_in_a_url_are_refused(tmp_path: Path) -> None:
+def test_credentials_in_spec_urls_are_refused_without_secret(tmp_path: Path) -> None:
     for field in ("sink", "record"):
         result = migrate("cut-over", _written(tmp_path, **{field: "s3://AKIA:hush@bucket/x"}))
         assert result.code == 3 and "hush" not in result.stderr
@@ -302,7 +302,7 @@ def test_credentials_in_a_url_are_refused(tmp_path: Path) -> None:
     assert result.code == 3 and "hush" not in result.stderr
 
 
-def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None:
+def test_unreachable_flink_leaves_everything_unchanged(tmp_path: Path) -> None:
     spec = _written(tmp_path)
     assert migrate("cut-over", spec).code == 6
     assert not (tmp_path / "orders.cut-over").exists()
@@ -314,8 +314,8 @@ def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None
     assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
 
 
-def test_a_stop_that_an_earlier_run_asked_for_is_not_forgotten(tmp_path: Path) -> None:
-    """Seen: Flink did not answer the next run, which said that nothing was changed."""
+def test_stop_requested_by_earlier_run_is_reported_if_flink_is_unreachable(tmp_path: Path) -> None:
+    """Regression: Flink did not answer the next run, and the run reported no changes."""
     spec = _written(tmp_path)
     migrate("cut-over", spec, "--execute", "--yes")
     path = tmp_path / "orders.cut-over" / "record.json"
@@ -330,13 +330,13 @@ def test_a_stop_that_an_earlier_run_asked_for_is_not_forgotten(tmp_path: Path) -
     assert "stopped at check: Flink was asked to stop the job, and may still do so" in done.stderr
 
 
-def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:
+def test_unknown_step_is_usage_error_with_suggestion(tmp_path: Path) -> None:
     result = migrate("cut-over", _written(tmp_path), "--until", "aply")
     assert result.code == 2
     assert "no such step (did you mean 'apply'?)" in result.stderr
 
 
-def test_a_key_without_its_colon_does_not_show_the_value(tmp_path: Path) -> None:
+def test_key_without_colon_does_not_leak_value(tmp_path: Path) -> None:
     path = _written(tmp_path)
     text = path.read_text().replace("kafka:", "kafka:\n  properties: {sasl.password hunter2}")
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""Refusals and warnings of a cut-over name keys of the spec, not options of other commands."""
+"""A cut-over's refusals and warnings mention spec keys instead of other commands' options."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ from migrate.cutover.spec_keys import with_spec_keys
         ("stop the job with --drain", "stop the job with --drain"),
     ],
 )
-def test_options_become_keys(text: str, expected: str) -> None:
+def test_option_names_in_messages_become_spec_keys(text: str, expected: str) -> None:
     assert with_spec_keys(text) == expected

@@ -1,4 +1,4 @@
-"""The command that starts the query is run once, whatever becomes of the run that started it."""
+"""The start command of a query runs once, even if the run of the cut-over ends early."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def _seeded(folder: Path, command: str) -> Path:
 
 @pytest.mark.parametrize("way", ["..", "link"])
 @pytest.mark.parametrize("arguments", [(), ("--back",)])
-def test_a_spec_by_another_path_continues_its_record(
+def test_spec_under_different_path_continues_its_record(
     tmp_path: Path, way: str, arguments: tuple[str, ...]
 ) -> None:
-    """Regression: "target.checkpoint-dir was A, and is A/../A now"."""
+    """Regression: The refusal was "target.checkpoint-dir was A, and is A/../A now"."""
     folder = tmp_path / "orders"
     folder.mkdir()
     spec = _seeded(folder, "true")
@@ -88,8 +88,8 @@ def test_a_spec_by_another_path_continues_its_record(
 
 
 @pytest.mark.slow
-def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) -> None:
-    """It is the command's child that lives on, as Spark's JVM does below spark-submit."""
+def test_start_command_outliving_killed_run_is_not_restarted(tmp_path: Path) -> None:
+    """The child of the command survives, as Spark's JVM does under spark-submit."""
     pid = tmp_path / "pid"
     spec = _seeded(tmp_path, f"sleep 300 & echo $! >{pid}; wait $!")
     killed = subprocess.run(
@@ -110,8 +110,8 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_command_that_has_handed_the_query_over_is_not_run_again(tmp_path: Path) -> None:
-    """It ends well after the run that started it was killed: nobody waits for its exit code."""
+def test_start_command_succeeding_after_killed_run_is_not_rerun(tmp_path: Path) -> None:
+    """The command succeeds after its run was killed, so no process waits for its exit code."""
     spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, spec], capture_output=True, text=True, timeout=_SECONDS
@@ -127,8 +127,8 @@ def test_a_command_that_has_handed_the_query_over_is_not_run_again(tmp_path: Pat
     )
 
 
-def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: Path) -> None:
-    """As after a power cut: it may have handed the query over by then."""
+def test_start_command_with_unknown_result_is_not_rerun(tmp_path: Path) -> None:
+    """After a power failure, the command may have handed over the query."""
     context = open_context(_seeded(tmp_path, "true"))
     (context.record.folder / "query.state").write_text("began\n")
     with pytest.raises(CutOverStopped, match="look whether the query runs"):
@@ -144,7 +144,7 @@ def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: 
     assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
 
 
-def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path) -> None:
+def test_start_command_is_rerun_if_query_failed_in_first_batch(tmp_path: Path) -> None:
     context = open_context(
         _seeded(tmp_path, "mkdir -p query/offsets; printf 'v1\\n{}\\n{}' >query/offsets/0; exit 7")
     )
@@ -156,7 +156,7 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
     assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
 
 
-def test_a_command_that_could_not_be_run_is_run_again(tmp_path: Path) -> None:
+def test_start_command_is_rerun_if_log_file_could_not_be_opened(tmp_path: Path) -> None:
     context = open_context(_seeded(tmp_path, "true"))
     (context.record.folder / "query.log").mkdir()
     with pytest.raises(CutOverStopped, match="start: "):
@@ -173,7 +173,9 @@ def _await_end(context: CutOverContext) -> None:
 
 
 @pytest.mark.parametrize(("code", "told"), [(0, None), (7, "exit code 7")])
-def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | None) -> None:
+def test_first_batch_reports_exit_code_and_log_of_failed_command(
+    tmp_path: Path, code: int, told: str | None
+) -> None:
     committed = tmp_path / "query" / "commits"
     command = f"echo hello; exit {code}"
     if code == 0:  # it hands the query over, which commits a batch later
@@ -189,8 +191,8 @@ def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | N
     assert reason_done(context, "start") is None
 
 
-def test_first_batch_waits_for_an_entry_that_is_being_written(tmp_path: Path) -> None:
-    """Regression: on a busy machine, ``commits/0`` without bytes was of "log version ''"."""
+def test_first_batch_waits_for_partially_written_log_entry(tmp_path: Path) -> None:
+    """Regression: On a busy machine, an empty ``commits/0`` failed with "log version ''"."""
     commits = tmp_path / "query" / "commits"
     write = f"mkdir -p {commits}; : >{commits}/0; sleep 1; printf 'v1\\n{{}}' >{commits}/0"
     context = open_context(_seeded(tmp_path, f"(sleep 0.5; {write}) & exit 0"))
@@ -198,7 +200,7 @@ def test_first_batch_waits_for_an_entry_that_is_being_written(tmp_path: Path) ->
     assert act(context, "first-batch") == "batch 0 is committed"
 
 
-def test_first_batch_names_an_entry_that_stays_empty(tmp_path: Path) -> None:
+def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
     commits = tmp_path / "query" / "commits"
     spec = _seeded(
         tmp_path, f"mkdir -p query/offsets {commits}; : >query/offsets/0; : >{commits}/0"
@@ -223,8 +225,10 @@ def test_first_batch_names_an_entry_that_stays_empty(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> None:
-    """Seen: a query of another location was said to lack new records."""
+def test_first_batch_timeout_explains_missing_batch(
+    tmp_path: Path, command: str, told: str
+) -> None:
+    """Regression: A query of a different location was reported to lack new records."""
     spec = _seeded(tmp_path, command)
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     context = open_context(spec)
@@ -237,10 +241,10 @@ def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> 
     assert reason.startswith(told.format(tmp_path / "query"))
 
 
-def test_a_spec_without_a_start_command_is_not_said_to_have_started_a_query(
+def test_first_batch_without_start_command_claims_no_query_start(
     tmp_path: Path,
 ) -> None:
-    """Regression: "the query was started …", and then "no query has started"."""
+    """Regression: The output had "the query was started …" before "no query has started"."""
     spec = _seeded(tmp_path, "true")
     text = spec.read_text().replace("start: 'true'\n", "").replace("2m", "50ms")
     spec.write_text(text)
@@ -252,7 +256,7 @@ def test_a_spec_without_a_start_command_is_not_said_to_have_started_a_query(
     assert step.state_during == "the target is written, and no first batch or commit was seen yet"
 
 
-def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
+def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "record"),
         pytest.raises(Refused, match=rf"at work \(process {os.getpid()} on "),

@@ -1,4 +1,4 @@
-"""Where a target began, by all that was seen of it."""
+"""The start position of a target, judged by all evidence."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _judge(
         ({}, StartOutcome.UNKNOWN, {}, False, False),
     ],
 )
-def test_what_is_verified(
+def test_start_is_verified_only_with_sufficient_evidence(
     row: dict[str, Any],
     outcome: StartOutcome,
     seen: dict[str, Any],
@@ -98,7 +98,7 @@ def test_what_is_verified(
     assert judgement.rows[0].began_right is began_right
 
 
-def test_lost_0_is_not_said_where_it_is_not_known() -> None:
+def test_unknown_start_is_not_reported_as_lost_0() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.report.unknown == 1
     assert lagging.text == (
@@ -124,7 +124,7 @@ def test_lost_0_is_not_said_where_it_is_not_known() -> None:
     assert _judge(_row(), StartOutcome.LOST, 7).text == "1 lost; lost 7, repeated 0"
 
 
-def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
+def test_partition_missing_from_plan_prevents_verification() -> None:
     partitions = (
         VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
         VerifiedPartition("orders", 1, 5, 9, StartOutcome.LOST, 4),

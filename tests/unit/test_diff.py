@@ -1,4 +1,4 @@
-"""Two sides compared, a move verified, and the forms that both are told in."""
+"""Compare two sides, verify a move, and render the results."""
 
 from __future__ import annotations
 
@@ -71,37 +71,37 @@ def relations(compared: Diff) -> list[Relation]:
 # -- diff ----------------------------------------------------------------------------------------
 
 
-def test_the_right_is_measured_from_the_left() -> None:
+def test_diff_measures_right_side_relative_to_left_side() -> None:
     compared = diff(side({0: 5, 1: 5, 2: 5}), side({0: 5, 1: 8, 2: 1}), {})
     assert relations(compared) == [Relation.SAME, Relation.AHEAD, Relation.BEHIND]
     assert [row.difference for row in compared.rows] == [0, 3, -4]
     assert [row.records_between for row in compared.rows] == [0, 3, 4]
 
 
-def test_a_partition_of_one_side_only_has_no_difference() -> None:
+def test_diff_of_partition_missing_from_a_side_has_no_difference() -> None:
     compared = diff(side({0: 5}), side({1: 5}), {})
     assert relations(compared) == [Relation.ONLY_LEFT, Relation.ONLY_RIGHT]
     assert [row.difference for row in compared.rows] == [None, None]
 
 
-def test_offset_0_is_an_offset() -> None:
+def test_diff_compares_offset_0_as_valid_offset() -> None:
     compared = diff(side({0: 0, 1: 0}), side({0: 0, 1: 7}), {})
     assert relations(compared) == [Relation.SAME, Relation.AHEAD]
 
 
-def test_rows_are_in_the_order_of_partition_numbers() -> None:
+def test_diff_sorts_rows_by_partition_number() -> None:
     compared = diff(side({10: 1, 9: 1}), side({100: 1, 2: 1}), {})
     assert [row.partition for row in compared.rows] == [2, 9, 10, 100]
 
 
-def test_earliest_is_the_log_start_where_that_is_known() -> None:
+def test_diff_resolves_earliest_to_log_start_offset_if_available() -> None:
     earliest = side({0: Marker.EARLIEST, 1: Marker.EARLIEST, 2: Marker.EARLIEST})
     compared = diff(earliest, side({0: 3, 1: 9, 2: 3}), logs({0: (3, 10), 1: (3, 10)}))
     assert relations(compared) == [Relation.SAME, Relation.AHEAD, Relation.UNRESOLVED]
     assert compared.rows[1].difference == 6
 
 
-def test_latest_is_not_todays_log_end() -> None:
+def test_diff_does_not_resolve_latest_to_current_log_end_offset() -> None:
     compared = diff(side({0: Marker.LATEST}), side({0: 10}), logs({0: (0, 10)}))
     assert relations(compared) == [Relation.UNRESOLVED]
 
@@ -115,13 +115,11 @@ def test_latest_is_not_todays_log_end() -> None:
         (Unknown.UNRESOLVED, True),
     ],
 )
-def test_only_what_is_proven_the_same_does_not_differ(
-    state: Marker | Unknown, differs: bool
-) -> None:
+def test_equal_markers_differ_unless_earliest(state: Marker | Unknown, differs: bool) -> None:
     assert diff(side({0: state}), side({0: state}), {}).differs is differs
 
 
-def test_records_between_are_those_the_log_holds() -> None:
+def test_records_between_counts_only_retained_records() -> None:
     left, right = side({0: 5, 1: 5, 2: 1, 3: 30}), side({0: 20, 1: 50, 2: 4, 3: 40})
     ranges = logs({0: (10, 30), 1: (0, 30), 2: (10, 30), 3: (10, 30)})
     compared = diff(left, right, ranges)
@@ -129,7 +127,7 @@ def test_records_between_are_those_the_log_holds() -> None:
     assert [row.records_between for row in compared.rows] == [10, 25, 0, 0]
 
 
-def test_ahead_and_behind_do_not_cancel_out() -> None:
+def test_diff_totals_keep_ahead_and_behind_separate() -> None:
     compared = diff(side({0: 5, 1: 5, 2: 0}), side({0: 8, 1: 2, 3: 0}), {})
     totals = compared.totals
     assert (totals.offsets_ahead, totals.offsets_behind) == (3, 3)
@@ -137,7 +135,7 @@ def test_ahead_and_behind_do_not_cancel_out() -> None:
     assert (totals.only_left, totals.only_right, totals.same, totals.unresolved) == (1, 1, 0, 0)
 
 
-def test_totals_by_topic_are_of_that_topic() -> None:
+def test_diff_totals_are_grouped_by_topic() -> None:
     left = PositionSet("left", {("a", 0): 1, ("b", 0): 1, ("b", 1): 1})
     right = PositionSet("right", {("a", 0): 3, ("b", 0): 1, ("b", 1): 0})
     by_topic = diff(left, right, {}).by_topic
@@ -155,7 +153,7 @@ def _every_relation() -> Diff:
     return diff(left, right, logs({0: (0, 10), 6: (2, 2**63 - 1)}))
 
 
-def test_json_is_what_the_schema_says() -> None:
+def test_diff_json_matches_schema() -> None:
     report = json.loads(diff_json(_every_relation()))
     jsonschema.Draft202012Validator.check_schema(json_schema("diff"))
     jsonschema.validate(report, json_schema("diff"), jsonschema.Draft202012Validator)
@@ -166,7 +164,7 @@ def test_json_is_what_the_schema_says() -> None:
     assert report["differs"] is True
 
 
-def test_a_path_that_is_no_text_can_be_told_in_json() -> None:
+def test_diff_json_escapes_undecodable_path() -> None:
     nameless = PositionSet("json:\udcff", {("t", 0): 1})
     assert json.loads(diff_json(diff(nameless, nameless, {})))["left"]["label"] == "json:\\udcff"
 
@@ -193,7 +191,7 @@ def test_lag_is_what_the_right_side_has_left_to_read(tmp_path: Path) -> None:
     assert "LAG" not in diff_table(without, io.StringIO())
 
 
-def test_csv_has_a_row_for_each_partition() -> None:
+def test_diff_csv_has_row_per_partition() -> None:
     rows = list(csv.DictReader(io.StringIO(diff_csv(_every_relation()))))
     assert [row["relation"] for row in rows] == [
         "same",
@@ -209,7 +207,7 @@ def test_csv_has_a_row_for_each_partition() -> None:
     assert (rows[6]["left"], rows[6]["left_state"]) == ("2", "earliest")
 
 
-def test_the_table_names_states_and_what_they_amount_to() -> None:
+def test_diff_table_shows_states_with_resolved_offsets() -> None:
     table = diff_table(_every_relation(), io.StringIO())
     assert "earliest = 2" in table
     assert "latest" in table
@@ -218,7 +216,7 @@ def test_the_table_names_states_and_what_they_amount_to() -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_partitions_are_told_by_topic() -> None:
+def test_diff_table_folds_thousands_of_partitions_by_topic() -> None:
     many = diff(side(dict.fromkeys(range(1500), 5)), side(dict.fromkeys(range(1500), 6)), {})
     folded = diff_table(many, io.StringIO())
     assert len(folded.splitlines()) < 10
@@ -227,7 +225,7 @@ def test_thousands_of_partitions_are_told_by_topic() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3000], ids=["by partition", "by topic"])
-def test_hostile_names_are_shown_and_not_obeyed(partitions: int) -> None:
+def test_diff_table_escapes_control_characters_in_names(partitions: int) -> None:
     name = "[red]\x1b[2J\u202e"
     hostile = side(dict.fromkeys(range(partitions), 1), topic=name)
     table = diff_table(diff(hostile, PositionSet(name, hostile.starts, name), {}), io.StringIO())
@@ -238,7 +236,7 @@ def test_hostile_names_are_shown_and_not_obeyed(partitions: int) -> None:
 # -- checkpoints ---------------------------------------------------------------------------------
 
 
-def test_markers_of_a_checkpoint_are_named(tmp_path: Path) -> None:
+def test_source_positions_keep_markers_of_checkpoint(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, EARLIEST, LATEST, COMMITTED])})
     extraction = extract(read_checkpoint(str(chk)))
     assert source_positions("chk", extraction.sources).starts == {
@@ -250,7 +248,7 @@ def test_markers_of_a_checkpoint_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("other", "ambiguous"), [(1, False), (2, True), (EARLIEST, True)])
-def test_sources_that_disagree_are_not_one_side(
+def test_conflicting_sources_are_refused_as_side(
     tmp_path: Path, other: int, ambiguous: bool
 ) -> None:
     first = source_operator(SourceState({0: splits("t", [1])}))
@@ -271,7 +269,7 @@ def test_sources_that_disagree_are_not_one_side(
 # -- files ---------------------------------------------------------------------------------------
 
 
-def test_starting_offsets_with_markers(tmp_path: Path) -> None:
+def test_starting_offsets_file_may_contain_markers(tmp_path: Path) -> None:
     path = tmp_path / "offsets.json"
     path.write_text('\ufeff{"t":{"0":7,"10":-2,"2":-1},"<u>":{"0":9223372036854775807}}\n')
     assert read_starting_offsets("json:x", path).starts == {
@@ -307,14 +305,14 @@ def test_starting_offsets_with_markers(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_starting_offsets_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_starting_offsets_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "offsets.json"
     path.write_text(text)
     with pytest.raises(InputError, match=says):
         read_starting_offsets("json:x", path)
 
 
-def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
+def test_group_csv_round_trips(tmp_path: Path) -> None:
     offsets = {("b", 10): 2**63 - 1, ("b", 9): 0, ('a,"', 0): 5}
     path = tmp_path / "offsets.csv"
     path.write_text(group_csv(offsets), newline="")
@@ -348,7 +346,7 @@ def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
         ('"' + "a\n" * 100_000, "field larger than field limit"),
     ],
 )
-def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_group_csv_is_refused(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=says):
@@ -357,8 +355,8 @@ def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["csv", "json"])
-def test_a_file_of_offsets_is_read_in_bounded_memory(tmp_path: Path, prefix: str) -> None:
-    """Seen: a CSV of 23 MB took 7 GB, and 218 seconds."""
+def test_offset_files_are_limited_in_size_and_count(tmp_path: Path, prefix: str) -> None:
+    """Regression: A CSV file of 23 MB took 7 GB of memory and 218 seconds."""
     path = tmp_path / "offsets"
     read = read_group_csv if prefix == "csv" else read_starting_offsets
 
@@ -382,7 +380,7 @@ def test_a_file_of_offsets_is_read_in_bounded_memory(tmp_path: Path, prefix: str
 @pytest.mark.parametrize(
     "value", ['"' + "x" * 100_000 + '"', "[" * 900 + "]" * 900, "[" + "0," * 100_000 + "0]"]
 )
-def test_a_wrong_offset_is_shown_in_part(tmp_path: Path, value: str) -> None:
+def test_invalid_offset_is_truncated_in_message(tmp_path: Path, value: str) -> None:
     path = tmp_path / "offsets.json"
     path.write_text(f'{{"t":{{"0":{value}}}}}')
     with pytest.raises(InputError, match=r"'t' partition 0: .* is not an offset") as refused:
@@ -390,7 +388,7 @@ def test_a_wrong_offset_is_shown_in_part(tmp_path: Path, value: str) -> None:
     assert len(str(refused.value)) < 500
 
 
-def test_offsets_without_a_prefix_are_told_of_it(tmp_path: Path) -> None:
+def test_offsets_file_without_prefix_gets_hint(tmp_path: Path) -> None:
     path = tmp_path / "offsets.json"
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
@@ -413,7 +411,7 @@ _OTHERS = {
 
 
 @pytest.mark.parametrize("format", _OTHERS)
-def test_the_right_side_as_another_program_takes_it(tmp_path: Path, format: str) -> None:
+def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, format: str) -> None:
     side = tmp_path / "offsets.json"
     side.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
     written = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
@@ -428,10 +426,10 @@ def test_the_right_side_as_another_program_takes_it(tmp_path: Path, format: str)
 
 
 @pytest.mark.parametrize("format", _OTHERS)
-def test_what_the_right_side_lacks_is_told_where_it_is_written_alone(
+def test_partitions_missing_from_exported_side_are_warned_about(
     tmp_path: Path, format: str
 ) -> None:
-    """Seen: left out in silence, and its reader began elsewhere."""
+    """Regression: Missing partitions were omitted silently, and the reader used other offsets."""
     left, right = tmp_path / "left.json", tmp_path / "right.json"
     left.write_text(json.dumps({"a": {"0": 1, "1": 2}, "u": {"7": 3}}))
     right.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
@@ -442,8 +440,8 @@ def test_what_the_right_side_lacks_is_told_where_it_is_written_alone(
 
 
 @pytest.mark.parametrize("format", get_args(RightFormat))
-def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> None:
-    """Seen: an empty file, which leaves its reader where it is."""
+def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None:
+    """Regression: The export was an empty file, so its reader kept the old offsets."""
     empty = diff(side({0: 3}), PositionSet("group:g", {}), {})
     with pytest.raises(Refused, match="group:g has no offset to write"):
         export_right_side(empty, format)
@@ -458,19 +456,19 @@ def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> Non
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
     ],
 )
-def test_a_side_that_is_missing_or_is_no_time(arguments: tuple[str, ...], told: str) -> None:
+def test_missing_or_malformed_side_is_usage_error(arguments: tuple[str, ...], told: str) -> None:
     result = migrate(*arguments)
     assert (result.code, result.stdout) == (2, "")
     assert told in result.stderr
 
 
-def test_group_csv_of_one_group(tmp_path: Path) -> None:
+def test_group_csv_with_group_column_is_read(tmp_path: Path) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text('g,"t",0,1\r\ng,"t",1,2\r\n', newline="")
     assert read_group_csv("csv:x", path).starts == {("t", 0): 1, ("t", 1): 2}
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_offsets_file_is_named_in_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing: No such file"):
         read_group_csv("csv:x", tmp_path / "nothing")
     with pytest.raises(InputError, match="nothing: No such file"):
@@ -487,23 +485,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         *("topic:orders", "no-such-prefix:" + 300 * "a", "x:\0"),
     ],
 )
-def test_a_side_that_is_not_named_as_one_is_refused(name: str) -> None:
+def test_invalid_side_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         parse_side(name)
 
 
 @pytest.mark.parametrize("name", ["group:g", "broker:latest"])
-def test_a_side_that_needs_a_broker_says_so_before_anything_is_read(name: str) -> None:
+def test_side_requiring_broker_fails_before_reading_files(name: str) -> None:
     with pytest.raises(UsageError, match="--bootstrap-servers"):
         load_sides(parse_side("json:/no/such/file"), parse_side(name), None)
 
 
-def test_two_brokers_name_no_topics() -> None:
+def test_two_broker_sides_without_topics_are_refused() -> None:
     with pytest.raises(UsageError, match="name the topics"):
         load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
 
 
-def test_names_that_no_topic_can_have_are_not_asked_for(
+def test_invalid_topic_names_are_not_sent_to_broker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "offsets.json"
@@ -514,7 +512,7 @@ def test_names_that_no_topic_can_have_are_not_asked_for(
     assert loaded.right.starts == {("t", 0): 9}
 
 
-def test_the_time_of_either_side_is_asked_for(
+def test_broker_is_queried_for_timestamp_of_either_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "offsets.json"
@@ -562,7 +560,7 @@ def outcomes(
     return {p.partition: (p.outcome, p.records) for p in checked.partitions}
 
 
-def test_a_query_that_started_elsewhere_lost_or_repeated_records() -> None:
+def test_verify_counts_lost_and_repeated_records_per_partition() -> None:
     assert outcomes({0: 5, 1: 5, 2: 5, 3: 5}, {0: 5, 1: 9, 2: 0}) == {
         0: (StartOutcome.OK, 0),
         1: (StartOutcome.LOST, 4),
@@ -571,7 +569,7 @@ def test_a_query_that_started_elsewhere_lost_or_repeated_records() -> None:
     }
 
 
-def test_earliest_may_have_started_below_todays_log_start() -> None:
+def test_verify_accepts_start_below_current_log_start_for_earliest() -> None:
     earliest = dict.fromkeys(range(4), Marker.EARLIEST)
     ranges = {0: (6, 9), 1: (6, 9), 2: (6, 9)}
     assert outcomes(earliest, {0: 6, 1: 2, 2: 7, 3: 6}, ranges) == {
@@ -585,11 +583,11 @@ def test_earliest_may_have_started_below_todays_log_start() -> None:
 
 
 @pytest.mark.parametrize("state", [Marker.LATEST, Marker.COMMITTED, Unknown.UNRESOLVED])
-def test_what_the_checkpoint_does_not_tell_is_not_verified(state: Marker | Unknown) -> None:
+def test_verify_reports_unresolved_start_as_unknown(state: Marker | Unknown) -> None:
     assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (StartOutcome.UNKNOWN, 0)}
 
 
-def test_partitions_the_checkpoint_does_not_know() -> None:
+def test_verify_judges_partitions_missing_from_checkpoint() -> None:
     # 1 was skipped, 2 and 3 are not in the seed: Spark starts 2 at 0 and fails on 3.
     ranges = {0: (0, 9), 1: (0, 9), 2: (0, 9), 3: (4, 9)}
     assert outcomes({0: 5}, {0: 5, 1: 9}, ranges) == {
@@ -605,7 +603,7 @@ def test_partitions_the_checkpoint_does_not_know() -> None:
     }
 
 
-def test_a_partition_that_the_seed_lacks_was_started_at_0() -> None:
+def test_verify_assumes_start_at_0_for_partition_missing_from_seed() -> None:
     both = {0: (0, 9), 1: (0, 9)}
     assert outcomes({0: 5, 1: 5}, {0: 5}, both)[1] == (StartOutcome.REPEATED, 5)
     assert outcomes({0: 5, 1: 0}, {0: 5}, both)[1] == (StartOutcome.OK, 0)
@@ -613,26 +611,26 @@ def test_a_partition_that_the_seed_lacks_was_started_at_0() -> None:
 
 
 @pytest.mark.parametrize("expected", [5, 0, Marker.EARLIEST])
-def test_a_topic_that_the_query_does_not_read_is_started_nowhere(expected: Start) -> None:
-    """A log that starts at 0 is not read because of it."""
+def test_verify_reports_missing_for_topic_outside_query(expected: Start) -> None:
+    """A log that starts at offset 0 is no evidence that the query reads the topic."""
     assert outcomes({0: expected}, {}, {0: (0, 9), 1: (0, 9)}) == {
         0: (StartOutcome.MISSING, 0),
         1: (StartOutcome.MISSING, 0),
     }
 
 
-def test_other_topics_of_a_target_are_its_own_affair() -> None:
+def test_verify_ignores_additional_topics_of_query() -> None:
     query = QueryStart(PositionSet("x", {("t", 0): 5, ("u", 0): 7}))
     checked = verify_query(side({0: 5}), query, None, new_at_earliest=True)
     assert [partition.topic for partition in checked.partitions] == ["t"]
 
 
-def test_nothing_moved_is_nothing_verified() -> None:
+def test_verify_fails_without_partitions() -> None:
     query = QueryStart(side({0: 5}))
     assert not verify_query(side({}), query, None, new_at_earliest=True).verified
 
 
-def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
+def test_verify_requires_start_position_within_log() -> None:
     starts: dict[int, Start] = {
         **dict.fromkeys((0, 1, 2, 3, 6, 7, 8), 5),
         4: 9,
@@ -662,7 +660,7 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
     ("log_start", "has_run", "passed"),
     [(5, True, ()), (6, True, (("t", 0),)), (5, False, ())],
 )
-def test_what_retention_took_before_the_first_batch_cannot_be_told(
+def test_verify_is_inconclusive_if_log_start_passed_seed(
     log_start: int, has_run: bool, passed: tuple[tuple[str, int], ...]
 ) -> None:
     query = QueryStart(side({0: 5}), side({0: 8}), has_begun_batch=has_run)
@@ -685,10 +683,10 @@ def test_what_retention_took_before_the_first_batch_cannot_be_told(
 
 
 @pytest.mark.parametrize("expected", [{0: 5, 1: Marker.EARLIEST}, {0: 5}])
-def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
+def test_verify_is_inconclusive_if_log_start_passed_partition_without_offset(
     expected: Mapping[int, Start],
 ) -> None:
-    """Seen: where the checkpoint had no offset, the answer was 'verified'."""
+    """Regression: If the checkpoint had no offset, the result was "verified"."""
     query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_begun_batch=True)
     ranges = logs({0: (5, 300), 1: (150, 300)})
     verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
@@ -696,8 +694,8 @@ def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
     assert "cannot be told" in summary_line(verification)
 
 
-def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> None:
-    """The continuous trigger does not heed a seed, and its first epochs may be gone."""
+def test_verify_is_inconclusive_without_first_batches_of_query_log() -> None:
+    """The continuous trigger ignores a seed, and its first epochs may be deleted."""
     query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
     checked = verify_query(side({0: 3}), query, None, new_at_earliest=True)
     seeds = {"0": {("t", 0): 3}}
@@ -712,7 +710,7 @@ def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> 
     assert any("does not hold its first batches any more" in line for line in outcome_lines(gone))
 
 
-def test_a_partition_neither_seeded_nor_in_the_newest_batch_may_never_be_read() -> None:
+def test_verify_is_inconclusive_for_partition_missing_from_seed_and_batch() -> None:
     query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
     ranges = logs({0: (0, 9), 1: (0, 9)})
     checked = verify_query(side({0: 3}), query, ranges, new_at_earliest=True)
@@ -730,7 +728,7 @@ def test_a_partition_neither_seeded_nor_in_the_newest_batch_may_never_be_read() 
     assert verify_log(checked, seeds, []).verified
 
 
-def test_a_query_of_other_topics_is_told_by_them() -> None:
+def test_verify_lists_topics_of_unrelated_query() -> None:
     expected, clicks = side({0: 3}), side({0: 3}, "clicks")
     query = QueryStart(clicks, clicks, has_begun_batch=True)
     checked = verify_query(expected, query, None, new_at_earliest=True)
@@ -741,14 +739,14 @@ def test_a_query_of_other_topics_is_told_by_them() -> None:
     assert not verify_query(expected, query, None, new_at_earliest=True).other_topics
 
 
-def test_where_a_continuous_query_started_cannot_be_told() -> None:
+def test_verify_reports_unknown_start_for_continuous_query() -> None:
     query = QueryStart(side({0: 5}), side({0: 5}), has_begun_batch=True, continuous=True)
     assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (StartOutcome.UNKNOWN, 0)}
     (told,) = verify_query(side({0: 5}), query, None, new_at_earliest=True).partitions
     assert told.started is None
 
 
-def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:
+def test_verify_reports_recreated_topic() -> None:
     for checked in (
         verify_query(
             side({0: 5}),
@@ -780,7 +778,7 @@ def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]
     )
 
 
-def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
+def test_verify_distinguishes_newer_commits_from_offsets_set_too_far() -> None:
     committed = {0: (5, ""), 1: (9, ""), 2: (9, ""), 3: (1, ""), 4: (1, "")}
     checked = verify_group(
         side(dict.fromkeys(range(6), 5)),
@@ -811,7 +809,7 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
     ("committed", "maybe_flink_commits"),
     [(("", None), 2), (("", 0), 0), (("a consumer's own", None), 0)],
 )
-def test_a_group_that_moved_on_proves_nothing(
+def test_newer_commits_without_proof_are_not_verified(
     committed: tuple[str, int | None], maybe_flink_commits: int
 ) -> None:
     checked = verify_group(
@@ -826,14 +824,14 @@ def test_a_group_that_moved_on_proves_nothing(
     assert checked.maybe_flink_commits == maybe_flink_commits
 
 
-def test_only_moving_on_is_as_good_as_verified() -> None:
+def test_newer_commits_pass_only_if_every_other_partition_is_verified() -> None:
     for committed, as_good in (({0: (5, ""), 1: (9, "")}, True), ({0: (4, ""), 1: (9, "")}, False)):
         checked = verify_group(side({0: 5, 1: 5}), group(committed), None, new_at_earliest=True)
         assert checked.verified_or_moved_on is as_good
     assert not verify_group(side({}), group({}), None, new_at_earliest=True).verified_or_moved_on
 
 
-def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:
+def test_verify_reports_missing_for_partition_added_after_commit() -> None:
     checked = verify_group(
         side({0: 5}),
         group({0: (5, "")}),
@@ -851,7 +849,7 @@ def starting_offsets_file(path: Path, offsets: Mapping[str, Mapping[str, int]]) 
     return f"json:{path}"
 
 
-def test_exit_code_tells_whether_the_sides_differ(tmp_path: Path) -> None:
+def test_diff_exit_code_option_returns_1_for_different_sides(tmp_path: Path) -> None:
     one = starting_offsets_file(tmp_path / "one.json", {"t": {"0": 5}})
     two = starting_offsets_file(tmp_path / "two.json", {"t": {"0": 6}})
     assert migrate("diff", one, one, "--exit-code").code == 0
@@ -862,7 +860,7 @@ def test_exit_code_tells_whether_the_sides_differ(tmp_path: Path) -> None:
     assert differing.stderr == ""
 
 
-def test_a_checkpoint_beside_what_to_spark_made_of_it(tmp_path: Path) -> None:
+def test_diff_and_verify_accept_seed_until_seed_changes(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     seed = tmp_path / "seed"
     assert migrate("to-spark", chk, "--checkpoint-dir", seed).code == 0
@@ -886,7 +884,9 @@ def test_a_checkpoint_beside_what_to_spark_made_of_it(tmp_path: Path) -> None:
         ("broker:newest", 2),
     ],
 )
-def test_a_side_that_cannot_be_had(tmp_path: Path, left: str, code: int) -> None:
+def test_diff_of_unavailable_side_fails_with_single_line(
+    tmp_path: Path, left: str, code: int
+) -> None:
     right = starting_offsets_file(tmp_path / "offsets.json", {"t": {"0": 5}})
     result = migrate("diff", left, right, "--exit-code")
     assert (result.code, result.stdout) == (code, "")
@@ -894,13 +894,13 @@ def test_a_side_that_cannot_be_had(tmp_path: Path, left: str, code: int) -> None
     assert line.startswith("migrate: ")
 
 
-def test_a_query_at_odds_with_itself_is_refused(tmp_path: Path) -> None:
+def test_query_with_contradictory_log_entries_is_refused(tmp_path: Path) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
     directory = spark_directory(tmp_path / "query", {"offsets/0": lines, "commits/0": "v1\n{}"})
     assert migrate("diff", f"spark:{directory}", f"spark:{directory}").code == 4
 
 
-def test_the_page_is_ascii_whatever_the_terminal_speaks(tmp_path: Path) -> None:
+def test_diff_page_is_ascii(tmp_path: Path) -> None:
     one = starting_offsets_file(tmp_path / "größe.json", {"t\u00e9\u4e2d<": {"0": 5}})
     page = migrate("diff", one, one, "--format", "html").stdout
     assert page.isascii()
@@ -908,7 +908,7 @@ def test_the_page_is_ascii_whatever_the_terminal_speaks(tmp_path: Path) -> None:
     assert "t&#233;&#20013;&lt;" in page
 
 
-def test_one_cluster_of_a_dynamic_source_is_compared() -> None:
+def test_diff_of_dynamic_source_requires_cluster() -> None:
     checkpoint = golden("2.2/dynamic")
     both = migrate("diff", checkpoint, checkpoint)
     assert (both.code, both.stdout) == (4, "")
@@ -920,7 +920,7 @@ def test_one_cluster_of_a_dynamic_source_is_compared() -> None:
     assert east.stdout != west.stdout
 
 
-def test_inspect_shows_people_which_cluster_a_position_is_of() -> None:
+def test_inspect_table_shows_cluster_of_position() -> None:
     shown = migrate("inspect", golden("2.2/dynamic")).stdout
     assert {line.split()[0] for line in shown.splitlines() if "next" in line.split()} >= {
         "east",
@@ -929,10 +929,10 @@ def test_inspect_shows_people_which_cluster_a_position_is_of() -> None:
 
 
 @pytest.mark.parametrize(("log_end", "is_clipped"), [(20, False), (8, True)])
-def test_the_page_counts_offsets_again_only_where_the_log_lacks_some(
+def test_diff_page_shows_retained_count_only_if_log_is_clipped(
     log_end: int, is_clipped: bool
 ) -> None:
-    """Seen: two columns with the same numbers."""
+    """Regression: The page had two columns with the same numbers."""
     left, right = (PositionSet(name, {("t", 0): offset}) for name, offset in (("l", 5), ("r", 9)))
     compared = diff(left, right, {"t": {0: LogRange(0, log_end)}})
     assert compared.is_clipped is is_clipped

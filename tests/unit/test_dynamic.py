@@ -1,6 +1,6 @@
-"""DynamicKafkaSource: recognised as nothing else, merged cluster by cluster, moved one at a time.
+"""DynamicKafkaSource: recognized unambiguously, merged per cluster, and moved cluster by cluster.
 
-The bytes come from the encoder, whose bytes are held against a real job's in this file; real jobs
+The encoder supplies the bytes. A test in this file compares them with a real job's bytes. Real jobs
 are in tests/golden.
 """
 
@@ -134,8 +134,8 @@ def _golden_source(name: str) -> tuple[Checkpoint, str, DynamicKafkaSource]:
 
 
 @pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
-def test_the_encoder_writes_what_a_real_job_wrote(name: str) -> None:
-    """Every split, and the clusters' enumerators; those of 2.2 hold a serialized initializer."""
+def test_encoder_reproduces_bytes_of_real_dynamic_source(name: str) -> None:
+    """Covers splits and cluster enumerators. Version 2.2 contains a serialized initializer."""
     checkpoint, operator_id, source = _golden_source(name)
     metadata = (golden(name) / "_metadata").read_bytes()
     for cluster, state in source.clusters.items():
@@ -210,12 +210,12 @@ _SPLIT = encode_dynamic_split("east", KafkaSplit("orders", 1, 7))
         (encode_split("orders", 1, 7), 1),
     ],
 )
-def test_a_split_that_is_not_read_to_its_last_byte_is_refused(split: bytes, version: int) -> None:
+def test_malformed_dynamic_split_is_refused(split: bytes, version: int) -> None:
     with pytest.raises(DecodeError):
         read_reader_element(encode_reader_element(split, version), "s")
 
 
-def test_an_unknown_version_is_refused_by_its_number() -> None:
+def test_unknown_dynamic_version_is_refused_with_its_number() -> None:
     with pytest.raises(DecodeError, match="split version 3 is not read here") as split:
         read_reader_element(encode_reader_element(_SPLIT, 3), "s")
     state = encode_dynamic_enumerator(2, {}, 3, {})
@@ -249,14 +249,14 @@ _ENUMERATOR = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, 1))]
         encode_dynamic_enumerator(1, {"s": {"a": StreamCluster(["t"], "b")}}, 3, {}),
     ],
 )
-def test_an_enumerator_that_is_not_read_to_its_last_byte_is_refused(state: bytes) -> None:
+def test_malformed_dynamic_enumerator_is_refused(state: bytes) -> None:
     with pytest.raises(DecodeError):
         read_dynamic_coordinator_state(encode_coordinator(1, 2, state), "c")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("cluster_version", [0, 1, 2, 3])
-def test_every_version_of_both_enumerators_is_read(version: int, cluster_version: int) -> None:
+def test_every_version_of_dynamic_enumerator_is_read(version: int, cluster_version: int) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 4, EARLIEST))
     dynamic = _Dynamic(
         {"a": _Cluster({}, [entry]), "b": _Cluster({})},
@@ -275,7 +275,9 @@ def test_every_version_of_both_enumerators_is_read(version: int, cluster_version
     ("retained_until", "stored"),
     [(None, b"\0"), (1_800_000_000_000, b"\1\0\0\1\xa3\x18\x51\x80\0")],
 )
-def test_a_split_of_version_2_may_be_retained(retained_until: int | None, stored: bytes) -> None:
+def test_dynamic_split_version_2_stores_retention_time(
+    retained_until: int | None, stored: bytes
+) -> None:
     split = KafkaSplit("orders", 1, 7)
     element = encode_dynamic_reader_element("east", split, 2, retained_until)
     found = read_reader_element(element, "s")
@@ -287,8 +289,8 @@ def test_a_split_of_version_2_may_be_retained(retained_until: int | None, stored
             read_reader_element(damaged, "s")
 
 
-def test_a_cluster_that_was_removed_keeps_its_positions_for_a_time(tmp_path: Path) -> None:
-    """Split version 2 and enumerator version 3, after connector 5.0 (FLINK-39837)."""
+def test_positions_of_retained_cluster_are_extracted_and_reported(tmp_path: Path) -> None:
+    """Split version 2 and enumerator version 3 were added after connector 5.0 (FLINK-39837)."""
     gone = encode_enumerator(3, [EnumeratorSplit(s) for s in splits("old", [EARLIEST, EARLIEST])])
     active = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST))])
     state = encode_dynamic_enumerator(
@@ -316,7 +318,7 @@ def test_a_cluster_that_was_removed_keeps_its_positions_for_a_time(tmp_path: Pat
     assert [p.next_offset for p in chosen[0].positions] == [40]
 
 
-def test_a_split_alone_tells_that_its_cluster_was_removed(tmp_path: Path) -> None:
+def test_retained_split_alone_reports_removed_cluster(tmp_path: Path) -> None:
     element = encode_dynamic_reader_element("west", KafkaSplit("old", 0, 50), 2, 1_800_000_000_000)
     state = encode_dynamic_enumerator(3, {}, 3, {})
     operator = operator_with_elements({0: [element]}, encode_coordinator(1, 3, state))
@@ -324,7 +326,7 @@ def test_a_split_alone_tells_that_its_cluster_was_removed(tmp_path: Path) -> Non
     assert "cluster 'west'" in finding.message
 
 
-def test_retained_clusters_that_are_cut_or_doubled_are_refused() -> None:
+def test_damaged_retained_clusters_are_refused() -> None:
     state = encode_dynamic_enumerator(3, {}, 3, {}, {"a": (1, _ENUMERATOR), "b": (1, _ENUMERATOR)})
     assert read_dynamic_coordinator_state(encode_coordinator(1, 3, state), "c").retained.keys() == {
         "a",
@@ -338,7 +340,7 @@ def test_retained_clusters_that_are_cut_or_doubled_are_refused() -> None:
 # -- recognised as what it is, and nothing else --------------------------------------------------
 
 
-def test_on_no_golden_checkpoint_is_one_kind_read_as_the_other() -> None:
+def test_golden_enumerators_are_never_read_as_different_source_kind() -> None:
     kinds = set()
     for entry in ENTRIES:
         checkpoint = read_checkpoint(GOLDEN / entry["path"])
@@ -373,7 +375,7 @@ _entries = st.lists(
 
 
 @given(st.integers(1, 3), _entries, st.booleans())
-def test_a_kafka_sources_enumerator_is_never_a_dynamic_ones(
+def test_kafka_source_enumerator_is_never_recognized_as_dynamic(
     version: int, entries: list[EnumeratorSplit], finished: bool
 ) -> None:
     state = encode_coordinator(1, version, encode_enumerator(version, entries, finished))
@@ -396,7 +398,7 @@ def test_a_kafka_sources_enumerator_is_never_a_dynamic_ones(
     st.integers(1, 3),
     st.dictionaries(_names, _entries, max_size=3),
 )
-def test_a_dynamic_sources_enumerator_is_never_a_kafka_sources(
+def test_dynamic_enumerator_is_never_read_as_kafka_source(
     version: int,
     streams: dict[str, dict[str, StreamCluster]],
     cluster_version: int,
@@ -414,7 +416,7 @@ def test_a_dynamic_sources_enumerator_is_never_a_kafka_sources(
 @pytest.mark.parametrize(
     "damage", ["two kinds of splits", "split", "coordinator", "plain coordinator", "plain split"]
 )
-def test_a_source_that_is_partly_dynamic_is_a_blocker(tmp_path: Path, damage: str) -> None:
+def test_partly_dynamic_source_blocks_move(tmp_path: Path, damage: str) -> None:
     good = encode_dynamic_reader_element("east", KafkaSplit("orders", 0, 5))
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5))
     state = _Dynamic({"east": _Cluster({}, [entry])}).coordinator()
@@ -434,8 +436,8 @@ def test_a_source_that_is_partly_dynamic_is_a_blocker(tmp_path: Path, damage: st
 # -- positions -----------------------------------------------------------------------------------
 
 
-def test_each_cluster_is_merged_for_itself(tmp_path: Path) -> None:
-    """The same topic-partition held, finished, unassigned and at a marker, each on a cluster."""
+def test_clusters_of_dynamic_source_are_merged_separately(tmp_path: Path) -> None:
+    """The same topic partition is read, finished, unassigned, and at a marker on four clusters."""
     dynamic = _Dynamic(
         {
             "held": _Cluster(
@@ -457,7 +459,7 @@ def test_each_cluster_is_merged_for_itself(tmp_path: Path) -> None:
     ]
 
 
-def test_one_partition_twice_on_one_cluster_is_unresolved(tmp_path: Path) -> None:
+def test_duplicate_partition_on_same_cluster_is_unresolved(tmp_path: Path) -> None:
     dynamic = _Dynamic(
         {
             "a": _Cluster({0: [KafkaSplit("t", 0, 10)], 1: [KafkaSplit("t", 0, 12)]}),
@@ -473,8 +475,8 @@ def test_one_partition_twice_on_one_cluster_is_unresolved(tmp_path: Path) -> Non
     assert "t-0 on cluster 'a'" in finding.message
 
 
-def test_a_split_of_a_cluster_that_the_enumerator_lacks_is_a_position(tmp_path: Path) -> None:
-    """The metadata service may have removed it since: what was read of it was read."""
+def test_split_of_cluster_missing_from_enumerator_is_a_position(tmp_path: Path) -> None:
+    """The metadata service may have removed the cluster, but its records were read."""
     held = encode_dynamic_reader_element("gone", KafkaSplit("t", 0, 5))
     coordinator = _Dynamic({"there": _Cluster({})}, topics={"there": ["t"]}).coordinator()
     operator = operator_with_elements({0: [held]}, coordinator)
@@ -483,7 +485,7 @@ def test_a_split_of_a_cluster_that_the_enumerator_lacks_is_a_position(tmp_path: 
     assert source.of_cluster("gone").initial_discovery_finished is None
 
 
-def test_topics_not_discovered_yet_are_told(tmp_path: Path) -> None:
+def test_undiscovered_topics_of_dynamic_source_are_reported(tmp_path: Path) -> None:
     dynamic = _Dynamic(
         {"a": _held("t", 1), "b": _Cluster({}, discovery_finished=False)},
         topics={"a": ["t"], "b": ["t", "u"]},
@@ -505,7 +507,7 @@ def _two_clusters(tmp_path: Path) -> Extraction:
     return _extract(tmp_path, dynamic.operator())
 
 
-def test_a_target_takes_one_cluster(tmp_path: Path) -> None:
+def test_dynamic_source_requires_single_cluster_for_target(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     for policies in (Policies(), Policies(merge_sources=MergeSources.MIN)):
         plan = make_plan(extraction, extraction.sources, None, policies)
@@ -523,7 +525,7 @@ def test_a_target_takes_one_cluster(tmp_path: Path) -> None:
         assert plan.next_offsets == expected
 
 
-def test_a_new_partition_starts_as_on_its_own_cluster(tmp_path: Path) -> None:
+def test_new_partition_of_dynamic_source_starts_by_policy_of_its_cluster(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     snapshot = ClusterSnapshot({"t": {n: LogRange(0, 50) for n in range(3)}})
     east = make_plan(extraction, choose(extraction, Choice(cluster="east")), snapshot)
@@ -534,20 +536,20 @@ def test_a_new_partition_starts_as_on_its_own_cluster(tmp_path: Path) -> None:
     assert "starting policy" in west.refusals[0].what
 
 
-def test_a_single_cluster_needs_no_choice(tmp_path: Path) -> None:
+def test_dynamic_source_with_single_cluster_needs_no_choice(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 1, 2)}).operator())
     plan = make_plan(extraction, extraction.sources, None)
     assert not plan.refusals
     assert plan.next_offsets == {("t", 0): 1, ("t", 1): 2}
 
 
-def test_an_unknown_cluster_names_those_there_are(tmp_path: Path) -> None:
+def test_unknown_cluster_error_lists_available_clusters(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     with pytest.raises(NoSuchName, match="'north'; there are: 'east', 'west'"):
         choose(extraction, Choice(cluster="north"))
 
 
-def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: Path) -> None:
+def test_plain_and_dynamic_sources_cannot_be_moved_together(tmp_path: Path) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1)}).operator(),
@@ -569,7 +571,7 @@ def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: 
         choose(extraction, Choice(source="topic:u", cluster="east"))
 
 
-def test_positions_of_two_clusters_are_no_disagreement(tmp_path: Path) -> None:
+def test_positions_of_two_clusters_do_not_conflict(tmp_path: Path) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
@@ -581,7 +583,7 @@ def test_positions_of_two_clusters_are_no_disagreement(tmp_path: Path) -> None:
     assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
 
 
-def test_sources_are_chosen_by_the_cluster_they_read(tmp_path: Path) -> None:
+def test_cluster_choice_selects_sources_reading_the_cluster(tmp_path: Path) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
@@ -598,7 +600,7 @@ def test_sources_are_chosen_by_the_cluster_they_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
-def test_to_spark_moves_one_cluster_of_a_real_job(name: str) -> None:
+def test_to_spark_moves_chosen_cluster_of_real_dynamic_source(name: str) -> None:
     refused = migrate("to-spark", golden(name))
     assert (refused.code, refused.stdout) == (4, "")
     assert "2 Kafka clusters: 'east', 'west'; a target takes one" in refused.stderr
@@ -620,7 +622,7 @@ def test_to_spark_moves_one_cluster_of_a_real_job(name: str) -> None:
     assert len(written) == 3
 
 
-def test_inspect_tells_each_positions_cluster() -> None:
+def test_inspect_json_contains_cluster_of_each_position() -> None:
     report = json.loads(migrate("inspect", golden("2.2/dynamic"), "--format", "json").stdout)
     (source,) = report["sources"]
     assert source["kind"] == "DynamicKafkaSource"
@@ -640,7 +642,7 @@ def test_inspect_tells_each_positions_cluster() -> None:
         ("west:9092,b:1", True),
     ],
 )
-def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
+def test_brokers_of_different_cluster_are_warned_about(
     tmp_path: Path, asked: str | None, other: bool
 ) -> None:
     topics = {"east": ["t"], "west": ["t"]}
@@ -667,7 +669,9 @@ def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
         ("b:1,,a:1, ", "at a:1, b:1, and"),
     ],
 )
-def test_of_many_brokers_some_are_shown(tmp_path: Path, servers: str, shown: str) -> None:
+def test_broker_warning_lists_at_most_three_addresses(
+    tmp_path: Path, servers: str, shown: str
+) -> None:
     dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]}, servers=servers)
     extraction = _extract(tmp_path, dynamic.operator())
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}})
@@ -676,14 +680,14 @@ def test_of_many_brokers_some_are_shown(tmp_path: Path, servers: str, shown: str
     assert shown in warning
 
 
-def test_a_cluster_whose_brokers_the_state_does_not_name_is_not_compared(tmp_path: Path) -> None:
+def test_cluster_without_stored_brokers_is_not_compared(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 5)}).operator())
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}})
     plan = make_plan(extraction, extraction.sources, snapshot, bootstrap_servers="b:1")
     assert not any("'east'" in warning for warning in plan.warnings)
 
 
-def test_a_source_of_no_named_cluster_beside_it_changes_nothing(tmp_path: Path) -> None:
+def test_plain_source_does_not_suppress_broker_warning(tmp_path: Path) -> None:
     dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]})
     beside = source_operator(SourceState({0: splits("other", [1])}))
     extraction = _extract(tmp_path, dynamic.operator(), beside)
@@ -693,6 +697,6 @@ def test_a_source_of_no_named_cluster_beside_it_changes_nothing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_split_that_a_new_savepoint_gets_is_the_one_of_its_version(version: int) -> None:
+def test_reader_element_matches_split_version_of_dynamic_source(version: int) -> None:
     written = reader_element("orders", 3, 5, cluster="eu", cluster_version=version)
     assert written == encode_dynamic_reader_element("eu", KafkaSplit("orders", 3, 5), version)

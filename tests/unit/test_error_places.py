@@ -1,7 +1,7 @@
-"""An error says which field is wrong, and at which byte it begins: what an engineer looks at next.
+"""Errors report the invalid field and its first byte.
 
-Each case takes what its reader takes, puts one value that Flink never writes in a field's place,
-and knows the place from where the healthy value stood.
+Each case takes input that its reader accepts, replaces a field with a value that Flink never
+writes, and derives the expected byte from the healthy value's place.
 """
 
 from __future__ import annotations
@@ -465,7 +465,7 @@ _CASES = [*_SINKS, *_SPLITS, *_ENUMERATORS, *_METADATA, *_JAVA, *_STREAMS]
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.told[:50])
-def test_what_is_wrong_is_named_with_its_place(case: Case) -> None:
+def test_decode_error_reports_field_and_byte_of_damage(case: Case) -> None:
     case.read(case.healthy)
     place = case.healthy.index(case.old)
     damaged = case.healthy[:place] + case.new + case.healthy[place + len(case.old) :]
@@ -480,7 +480,7 @@ def test_what_is_wrong_is_named_with_its_place(case: Case) -> None:
     ("epoch", "producer", "state", "pending"),
     [(0, 0, 0, True), (0, 0, 1, True), (0, 0, 2, False), (0, 0, 3, False)],
 )
-def test_the_least_that_a_producer_may_be(
+def test_committable_of_producer_0_and_epoch_0_is_read(
     epoch: int, producer: int, state: int, pending: bool
 ) -> None:
     held = [Committable("pay-0-5", producer, epoch, state)]
@@ -488,7 +488,7 @@ def test_the_least_that_a_producer_may_be(
     assert bool(found) == pending
 
 
-def test_a_varint_ends_after_32_bits() -> None:
+def test_varint_over_32_bits_is_refused() -> None:
     assert Cursor(b"\xff\xff\xff\xff\x0f", "bytes").varint("number") == 2**32 - 1
     ends_late = b"\x80\x80\x80\x80\x80\0"
     for endless in (b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x80\x01", ends_late):
@@ -567,10 +567,10 @@ _BEFORE_OPERATORS = ["magic number", "metadata version", "checkpoint id", "maste
         (_java, _ENUM, ["Java object"]),
     ],
 )
-def test_bytes_that_end_name_the_field_that_is_not_there(
+def test_truncated_bytes_error_names_missing_field(
     read: Read, whole: bytes, fields: list[str]
 ) -> None:
-    """Field by field, as docs/format.md has them."""
+    """The fields follow the order of docs/format.md."""
     assert _fields(read, whole) == fields
 
 
@@ -591,7 +591,7 @@ _IN_STATE = [
         ),
     ],
 )
-def test_metadata_that_ends_names_the_operator_the_subtask_and_the_field(
+def test_truncated_metadata_error_names_operator_subtask_and_field(
     whole: bytes, stream: list[str]
 ) -> None:
     subtask_0 = f"operator {_ID.hex()} subtask 0 "
@@ -609,8 +609,8 @@ def test_metadata_that_ends_names_the_operator_the_subtask_and_the_field(
     ]
 
 
-def test_the_text_of_an_error_is_bounded() -> None:
-    """Its begin and its end are what tells most."""
+def test_decode_error_text_is_bounded() -> None:
+    """The start and the end are kept because they carry the most information."""
     whole = "a" * 2000 + "b" * 2000
     assert str(DecodeError(ErrorKind.CORRUPT, whole)) == whole
     error = DecodeError(ErrorKind.CORRUPT, "a" * 3000 + "b" * 2001, field="f" * 4001, file="x")

@@ -1,4 +1,4 @@
-"""``migrate explain``: every code that inspect and warnings show."""
+"""``migrate explain`` for every code of inspect and of warnings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EXPLANATIONS = read_explanations()
 
 
 @pytest.mark.parametrize("code", _EXPLANATIONS)
-def test_a_code_is_explained(code: str) -> None:
+def test_explain_prints_severity_meaning_and_advice_of_code(code: str) -> None:
     result = migrate("explain", code)
     assert (result.code, result.stderr) == (0, "")
     explanation = _EXPLANATIONS[code]
@@ -22,7 +22,7 @@ def test_a_code_is_explained(code: str) -> None:
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
 
 
-def test_without_a_code_all_are_listed() -> None:
+def test_explain_without_code_lists_every_code() -> None:
     result = migrate("explain")
     assert (result.code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
@@ -38,13 +38,13 @@ def test_without_a_code_all_are_listed() -> None:
         ("sources-disagree", "docs/how-to/fleet.md"),
     ],
 )
-def test_a_word_of_a_plan_or_a_scan_has_a_page(word: str, page: str) -> None:
+def test_explain_shows_page_of_plan_or_scan_term(word: str, page: str) -> None:
     result = migrate("explain", word)
     assert (result.code, result.stderr) == (0, "")
     assert result.stdout.startswith(f"{word} is ") and result.stdout.endswith(f"{page}\n")
 
 
-def test_an_unknown_code() -> None:
+def test_explain_suggests_similar_code_for_unknown_code() -> None:
     result = migrate("explain", "not-check")
     assert (result.code, result.stdout) == (2, "")
     assert "did you mean 'not-checked'" in result.stderr

@@ -1,7 +1,7 @@
-"""Reader state and enumerator state merged into positions: SEMANTICS A 3 to 6, 12 to 15.
+"""Reader state and enumerator state merged into positions: SEMANTICS A 3 to 6 and 12 to 15.
 
-The bytes come from the encoder that Flink's own classes confirm; the same traps on checkpoints of
-real jobs are in tests/golden.
+The encoder supplies the bytes, and Flink's own classes confirm the encoder. The same traps in
+checkpoints of real jobs are in tests/golden.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _codes(extraction: Extraction) -> dict[str, Severity]:
     return {finding.code: finding.severity for finding in extraction.findings}
 
 
-def test_a_readers_offset_is_the_next_to_read(tmp_path: Path) -> None:
+def test_reader_offset_is_next_offset_to_read(tmp_path: Path) -> None:
     position = _only_position(tmp_path, SourceState({0: [], 1: [KafkaSplit("orders", 0, 1000)]}))
     assert position.state is PositionState.NEXT
     assert (position.start, position.next_offset, position.subtask) == (1000, 1000, 1)
@@ -70,14 +70,14 @@ def test_a_readers_offset_is_the_next_to_read(tmp_path: Path) -> None:
         (MIGRATED, PositionState.UNRESOLVED, None),
     ],
 )
-def test_markers_stay_until_a_splits_first_record(
+def test_markers_remain_until_first_record_of_split(
     tmp_path: Path, stored: int, state: PositionState, start: Marker | None
 ) -> None:
     position = _only_position(tmp_path, SourceState({0: [KafkaSplit("orders", 0, stored)]}))
     assert (position.state, position.start, position.next_offset) == (state, start, None)
 
 
-def test_reader_splits_win_over_the_enumerators_first_start(tmp_path: Path) -> None:
+def test_reader_splits_override_start_of_enumerator(tmp_path: Path) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST), ASSIGNED)
     position = _only_position(
         tmp_path, SourceState({0: [KafkaSplit("orders", 0, 40)]}, entries=[entry])
@@ -100,7 +100,7 @@ def test_reader_splits_win_over_the_enumerators_first_start(tmp_path: Path) -> N
         (20, NO_STOPPING_OFFSET, None),
     ],
 )
-def test_a_bounded_split_that_finished_has_vanished_from_its_reader(
+def test_finished_bounded_split_is_missing_from_its_reader(
     tmp_path: Path, start: int, stop: int, next_offset: int | None
 ) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, start, stop), ASSIGNED)
@@ -112,7 +112,7 @@ def test_a_bounded_split_that_finished_has_vanished_from_its_reader(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_enumerator_without_offsets_cannot_tell_where_a_split_finished(
+def test_enumerator_without_offsets_leaves_finished_split_unresolved(
     tmp_path: Path, version: int
 ) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5, 100), ASSIGNED)
@@ -133,7 +133,7 @@ def test_an_enumerator_without_offsets_cannot_tell_where_a_split_finished(
         (MIGRATED, PositionState.UNRESOLVED, None),
     ],
 )
-def test_an_unassigned_split_has_its_own_start_in_version_3(
+def test_unassigned_split_of_version_3_has_its_own_start(
     tmp_path: Path, stored: int, state: PositionState, start: int | Marker | None
 ) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, stored), UNASSIGNED)
@@ -142,7 +142,7 @@ def test_an_unassigned_split_has_its_own_start_in_version_3(
 
 
 @pytest.mark.parametrize("discovery_finished", [True, False])
-def test_an_unassigned_split_of_version_2_starts_by_a_policy_not_in_state(
+def test_unassigned_split_of_version_2_is_unresolved(
     tmp_path: Path, discovery_finished: bool
 ) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5), UNASSIGNED)
@@ -158,7 +158,7 @@ def test_an_unassigned_split_of_version_2_starts_by_a_policy_not_in_state(
 @pytest.mark.parametrize(
     ("version", "stored", "told"), [(1, True, None), (2, True, True), (3, False, False)]
 )
-def test_what_the_enumerator_says_of_its_first_discovery(
+def test_initial_discovery_flag_is_read_from_enumerator(
     tmp_path: Path, version: int, stored: bool, told: bool | None
 ) -> None:
     state = SourceState(
@@ -171,7 +171,7 @@ def test_what_the_enumerator_says_of_its_first_discovery(
     assert ("initial-discovery" in _codes(extraction)) == (told is not True)
 
 
-def test_one_partition_twice_with_different_offsets_is_refused(tmp_path: Path) -> None:
+def test_duplicate_partition_with_different_offsets_blocks_move(tmp_path: Path) -> None:
     state = SourceState(
         {0: [KafkaSplit("orders", 0, 10)], 1: [KafkaSplit("orders", 0, 12)]}, entries=[]
     )
@@ -182,7 +182,7 @@ def test_one_partition_twice_with_different_offsets_is_refused(tmp_path: Path) -
     assert _codes(extraction)["unresolved-positions"] is Severity.BLOCKER
 
 
-def test_positions_are_sorted_by_topic_and_by_partition_as_a_number(tmp_path: Path) -> None:
+def test_positions_are_sorted_by_topic_and_partition_number(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("b", [1] * 11), *splits("a", [2, 2])]})
     (source,) = _extract(tmp_path, state).sources
     assert [p.topic_partition for p in source.positions] == [
@@ -191,7 +191,7 @@ def test_positions_are_sorted_by_topic_and_by_partition_as_a_number(tmp_path: Pa
     ]
 
 
-def test_a_source_of_another_kind_never_comes_out_as_positions(tmp_path: Path) -> None:
+def test_unsupported_source_kind_yields_no_positions(tmp_path: Path) -> None:
     hybrid_split = encode_reader_element(b"\x00\x00\x00\x01" + b"\x00" * 30, version=0)
     operator = operator_with_elements({0: [hybrid_split]}, b"\x00\x00\x00\x01" + b"\x00" * 20)
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
@@ -211,7 +211,7 @@ def test_a_source_of_another_kind_never_comes_out_as_positions(tmp_path: Path) -
         ("orders", 0, -(1 << 62)),
     ],
 )
-def test_what_kafka_would_not_accept_is_not_a_kafka_split(
+def test_split_with_invalid_topic_or_number_is_not_a_kafka_split(
     tmp_path: Path, topic: str, partition: int, start: int
 ) -> None:
     element = encode_reader_element(encode_split(topic, partition, start, NO_STOPPING_OFFSET))
@@ -220,7 +220,7 @@ def test_what_kafka_would_not_accept_is_not_a_kafka_split(
 
 
 @pytest.mark.parametrize("damage", ["trailing byte", "later split version", "coordinator"])
-def test_a_source_that_is_partly_kafka_is_a_blocker(tmp_path: Path, damage: str) -> None:
+def test_partly_kafka_source_blocks_move(tmp_path: Path, damage: str) -> None:
     good = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
     split = encode_split("orders", 1, 5, NO_STOPPING_OFFSET)
     bad = {
@@ -236,7 +236,7 @@ def test_a_source_that_is_partly_kafka_is_a_blocker(tmp_path: Path, damage: str)
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_records_in_flight_are_a_blocker_that_says_how_many_bytes_and_where(
+def test_in_flight_records_block_move_and_report_bytes_and_operator(
     tmp_path: Path,
 ) -> None:
     source = source_operator(SourceState({0: splits("orders", [1])}))
@@ -248,8 +248,8 @@ def test_records_in_flight_are_a_blocker_that_says_how_many_bytes_and_where(
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_what_does_not_tell_that_the_job_stopped_is_a_warning(tmp_path: Path, version: int) -> None:
-    """Metadata 2 and 3, of Flink up to 1.15, do not tell what kind of snapshot it is."""
+def test_snapshot_without_proof_of_stop_is_warned_about(tmp_path: Path, version: int) -> None:
+    """Metadata versions 2 and 3, used by Flink up to 1.15, do not contain the kind of snapshot."""
     operator = operator_with_states({"buffer": [b"record"]})
     chk = write_checkpoint(tmp_path / "chk-7", operator, version=version)
     (finding,) = [f for f in extract(read_checkpoint(chk)).findings if f.code == "not-a-stop"]
@@ -258,7 +258,7 @@ def test_what_does_not_tell_that_the_job_stopped_is_a_warning(tmp_path: Path, ve
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
-def test_a_readers_state_that_is_spread_as_no_source_spreads_it_is_no_kafka_source(
+def test_union_or_broadcast_reader_state_is_not_a_kafka_source(
     tmp_path: Path, mode: DistributionMode
 ) -> None:
     split = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
@@ -271,7 +271,7 @@ def test_a_readers_state_that_is_spread_as_no_source_spreads_it_is_no_kafka_sour
     assert [source.topics for source in kafka.sources] == [{"orders"}]
 
 
-def test_a_source_of_which_only_an_unknown_enumerator_is_left_is_told_of(tmp_path: Path) -> None:
+def test_source_with_unknown_enumerator_only_is_reported(tmp_path: Path) -> None:
     operator = operator_with_elements({}, encode_coordinator(1, 9, b"\0" * 20))
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
     assert extraction.sources == ()
@@ -279,13 +279,13 @@ def test_a_source_of_which_only_an_unknown_enumerator_is_left_is_told_of(tmp_pat
 
 
 @pytest.mark.parametrize("state", [b"", b"\xac\xed\0\5sr", b"\0\0\0\1\0\0\0\1\0\0\0\7x"])
-def test_a_coordinator_of_another_kind_makes_no_source(tmp_path: Path, state: bytes) -> None:
+def test_coordinator_of_unrelated_operator_yields_no_source(tmp_path: Path, state: bytes) -> None:
     operator = operator_with_elements({}, state)
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
     assert {finding.code for finding in extraction.findings} == {"not-a-stop", "written-by"}
 
 
-def test_a_newer_complete_sibling_proves_that_the_job_ran_on(tmp_path: Path) -> None:
+def test_newer_complete_checkpoint_blocks_move_of_older_checkpoint(tmp_path: Path) -> None:
     job = tmp_path / "job"
     operator = source_operator(SourceState({0: splits("orders", [1])}))
     old = write_checkpoint(job / "chk-7", operator, checkpoint_id=7)

@@ -1,4 +1,4 @@
-"""What the kernel reads, what it hands to the plain reader, and that it trusts no length."""
+"""The kernel's input, its hand-over to the plain reader, and its distrust of lengths."""
 
 from __future__ import annotations
 
@@ -93,19 +93,19 @@ def _by_the_kernel(state: KeyedState, rows: int) -> None:
         ("VALUE", of.NullableOf(of.LONG, 8), [None, 4], 2),
     ],
 )
-def test_shapes_that_the_kernel_reads(
+def test_kernel_reads_supported_value_shapes(
     heap: bool, kind: Kind, value: of.Serializer, values: list[Any], rows: int
 ) -> None:
     state = _read(_state(kind, value, values), heap=heap)["state"]
     _by_the_kernel(state, rows)
 
 
-def test_an_empty_list_of_the_heap_backend_is_no_entry() -> None:
+def test_kernel_skips_empty_list_of_heap_backend() -> None:
     state = _state("LIST", of.ListOf(of.LONG), [[1, 2], [], [3], []])
     _by_the_kernel(_read(state, heap=True)["state"], 2)
 
 
-def test_states_that_lie_before_it_are_stepped_over() -> None:
+def test_kernel_reads_state_after_preceding_states() -> None:
     first = _state("MAP", of.MapOf(of.LONG, of.STRING), [{1: "a", 2: None}] * 40, "first")
     second = _state("VALUE", of.LONG, list(range(40)), "second")
     found = _read(first, second, heap=True)
@@ -113,7 +113,7 @@ def test_states_that_lie_before_it_are_stepped_over() -> None:
     _by_the_kernel(found["first"], 80)
 
 
-def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
+def test_kernel_hands_over_after_unsupported_state() -> None:
     first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
     found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
     assert [way.supported for way in compare_readers(found["first"])] == [False]
@@ -123,7 +123,7 @@ def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
 
 
-def test_beside_a_map_whose_serializer_kryo_writes_the_plain_reader_reads() -> None:
+def test_kernel_reads_state_next_to_map_with_kryo_serializer() -> None:
     own = BytesSerializer(
         snapshot("Kryo Integer").replace(b"java.lang.Object", b"a.private.Object")
     )
@@ -149,7 +149,7 @@ _KNOWN = [
 
 
 @pytest.mark.parametrize("name", _KNOWN)
-def test_flinks_serializers_that_the_kernel_knows(name: str) -> None:
+def test_kernel_reads_supported_flink_serializers(name: str) -> None:
     for one in (one for one in WRITTEN if one["name"] == name):
         value = bytes.fromhex(one["value"])
         state = only(
@@ -243,7 +243,7 @@ _SQL_ROWS = [
 
 @_FORMS
 @pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
-def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: bool) -> None:
+def test_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one: bool) -> None:
     (way,) = compare_readers(
         only(read(handle_of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2"))
     )
@@ -252,7 +252,7 @@ def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: b
 
 @_FORMS
 @pytest.mark.parametrize("number", [10**18 - 1, 1 - 10**18, 10**18, -(10**18), -(2**63)])
-def test_a_short_decimal_of_a_row(heap: bool, number: int) -> None:
+def test_kernel_reads_compact_decimal_of_row_up_to_18_digits(heap: bool, number: int) -> None:
     twenty, eighteen = (n.to_bytes(4, "big") + (1).to_bytes(4, "big") for n in (20, 18))
     short = _row_of("DECIMAL(20, 1)").replace(twenty, eighteen)
     row = bytes(8) + number.to_bytes(8, "little", signed=True)
@@ -266,7 +266,7 @@ def test_a_short_decimal_of_a_row(heap: bool, number: int) -> None:
 
 
 @_FORMS
-def test_what_does_not_fit_into_a_batch_goes_on_in_the_next(
+def test_kernel_continues_in_next_batch_after_full_batch(
     heap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 4)
@@ -280,7 +280,9 @@ def test_what_does_not_fit_into_a_batch_goes_on_in_the_next(
 
 
 @_FORMS
-def test_rows_that_do_not_fit_into_a_batch(heap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_splits_rows_with_long_strings_across_batches(
+    heap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
     rows = []
     for size in (8, 40, 64, 0, 65, 63, 1, 200):
@@ -293,7 +295,7 @@ def test_rows_that_do_not_fit_into_a_batch(heap: bool, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("fields", "most"), [(20, 256), (400, 64)])
-def test_of_very_many_columns_a_batch_has_fewer_rows(
+def test_batch_of_many_columns_has_fewer_rows(
     fields: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 256)
@@ -303,7 +305,7 @@ def test_of_very_many_columns_a_batch_has_fewer_rows(
     assert (sum(sizes), max(sizes)) == (600, most)
 
 
-def test_a_text_of_more_than_the_most_room_is_read_plainly(
+def test_string_over_maximum_buffer_is_read_plainly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 4)
@@ -371,7 +373,7 @@ _VALUE = (7).to_bytes(8, "big")
         (_key(_KEY), _VALUE + b"\0", "left over after a value"),
     ],
 )
-def test_what_flink_never_writes_is_the_plain_readers_error(
+def test_bytes_never_written_by_flink_raise_error_of_plain_reader(
     key: bytes, value: bytes, problem: str
 ) -> None:
     good = (0, _key(_KEY), _VALUE)
@@ -384,8 +386,8 @@ def test_what_flink_never_writes_is_the_plain_readers_error(
 
 
 @pytest.mark.parametrize("byte", [0x00, 0x7F, 0x80, 0xFF])
-def test_a_length_is_held_against_its_frame(byte: int) -> None:
-    """Any byte of a key group may be another one."""
+def test_kernel_checks_lengths_against_frame(byte: int) -> None:
+    """Every byte of a key group is replaced in turn."""
     good = canonical_group(*[(0, _key(_KEY), _VALUE)] * 2)
     for at in range(len(good)):
         compare_readers(_of_group(good[:at] + bytes((byte,)) + good[at + 1 :]))
@@ -407,7 +409,9 @@ def test_a_length_is_held_against_its_frame(byte: int) -> None:
         (of.NullableOf(of.LONG, 8), b"\1\0"),
     ],
 )
-def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, value: bytes) -> None:
+def test_kernel_hands_over_values_never_written_by_flink(
+    heap: bool, written: of.Serializer, value: bytes
+) -> None:
     out = DataOutput()
     written.write_snapshot(out)
     state = _state("VALUE", BytesSerializer(out.to_bytes(), written.length), [value])
@@ -418,7 +422,7 @@ def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, valu
 
 @_FORMS
 @pytest.mark.parametrize("flag", [0, 1, 2, 255])
-def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
+def test_kernel_does_not_treat_null_flag_as_value(heap: bool, flag: int) -> None:
     written = DataOutput()
     _PLACE.write_snapshot(written)
     good = b"\2\0\2a\0" + bytes(16)
@@ -429,7 +433,7 @@ def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 2, 0xFFFF])
-def test_a_state_that_comes_again_or_is_none(number: int) -> None:
+def test_kernel_hands_over_repeated_or_unknown_state_number(number: int) -> None:
     states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
     stream = handle_of_states(states, heap=True, key=of.STRING)
     begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
@@ -483,7 +487,7 @@ def _sized(number: int, size: int) -> bytes:
         ),
     ],
 )
-def test_the_last_number_that_is_one(
+def test_kernel_enforces_numeric_bounds(
     heap: bool, name: str, good: list[bytes], bad: list[bytes]
 ) -> None:
     first = next((one for one in WRITTEN if name == f"the first {one['name']}"), None)
@@ -499,8 +503,8 @@ def test_the_last_number_that_is_one(
         )
 
 
-def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
-    """An enum's constant that is none: told by whole columns, after entries were put beside it."""
+def test_kernel_continues_after_refused_key_group() -> None:
+    """An invalid enum constant is detected on whole columns, after entries were appended."""
     state = _read(_state("VALUE", of.BOOLEAN, [True] * 300), heap=False)["state"]
     (part,) = state.parts
     asked: list[int] = []
@@ -527,7 +531,9 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
 
 
 @_FORMS
-def test_of_large_values_a_plain_batch_has_few(heap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_reader_uses_small_batches_for_large_values(
+    heap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(canonical, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(heap_form, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(arrow, "_BYTES", 20_000)
@@ -544,7 +550,7 @@ def test_of_large_values_a_plain_batch_has_few(heap: bool, monkeypatch: pytest.M
     assert max(batch.nbytes for batch in batches) < 35_000
 
 
-def test_without_numba_the_plain_reader_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_reader_is_used_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     state = _read(_state("VALUE", of.STRING, ["a" * 4000] * 200), heap=False)["state"]
     told = pa.Table.from_batches(record_batches(state))
 
@@ -569,7 +575,7 @@ assert "numba" in sys.modules
 
 
 @pytest.mark.slow  # compiles the kernel
-def test_where_no_cache_can_be_written_it_is_compiled_again(tmp_path: Path) -> None:
+def test_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk", 100)
     (tmp_path / "file").touch()
     done = subprocess.run(
@@ -582,8 +588,8 @@ def test_where_no_cache_can_be_written_it_is_compiled_again(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
 
 
-def test_who_changes_the_operations_changes_the_kernel() -> None:
-    """numba's cache holds what was compiled of them for as long as the kernel's own file stays."""
+def test_kernel_checksum_matches_operation_codes() -> None:
+    """numba's cache keeps the compiled codes as long as the kernel's file is unchanged."""
     found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
     assert crc32(repr(found).encode()) == kernel.OPERATIONS
 
@@ -598,8 +604,8 @@ print(sum(sum(one.stats.cache_misses.values()) for one in functions))
 
 
 @pytest.mark.slow  # compiles the kernel
-def test_the_kernel_is_compiled_once(tmp_path: Path) -> None:
-    """With all that it calls; a second process takes it from the disk."""
+def test_kernel_is_loaded_from_cache_by_second_process(tmp_path: Path) -> None:
+    """The first process compiles the kernel with its callees, and the second loads the cache."""
     compiled = [
         int(
             subprocess.run(

@@ -1,4 +1,4 @@
-"""Keyed state of public jobs: read, or refused by name when the states are listed.
+"""Keyed state of public jobs: read, or refused with its name when the states are listed.
 
 The checkpoints are from the test jars of Apache Flink (tests/unit/field/README.md).
 """
@@ -36,8 +36,11 @@ def _entries(name: str, operator: str, state: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
-def test_canonical_stream_with_key_group_0_alone_is_not_taken_for_heap() -> None:
-    """Regression: "state 10 of 1, or again". The value's serializer is a test's own."""
+def test_canonical_stream_with_only_key_group_0_is_not_read_as_heap() -> None:
+    """Regression: The error was "state 10 of 1, or again".
+
+    The serializer of the value belongs to a Flink test.
+    """
     (state,) = _states("19-key-group-0-only/chk").values()
     assert state.name == "testState"
     assert state.reason is not None
@@ -62,8 +65,11 @@ def test_key_group_0_alone_is_read_in_both_layouts(heap: bool, count: int, state
 
 
 @pytest.mark.parametrize("name", ["_delta_join_operator_async_wait_state_"])
-def test_queue_of_a_delta_join_is_refused_when_it_is_listed(name: str) -> None:
-    """Regression: listed as readable, and "not a record: 2" (a watermark) for its entries."""
+def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
+    """Regression: The state was listed as readable, but its entries failed.
+
+    The error was "not a record: 2", and 2 is a watermark.
+    """
     state = _states("14-delta-join/savepoint")[name]
     assert not state.readable
     assert state.reason is not None and "queue of an asynchronous join" in state.reason
@@ -72,8 +78,8 @@ def test_queue_of_a_delta_join_is_refused_when_it_is_listed(name: str) -> None:
     assert (row["readable"], row["reason"]) == (False, state.reason)
 
 
-def test_states_of_cep_are_refused_by_name_and_the_others_are_read() -> None:
-    """Regression: no state after ``nfaStateName`` was listed. The input has one row of each key."""
+def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
+    """Regression: No state after ``nfaStateName`` was listed. The input has one row per key."""
     states = _states("15-not-known-serializers/nfaStateName")
     refused = {
         "nfaStateName": "NFAState",
@@ -91,8 +97,8 @@ def test_states_of_cep_are_refused_by_name_and_the_others_are_read() -> None:
     assert {(row["key"]["f0"], row["value"]) for row in counts} == {("ACME", 1), ("BETA", 1)}
 
 
-def test_sorted_input_of_a_process_table_function_is_refused_and_the_others_are_read() -> None:
-    """Regression: 7 of 12 states were listed."""
+def test_sorted_input_of_process_table_function_is_refused_by_name() -> None:
+    """Regression: Only 7 of 12 states were listed."""
     name = "15-not-known-serializers/input-sort-buffer"
     states = _states(name)
     assert len(states) == 12
@@ -116,17 +122,17 @@ def test_sorted_input_of_a_process_table_function_is_refused_and_the_others_are_
         ("enumOneState", lambda _: "THREE"),
     ],
 )
-def test_case_classes_collections_and_enums_of_scala_are_read(
+def test_scala_case_classes_collections_and_enums_are_read(
     state: str, value: Callable[[int], Any]
 ) -> None:
-    """Regression: the whole operator was refused, "Flink's Scala API"."""
+    """Regression: The whole operator was refused because of "Flink's Scala API"."""
     shown = migrate("state", _FIELD / "20-scala", "--state", state, "--format", "json")
     assert shown.code == 0, shown.stderr
     entries = [json.loads(line) for line in shown.stdout.splitlines()]
     assert {entry["key"]: entry["value"] for entry in entries} == {i: value(i) for i in range(4)}
 
 
-def test_option_either_and_try_of_scala_are_refused_by_name() -> None:
+def test_scala_option_either_and_try_are_refused_by_name() -> None:
     states = _states("20-scala")
     refused = {name: str(s.reason).partition(":")[0] for name, s in states.items() if s.reason}
     assert refused == {

@@ -1,7 +1,7 @@
-"""Logs of a copied topic that are longer than the runs around the position.
+"""Logs of a copied topic that are longer than the compared runs around the position.
 
-The judge counts the records: each one has a unique name, so the records that a start loses or
-duplicates are known."""
+Each record has a unique name, so the judge can count lost and duplicated records.
+"""
 
 from __future__ import annotations
 
@@ -139,14 +139,14 @@ def test_records_in_other_partitions_between_samples_are_refused() -> None:
 
 
 @pytest.mark.parametrize("first", [3200, 6300, 9400])
-def test_records_in_other_partitions_of_a_log_beyond_the_budget(first: int) -> None:
+def test_records_in_other_partitions_beyond_budget_are_refused_or_unread(first: int) -> None:
     old, new = _swapped(20_000, first, 1200)
     found = _Found(old, new, {0: 19_990, 1: 100})
     assert found.outcomes <= _VIOLATIONS or found.unread >= 1200
     assert _Found(old, new, {0: 19_990, 1: 100}, is_whole=True).outcomes <= _VIOLATIONS
 
 
-def test_long_log_is_compared_completely_up_to_the_budget() -> None:
+def test_long_log_is_compared_completely_within_budget() -> None:
     found = _Found({0: _log(_named(0, 19_000))}, {0: _log(_named(0, 19_000))}, {0: 9500})
     assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
     assert [match.compared for match in found.matches.values()] == [19_000]
@@ -241,7 +241,7 @@ def test_offset_syncs_of_another_copy_of_the_topic_are_no_evidence(syncs: list[S
 
 
 @pytest.mark.parametrize("at", [6000, 15_000, 25_000])
-def test_foreign_records_of_a_log_with_gaps_beyond_the_budget(at: int) -> None:
+def test_foreign_records_beyond_budget_are_found_or_unread(at: int) -> None:
     items = _named(0, 30_000)
     old = {0: _log(_with_markers(items))}
     new = {0: _log([*items[:at], *_foreign(20, 1000 + at), *items[at:]])}
@@ -251,7 +251,7 @@ def test_foreign_records_of_a_log_with_gaps_beyond_the_budget(at: int) -> None:
     assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FOREIGN}
 
 
-def test_missing_records_of_a_log_with_gaps_beyond_the_budget() -> None:
+def test_missing_records_beyond_budget_are_counted_as_lost_and_unread() -> None:
     items = _named(0, 30_000)
     old, new = {0: _log(_with_markers(items))}, {0: _log(items[:25_000] + items[25_100:])}
     position = {0: old[0].records[300].offset}
@@ -260,13 +260,13 @@ def test_missing_records_of_a_log_with_gaps_beyond_the_budget() -> None:
     assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FILTERED}
 
 
-def test_missing_records_of_a_compacted_topic_far_from_the_position_are_refused() -> None:
+def test_missing_records_far_from_position_refuse_compacted_topic() -> None:
     items = _named(0, 1000)
     old, new = {0: _log(items)}, {0: _log(items[:700] + items[750:])}
     assert _Found(old, new, {0: 400}, is_compacted=True).outcomes == {MatchOutcome.NOT_FOUND}
 
 
-def test_foreign_records_of_a_compacted_topic_far_from_the_position_are_refused() -> None:
+def test_foreign_records_far_from_position_refuse_compacted_topic() -> None:
     items = _named(0, 1000)
     new = {0: _log([*items[:50], *_foreign(20, 1050), *items[50:]])}
     found = _Found({0: _log(items)}, new, {0: 400}, is_compacted=True)
@@ -279,9 +279,7 @@ def test_compacted_topic_beyond_the_budget_is_sampled() -> None:
     assert found.outcomes == {MatchOutcome.MATCHED} and found.unread == 5000
 
 
-def test_records_of_moved_producers_are_not_of_another_partition_that_is_too_long_to_search() -> (
-    None
-):
+def test_producer_records_match_without_search_of_long_other_partition() -> None:
     items, other = _named(0, 2000), _named(1, 15_000)
     moved = [(f"moved/{at}", 2500 + at) for at in range(20)]
     found = _Found(
@@ -293,7 +291,7 @@ def test_records_of_moved_producers_are_not_of_another_partition_that_is_too_lon
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_older_copies_of_disordered_times_are_not_foreign(is_whole: bool) -> None:
+def test_older_copies_with_unordered_timestamps_are_not_foreign(is_whole: bool) -> None:
     rng = random.Random(2)
     items = [(f"0/{at}", 100_000 + at * 10 - rng.randint(0, 10_000)) for at in range(26_000)]
     full = _log(_with_markers(items))
@@ -306,7 +304,7 @@ def test_older_copies_of_disordered_times_are_not_foreign(is_whole: bool) -> Non
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("back_to", [4000, 9000])
-def test_copies_made_twice_before_the_position_match(back_to: int, is_whole: bool) -> None:
+def test_duplicate_copies_before_position_match(back_to: int, is_whole: bool) -> None:
     items = _named(0, 20_000)
     new = {0: _log(items[:10_000] + items[back_to:])}
     found = _Found({0: _log(items)}, new, {0: 19_000}, is_whole=is_whole)
@@ -314,7 +312,7 @@ def test_copies_made_twice_before_the_position_match(back_to: int, is_whole: boo
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_mirror_that_goes_back_behind_the_new_log_start_is_followed() -> None:
+def test_rewind_of_mirror_below_new_log_start_matches() -> None:
     items = _named(0, 5000)
     found = _Found({0: _log(items)}, {0: _log(items[200:4000] + items[100:])}, {0: 4500})
     assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
@@ -323,7 +321,7 @@ def test_mirror_that_goes_back_behind_the_new_log_start_is_followed() -> None:
 
 
 @pytest.mark.parametrize("back_to", [4000, 6000, 7000])
-def test_copies_made_twice_after_the_position_are_not_foreign(back_to: int) -> None:
+def test_duplicate_copies_after_position_are_reported_as_rewind(back_to: int) -> None:
     items = _named(0, 9000)
     new = {0: _log(items[:8000] + items[back_to:])}
     found = _Found({0: _log(items)}, new, {0: 5000})
@@ -332,7 +330,7 @@ def test_copies_made_twice_after_the_position_are_not_foreign(back_to: int) -> N
     assert match.records <= found.duplicated
 
 
-def test_foreign_record_is_found_without_reading_all_of_the_old_log() -> None:
+def test_foreign_record_is_found_without_reading_whole_old_log() -> None:
     items = _named(0, 100_000)
     new = {0: _log([*items[:100], ("foreign", 1100), *items[100:]])}
     found = _Found({0: _log(items)}, new, {0: 15_000})

@@ -1,4 +1,4 @@
-"""How findings of each code bear on a move: migrate/model/explanations.md says it in words."""
+"""The effect of each finding code on a move, as described in migrate/model/explanations.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from migrate.model.policies import Policies
         ("shown_for_groups", {Code.SINK_MEMORY}),
     ],
 )
-def test_which_codes_bear_so(field: str, codes: set[Code]) -> None:
+def test_policy_field_applies_to_expected_codes(field: str, codes: set[Code]) -> None:
     assert {code for code in Code if getattr(code.policy, field)} == codes
 
 
@@ -34,21 +34,21 @@ def test_which_codes_bear_so(field: str, codes: set[Code]) -> None:
         (Policies(allow_ran_on=True), {Code.GROUP_READS, Code.RAN_ON, Code.STALE_POSITIONS}),
     ],
 )
-def test_which_codes_the_user_may_allow(policies: Policies, codes: set[Code]) -> None:
+def test_override_options_allow_expected_codes(policies: Policies, codes: set[Code]) -> None:
     assert {code for code in Code if code.policy.allowed(policies)} == codes
 
 
 @pytest.mark.parametrize("code", Code)
-def test_a_blocker_that_is_not_certain_is_a_warning(code: Code) -> None:
+def test_uncertain_finding_is_a_warning(code: Code) -> None:
     assert Finding(code, "").severity is code.policy.severity
     assert Finding(code, "", is_certain=False).severity is Severity.WARNING
 
 
-def test_the_user_decides_about_warnings_alone() -> None:
+def test_scan_obstacle_codes_are_warnings() -> None:
     severities = {code.policy.severity for code in Code if code.policy.scan_obstacle}
     assert severities == {Severity.WARNING}
 
 
-def test_words_are_those_that_scripts_use() -> None:
+def test_severity_and_code_values_are_stable() -> None:
     assert [severity.value for severity in Severity] == ["blocker", "warning", "note"]
     assert str(Code.RAN_ON) == f"{Code.RAN_ON}" == "ran-on"

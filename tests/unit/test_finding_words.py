@@ -1,4 +1,4 @@
-"""What is found in a checkpoint, from what is in it as values."""
+"""Messages of the findings about a checkpoint, derived from values."""
 
 from __future__ import annotations
 
@@ -141,11 +141,13 @@ def _left_behind(held: str) -> _Told:
         ),
     ],
 )
-def test_what_an_operator_keeps(operator: Operator, told: list[_Told]) -> None:
+def test_findings_report_operator_state_and_in_flight_records(
+    operator: Operator, told: list[_Told]
+) -> None:
     _agree(_about(operator), told)
 
 
-def test_how_much_an_operator_holds() -> None:
+def test_state_bytes_sums_state_of_all_subtasks() -> None:
     assert state_bytes(_operator(["buffer"], keyed=7, subtasks=2)) == 34
     assert state_bytes(_operator(["end_of_input_state"], keyed=7)) == 7
     assert state_bytes(_operator()) == 0
@@ -183,7 +185,7 @@ def test_how_much_an_operator_holds() -> None:
         ),
     ],
 )
-def test_a_source_that_is_not_read(names: list[str], partly: bool, told: _Told) -> None:
+def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, told: _Told) -> None:
     _agree(_about(_operator(names), UnknownSource("why", partly)), [told])
 
 
@@ -253,7 +255,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
         ),
     ],
 )
-def test_what_a_sink_has_yet_to_commit(
+def test_pending_sink_output_is_reported(
     names: list[str], sink: Sink | None, text: str, after_a_stop: str, stopped: bool
 ) -> None:
     # Writers of other sinks may buffer records, and have unfinished files.
@@ -284,7 +286,7 @@ def test_what_a_sink_has_yet_to_commit(
         ),
     ],
 )
-def test_a_sink_that_has_nothing_to_commit(sink: Sink, told: str) -> None:
+def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
     _agree(_about(_operator(_WRITER), None, sink), [(Code.SINK_STATE, _NOTE, told)])
 
 
@@ -306,7 +308,7 @@ def test_a_sink_that_has_nothing_to_commit(sink: Sink, told: str) -> None:
         ),
     ],
 )
-def test_files_that_a_sink_writes(
+def test_unfinished_files_of_file_sink_are_warned_about(
     open_: list[str], code: Code, severity: Severity, told: str
 ) -> None:
     buckets = (FileBucket("closed", False), *(FileBucket(path, True) for path in open_))
@@ -315,7 +317,7 @@ def test_files_that_a_sink_writes(
     )
 
 
-def test_a_file_sink_of_older_releases() -> None:
+def test_unfinished_files_of_legacy_file_sink_are_warned_about() -> None:
     _agree(
         _about(_operator(["bucket-states"], keyed=7)), [(Code.FILES_IN_PROGRESS, _WARNING, _ROWS)]
     )
@@ -374,7 +376,7 @@ def _of(
     return [(finding.code, finding.severity, finding.message) for finding in found]
 
 
-def test_positions_that_the_state_does_not_tell() -> None:
+def test_unresolved_and_marker_positions_are_counted() -> None:
     source = _source(
         _at(5),
         _at(None, 1),
@@ -409,7 +411,7 @@ def test_positions_that_the_state_does_not_tell() -> None:
     _agree(_of(_source(_at(5))), [])
 
 
-def test_what_the_enumerator_does_not_say() -> None:
+def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
     _agree(
         _of(_source(), KafkaSource((), None)),
         [
@@ -457,7 +459,7 @@ _STALE = "what a FlinkKafkaConsumer has stored here is from the checkpoint befor
         ),
     ],
 )
-def test_a_legacy_consumer_is_stopped_before_the_savepoint(
+def test_stale_positions_of_stopped_legacy_consumer_block_move(
     stop: StopKind, version: int, told: list[_Told]
 ) -> None:
     _agree(_of(_source(), LegacyConsumer(()), _checkpoint(stop, version)), told)
@@ -511,13 +513,13 @@ def test_a_legacy_consumer_is_stopped_before_the_savepoint(
         ),
     ],
 )
-def test_a_hybrid_source(
+def test_hybrid_source_is_reported_by_its_current_source(
     current: KafkaSource | UnknownSource, others: int, told: list[_Told]
 ) -> None:
     _agree(_of(_source(), HybridSource(1, current, others)), told)
 
 
-def test_a_dynamic_source() -> None:
+def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> None:
     streams = {
         "s": {
             "east": StreamCluster(frozenset({"t", "u"}), "e:1"),
@@ -559,7 +561,7 @@ def _findings(**fields: object) -> list[_Told]:
     ]
 
 
-def test_a_checkpoint_after_which_the_job_ran_on() -> None:
+def test_newer_checkpoint_of_running_job_blocks_move() -> None:
     assert _findings(newer=(8, 9))[0] == (
         Code.RAN_ON,
         _BLOCKER,
@@ -569,7 +571,7 @@ def test_a_checkpoint_after_which_the_job_ran_on() -> None:
     assert "chk-3 beside it was written after this chk-7" in _findings(newer=(9, 3))[0][2]
 
 
-def test_times_that_contradict_the_numbers() -> None:
+def test_contradictory_checkpoint_times_are_warned_about() -> None:
     lower = _findings(contradicting=(5, 6, 9))
     assert [code for code, _, _ in lower] == [Code.NUMBERING_BEGAN_ANEW]
     assert lower[0][2].startswith(
@@ -582,7 +584,7 @@ def test_times_that_contradict_the_numbers() -> None:
     )
 
 
-def test_operators_that_had_finished() -> None:
+def test_finished_operators_are_listed_in_warning() -> None:
     operators = (
         _operator(finished=True, name="reader"),
         _operator(),
@@ -636,7 +638,7 @@ def test_operators_that_had_finished() -> None:
         ),
     ],
 )
-def test_which_releases_wrote_it(
+def test_written_by_finding_lists_flink_and_connector_releases(
     version: int, sources: dict[str, KafkaState | UnknownSource], told: str
 ) -> None:
     found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))

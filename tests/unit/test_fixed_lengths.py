@@ -1,7 +1,7 @@
-"""What Flink's serializers say of the length of their values, type by type.
+"""Fixed value lengths of Flink's serializers, type by type.
 
-``getLength`` of a serializer decides whether keys are written with their length behind them
-(CompositeKeySerializationUtils @ Flink 2.2.0); a value of no bytes is bounded by nothing.
+``getLength`` of a serializer decides whether a key is followed by its length
+(CompositeKeySerializationUtils @ Flink 2.2.0). The number of zero-byte values is unbounded.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _of(*parts: Type) -> Struct:
         (List(_LONG), False),
     ],
 )
-def test_which_values_are_all_of_one_length(type_: Type, fixed: bool) -> None:
+def test_has_fixed_length_matches_flink_serializers(type_: Type, fixed: bool) -> None:
     assert has_fixed_length(type_) is fixed
 
 
@@ -94,5 +94,5 @@ def _avro(schema: object) -> Avro:
         (_avro(AvroArray(_AVRO_NULL)), False),
     ],
 )
-def test_which_values_may_take_no_bytes(type_: Type, nothing: bool) -> None:
+def test_can_be_empty_is_true_only_for_zero_byte_values(type_: Type, nothing: bool) -> None:
     assert can_be_empty(type_) is nothing

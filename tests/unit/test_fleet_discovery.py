@@ -1,4 +1,4 @@
-"""Where the checkpoints of an estate are found, and what becomes of what cannot be looked at."""
+"""Discovery of the checkpoints of an estate, and failures for unreadable paths."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ALL = [
 ]
 
 
-def test_everything_below_a_root(estate: Path) -> None:
+def test_every_checkpoint_under_root_is_discovered(estate: Path) -> None:
     candidates = found(estate)
     assert sorted(names(candidates, estate)) == sorted(ALL)
     assert failures(candidates) == [None] * len(ALL)
@@ -80,11 +80,11 @@ def test_everything_below_a_root(estate: Path) -> None:
     assert (savepoint.job_id, savepoint.job_directory, savepoint.number) == (None, None, None)
 
 
-def test_a_jobs_checkpoints_are_in_the_order_of_their_numbers(estate: Path) -> None:
+def test_checkpoints_of_job_are_sorted_by_number(estate: Path) -> None:
     assert names(found(estate / "team"), estate) == ALL[3:]
 
 
-def test_the_newest_complete_one_of_each_job_and_every_savepoint(estate: Path) -> None:
+def test_latest_only_selects_newest_checkpoint_per_job_and_every_savepoint(estate: Path) -> None:
     candidates = found(estate, latest_only=True)
     assert sorted(names(candidates, estate)) == sorted(
         [*ALL[:3], f"team/{JOB}/chk-10"],
@@ -92,7 +92,7 @@ def test_the_newest_complete_one_of_each_job_and_every_savepoint(estate: Path) -
     assert [c.read_newest for c in candidates] == [c.job_directory is not None for c in candidates]
 
 
-def test_a_job_that_has_completed_none_is_not_passed_over(tmp_path: Path) -> None:
+def test_job_without_complete_checkpoint_is_reported_as_failure(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / JOB / f"chk-{number}").mkdir(parents=True)
     (candidate,) = found(tmp_path, latest_only=True)
@@ -112,16 +112,14 @@ def test_a_job_that_has_completed_none_is_not_passed_over(tmp_path: Path) -> Non
         f"team/../team/{JOB}/chk-9",
     ],
 )
-def test_a_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
+def test_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
     for latest_only in (False, True):
         (candidate,) = found(f"{estate}/{root}", latest_only=latest_only)
         assert candidate.pointer == str(estate / "team" / JOB / "chk-9")
         assert not candidate.read_newest  # this one, whatever has become of the job
 
 
-def test_a_relative_root_is_told_as_executors_find_it(
-    estate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_root_becomes_absolute(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(estate)
     assert found("team") == found(estate / "team") == found(f"file:{estate}/team")
 
@@ -136,43 +134,41 @@ def test_a_relative_root_is_told_as_executors_find_it(
         ("*/*/_metadata", ALL[:2]),
     ],
 )
-def test_globs(estate: Path, glob: str, expected: list[str]) -> None:
+def test_globs_expand_to_matching_checkpoints(estate: Path, glob: str, expected: list[str]) -> None:
     assert sorted(names(found(estate / glob), estate)) == sorted(expected)
 
 
 @pytest.mark.parametrize(
     "url", ["webhdfs://[::1]:9870/flink", "s3://buck*/flink", "s3://buck?t/*", "/*", "/"]
 )
-def test_a_host_or_a_bucket_is_no_glob(url: str) -> None:
+def test_host_and_bucket_are_not_globs(url: str) -> None:
     assert is_glob(url) is url.endswith("*")
 
 
-def test_a_glob_over_checkpoints_leaves_each_jobs_newest(estate: Path) -> None:
+def test_glob_with_latest_only_selects_newest_checkpoint_per_job(estate: Path) -> None:
     candidates = found(estate / "*/*/chk-*", latest_only=True)
     assert names(candidates, estate) == [ALL[2], ALL[4]]
 
 
-def test_roots_that_name_one_directory_by_a_link_are_read_once(
-    estate: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_linked_roots_are_read_once(estate: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Regression: `scan ROOT LINK-TO-ROOT` counted each job twice."""
     link = tmp_path_factory.mktemp("links") / "link"
     link.symlink_to(estate, target_is_directory=True)
     assert names(found(estate, link), estate) == names(found(estate), estate)
 
 
-def test_a_root_named_twice_is_read_once(estate: Path) -> None:
+def test_repeated_and_nested_roots_are_read_once(estate: Path) -> None:
     assert found(estate, estate / "team", estate / "*") == found(estate)
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_roots_are_reported_as_failures(tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     candidates = found(tmp_path / "missing", tmp_path / "*.none", tmp_path / "a file")
     assert failures(candidates) == ["not found"] * 3
     assert failures(found("ftp://host/flink")) == ["unsupported"]
 
 
-def test_a_directory_that_cannot_be_listed_is_said_and_the_others_are_found(estate: Path) -> None:
+def test_unlistable_directory_does_not_hide_other_roots(estate: Path) -> None:
     loop = estate / "loop"
     loop.symlink_to(loop)
     candidates = found(loop, estate / "team")
@@ -181,15 +177,15 @@ def test_a_directory_that_cannot_be_listed_is_said_and_the_others_are_found(esta
     assert str(loop) in candidates[0].failure.message
 
 
-def test_links_below_a_root_are_not_followed(estate: Path) -> None:
+def test_links_under_root_are_not_followed(estate: Path) -> None:
     (estate / "team" / "again").symlink_to(estate)
     (estate / "team" / JOB / "chk-12").symlink_to(estate / "team" / JOB / "chk-10")
     assert sorted(names(found(estate), estate)) == sorted(ALL)
     assert len(found(estate / "team" / "again")) == len(ALL)  # but as a root
 
 
-def test_jobs_may_share_one_directory(tmp_path: Path) -> None:
-    """Without a directory for each job (execution.checkpointing.create-subdir: false)."""
+def test_jobs_may_share_a_directory(tmp_path: Path) -> None:
+    """With execution.checkpointing.create-subdir: false, jobs have no separate directories."""
     for number in (1, 2):
         checkpoint(tmp_path / "flink" / f"chk-{number}")
     checkpoint(tmp_path / "flink" / "shared" / "chk-7")
@@ -199,7 +195,7 @@ def test_jobs_may_share_one_directory(tmp_path: Path) -> None:
     assert candidate.job_id is None
 
 
-def test_one_that_flink_subsumes_meanwhile_is_replaced_by_the_newer(estate: Path) -> None:
+def test_subsumed_checkpoint_is_replaced_by_newer_checkpoint(estate: Path) -> None:
     job = estate / "team" / JOB
     newest = found(job, latest_only=True)
     named = found(job)

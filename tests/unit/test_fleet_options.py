@@ -1,4 +1,4 @@
-"""What a scan is asked for in Spark's options, and how its work is shared out."""
+"""Options of a scan in Spark, and the split of its work into chunks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from migrate.fleet.view_columns import CheckpointView
 from migrate.model.errors import UsageError
 
 
-def test_the_defaults() -> None:
+def test_parse_options_returns_defaults() -> None:
     assert parse_options({"path": "/flink"}) == CheckpointOptions()
     assert CheckpointOptions().view is CheckpointView.POSITIONS
     assert CheckpointOptions().mode is Mode.PERMISSIVE
 
 
-def test_names_and_values_in_any_case() -> None:
+def test_parse_options_ignores_case() -> None:
     options = {
         "VIEW": "Checkpoints",
         "mode": "failFast",
@@ -50,7 +50,9 @@ def test_names_and_values_in_any_case() -> None:
         ("latest-only", "true", "latestOnly"),
     ],
 )
-def test_what_is_not_known_is_refused_with_what_is(name: str, value: str, known: str) -> None:
+def test_parse_options_lists_allowed_values_for_invalid_option(
+    name: str, value: str, known: str
+) -> None:
     with pytest.raises(UsageError, match=known):
         parse_options({name: value})
 
@@ -62,19 +64,19 @@ def candidates(sizes: list[int]) -> list[Candidate]:
 MIB = 1024 * 1024
 
 
-def test_thousands_of_small_ones_go_together() -> None:
+def test_small_checkpoints_share_a_chunk() -> None:
     chunks = split_candidates(candidates([3000] * 10_000))
     assert len(chunks) == 40
     assert {len(chunk) for chunk in chunks} == {250}
 
 
-def test_a_giant_goes_alone() -> None:
+def test_large_checkpoint_gets_its_own_chunk() -> None:
     chunks = split_candidates(candidates([3000] * 500 + [120 * MIB] + [3000] * 500))
     giants = [chunk for chunk in chunks if any((c.metadata_bytes or 0) > MIB for c in chunk)]
     assert [len(chunk) for chunk in giants] == [1]
 
 
-def test_work_is_even_and_nothing_is_lost() -> None:
+def test_chunks_are_balanced_and_complete() -> None:
     chance = random.Random(7)
     given = candidates([chance.randrange(MIB) for _ in range(1000)])
     chunks = split_candidates(given, 8)
@@ -85,11 +87,11 @@ def test_work_is_even_and_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "there"), [(None, 1), (1, 1), (2, 2), (100, 3)])
-def test_no_chunk_is_empty(wanted: int | None, there: int) -> None:
+def test_chunks_are_never_empty(wanted: int | None, there: int) -> None:
     chunks = split_candidates(candidates([1, 2, 3]), wanted)
     assert len(chunks) == there
     assert all(chunks)
 
 
-def test_nothing_has_no_chunks() -> None:
+def test_zero_candidates_yield_zero_chunks() -> None:
     assert split_candidates([], 4) == []

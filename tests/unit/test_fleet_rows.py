@@ -1,4 +1,4 @@
-"""The rows of each view: beside what Flink's own classes tell, and of what cannot be read."""
+"""The rows of each view, compared with Flink's own classes, and error rows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["name"]))
-def test_rows_are_what_flinks_classes_tell(
+def test_fleet_rows_match_flink_classes(
     read: dict[CheckpointView, list[dict[str, Any]]], entry: dict[str, Any]
 ) -> None:
     expected = entry["expected"]
@@ -134,7 +134,9 @@ OBSTACLES = {
 }
 
 
-def test_what_can_move_today_and_why_not(read: dict[CheckpointView, list[dict[str, Any]]]) -> None:
+def test_checkpoints_view_lists_obstacles_of_each_checkpoint(
+    read: dict[CheckpointView, list[dict[str, Any]]],
+) -> None:
     for entry in ENTRIES:
         (row,) = of(read[CheckpointView.CHECKPOINTS], entry)
         expected = OBSTACLES.get(entry["name"].partition("/")[2], set())
@@ -143,7 +145,7 @@ def test_what_can_move_today_and_why_not(read: dict[CheckpointView, list[dict[st
         assert (row["why_not"] is None) is row["movable"]
 
 
-def test_findings_are_told_with_their_checkpoint(
+def test_findings_view_contains_checkpoint_path(
     read: dict[CheckpointView, list[dict[str, Any]]],
 ) -> None:
     in_flight = [row for row in read[CheckpointView.FINDINGS] if row["code"] == "in-flight-records"]
@@ -182,7 +184,7 @@ def damaged(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("view", CheckpointView)
-def test_what_cannot_be_read_is_a_row_with_its_error_in_every_view(
+def test_unreadable_checkpoint_is_error_row_in_every_view(
     damaged: dict[str, str], tmp_path: Path, view: CheckpointView
 ) -> None:
     whole = write_source(tmp_path / "whole", {0: splits("t", [1])})
@@ -207,14 +209,14 @@ def test_what_cannot_be_read_is_a_row_with_its_error_in_every_view(
         list(rows(view, tmp_path, mode=Mode.FAILFAST))
 
 
-def test_what_narrows_a_scan_leaves_errors_in(damaged: dict[str, str], tmp_path: Path) -> None:
+def test_topic_filter_keeps_error_rows(damaged: dict[str, str], tmp_path: Path) -> None:
     write_source(tmp_path / "whole", {0: splits("t", [1])})
     selection = Selection(frozenset({"another"}))
     told = rows(CheckpointView.POSITIONS, tmp_path, selection=selection)
     assert {row["pointer"] for row in told} == set(damaged)
 
 
-def test_a_topic_narrows_every_view(tmp_path: Path) -> None:
+def test_topic_filter_narrows_every_view(tmp_path: Path) -> None:
     both = source_operator(SourceState({0: [*splits("orders", [1, 2]), *splits("payments", [3])]}))
     other = source_operator(SourceState({0: splits("clicks", [4])}, operator_id=bytes(16)))
     write_checkpoint(tmp_path / "chk-7", both, other, in_flight_operator(8))
@@ -244,8 +246,8 @@ def test_a_topic_narrows_every_view(tmp_path: Path) -> None:
         assert list(rows(view, tmp_path, selection=nothing)) == []
 
 
-def test_a_uid_is_found_in_metadata_that_holds_none() -> None:
-    """Flink up to 1.20 stores the hash alone; the goldens of 2.2 have both."""
+def test_uid_filter_matches_metadata_without_uids() -> None:
+    """Flink up to 1.20 stores only the hash; the golden checkpoints of 2.2 contain both."""
     uids = {
         row["uid"]: row["operator_id"]
         for row in rows(CheckpointView.OPERATORS, GOLDEN / RELEASE / "two-sources")
@@ -261,7 +263,7 @@ def test_a_uid_is_found_in_metadata_that_holds_none() -> None:
             assert [row["operator_id"] for row in operators] == [operator_id]
 
 
-def test_sizes_that_no_long_holds_do_not_end_a_scan(tmp_path: Path) -> None:
+def test_oversized_in_flight_bytes_are_clamped_to_long(tmp_path: Path) -> None:
     channels = tuple(
         ChannelHandle(0, (0, n), (0,), (1 << 63) - 1, ByteStreamHandle("channel", b"x"))
         for n in range(2)
@@ -276,7 +278,7 @@ def test_sizes_that_no_long_holds_do_not_end_a_scan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("allowed", "error"), [("false", ErrorKind.EXTERNAL.value), ("true", None)]
 )
-def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
+def test_external_state_is_read_only_if_allowed(
     tmp_path: Path, allowed: str, error: str | None
 ) -> None:
     outside = (tmp_path / "outside" / "state").as_uri()
@@ -288,7 +290,7 @@ def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
     assert (outcome.kind if isinstance(outcome, Failure) else None) == error
 
 
-def test_a_path_that_no_flink_wrote_does_not_end_a_scan(tmp_path: Path) -> None:
+def test_implausible_checkpoint_number_becomes_error_row(tmp_path: Path) -> None:
     (tmp_path / ("chk-" + "9" * 40)).mkdir()
     (row,) = rows(CheckpointView.POSITIONS, tmp_path)
     assert (row["checkpoint_id"], row["error_kind"]) == (None, "not found")
@@ -303,7 +305,7 @@ class Buggy(Files):
         return super().read_range(path, start, size)
 
 
-def test_a_bug_costs_one_checkpoint_alone(tmp_path: Path) -> None:
+def test_internal_error_affects_single_checkpoint(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write_source(tmp_path / f"chk-{number}", {0: splits("t", [1])})
     told = list(rows(CheckpointView.POSITIONS, tmp_path, files=Buggy()))

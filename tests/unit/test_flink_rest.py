@@ -1,5 +1,7 @@
-"""What is made of the answers of a JobManager's REST API, over HTTP; a real one's are in
-tests/integration/test_flink_rest.py."""
+"""Answers of a JobManager's REST API, parsed over HTTP.
+
+tests/integration/test_flink_rest.py uses a real JobManager.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def _closed() -> str:
         ("/proxy/flink/", "/proxy/flink/jobs/overview"),
     ],
 )
-def test_the_jobs_that_it_knows(below: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_overview_is_read_without_proxy(
+    below: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Proxies are for the world outside.
     monkeypatch.setenv("http_proxy", _closed())
     monkeypatch.delenv("no_proxy", raising=False)
@@ -70,7 +74,7 @@ def test_the_jobs_that_it_knows(below: str, path: str, monkeypatch: pytest.Monke
     assert asked == [path]
 
 
-def test_what_is_no_answer_of_one() -> None:
+def test_invalid_jobmanager_answer_raises_error() -> None:
     with answering(503, b"") as (url, _), pytest.raises(FlinkRestError) as refused:
         known_jobs(url)
     assert (
@@ -87,7 +91,7 @@ def test_what_is_no_answer_of_one() -> None:
         known_jobs(_closed())
 
 
-def test_an_answer_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobmanager_answer_is_limited_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(200, _OVERVIEW.encode()) as (url, _):
         monkeypatch.setattr(rest_client, "_LARGEST_ANSWER", len(_OVERVIEW))
         assert known_jobs(url)
@@ -110,8 +114,10 @@ class _Trickling(QuietHandler):
 
 
 @pytest.mark.parametrize("below", ["/head", "/body"])
-def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen: each read had a limit of ten seconds, and the whole request none."""
+def test_request_to_jobmanager_has_total_deadline(
+    below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: Each read had a limit of ten seconds, but the whole request had no limit."""
     monkeypatch.setattr(rest_client, "DEADLINE", 0.3)
     with serving(_Trickling) as url:
         began = time.monotonic()
@@ -131,13 +137,13 @@ def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -
         b'{"jobs":[{"jid":"a","name":"b","state":"c","start-time":NaN}]}',
     ],
 )
-def test_an_answer_that_nobody_can_parse_is_of_no_job_manager(body: bytes) -> None:
+def test_unparseable_answer_is_not_from_jobmanager(body: bytes) -> None:
     with answering(200, body) as (url, _), pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER):
         known_jobs(url)
 
 
-def test_an_answer_of_millions_of_errors_takes_little_memory() -> None:
-    """Seen: an error for each job that is none, 2.7 GB of them for an answer of 16 MiB."""
+def test_answer_with_many_invalid_jobs_uses_little_memory() -> None:
+    """Regression: The errors of an answer of 16 MiB, one per invalid job, took 2.7 GB."""
     with answering(200, b'{"jobs":[' + b"[]," * 300_000 + b"1]}") as (url, _):
         with pytest.raises(FlinkRestError) as refused:
             known_jobs(url)
@@ -151,8 +157,8 @@ _SECRET_CONFIG = (
 )
 
 
-def test_what_flink_says_is_shown_without_secrets() -> None:
-    """Seen on the terminal and in the record of a cut-over: `password=…` of a failed checkpoint."""
+def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
+    """Regression: Terminal and record contained `password=…` of a failed checkpoint."""
     trace = f"java.lang.RuntimeException: {_SECRET_CONFIG}\nCaused by: x: {_SECRET_CONFIG}\n"
     stop = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": trace}}}
     with answering(200, json.dumps(stop).encode()) as (url, _):
@@ -180,14 +186,14 @@ def test_what_flink_says_is_shown_without_secrets() -> None:
         *("http://[::1", "http://host:99999", "http://host:x"),
     ],
 )
-def test_an_address_is_of_http_and_holds_no_user(url: str) -> None:
+def test_invalid_flink_rest_address_is_usage_error_without_secret(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(url)
     assert str(refused.value) == "--flink-rest: not an address of the form http://host:port"
 
 
-def test_the_states_that_a_job_never_leaves() -> None:
-    """JobStatus @ Flink 2.2.0, but for SUSPENDED: another JobManager takes the job up again."""
+def test_job_has_ended_only_in_globally_terminal_states() -> None:
+    """JobStatus @ Flink 2.2.0 without SUSPENDED, because a second JobManager resumes the job."""
     ended = {"FINISHED", "CANCELED", "FAILED"}
     others = {"INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING"}
     others |= {"SUSPENDED", "RECONCILING"}
@@ -224,7 +230,9 @@ _TRACE = (
         ),
     ],
 )
-def test_how_far_a_stop_is(status: int, body: str, told: StopAttempt | None) -> None:
+def test_stop_attempt_reflects_savepoint_status(
+    status: int, body: str, told: StopAttempt | None
+) -> None:
     with answering(status, body.encode()) as (url, asked):
         assert JobManager(url).stop_attempt(_JOB, "f" * 32) == told
     assert asked == [f"/jobs/{_JOB}/savepoints/{'f' * 32}"]
@@ -243,10 +251,10 @@ def _checkpoints(completed: int | None, savepoint: int | None) -> str:
     ("completed", "savepoint", "told"),
     [(6, 7, (7, "file:/savepoint-7")), (8, 7, None), (8, None, None), (None, 7, (7, ANY))],
 )
-def test_what_a_job_ended_with(
+def test_newest_savepoint_is_ignored_if_checkpoints_followed(
     completed: int | None, savepoint: int | None, told: tuple[int, str] | None
 ) -> None:
-    """A savepoint after which checkpoints were completed is of a stop that failed."""
+    """A savepoint followed by completed checkpoints belongs to a failed stop."""
     job = f'{{"jid": "{_JOB}", "name": "orders", "state": "FINISHED", "vertices": []}}'
     answers = {
         f"/jobs/{_JOB}": job,
@@ -256,7 +264,7 @@ def test_what_a_job_ended_with(
         assert JobManager(url).details(_JOB).newest_savepoint == told
 
 
-def test_a_stop_that_is_no_answer_of_flinks() -> None:
+def test_stop_attempt_rejects_unknown_status() -> None:
     with (
         answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
         pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER),

@@ -1,5 +1,7 @@
-"""Topics that the checkpoint does not know: which match a pattern, and what a plan says of them.
-That a real broker tells of them is in tests/integration/test_topic_pattern.py."""
+"""Topics missing from the checkpoint: matches of a pattern, and their messages in a plan.
+
+tests/integration/test_topic_pattern.py gets such topics from a real broker.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,12 @@ def default_recursion_limit() -> Iterator[None]:
         (r"[^o].*|\\00", ["audit.v1"]),
     ],
 )
-def test_a_pattern_matches_whole_names(text: str, matching: list[str]) -> None:
+def test_topic_pattern_matches_whole_names(text: str, matching: list[str]) -> None:
     topics = ["orders-us", "audit.v1", "orders-eu", "__consumer_offsets"]
     assert topic_pattern(text).matching(topics) == matching
 
 
-def test_kafkas_own_topics_match_no_pattern() -> None:
+def test_topic_pattern_excludes_internal_topics() -> None:
     own = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
     assert topic_pattern(".*").matching([*own, "__cluster_metadata", "__mine"]) == ["__mine"]
 
@@ -82,7 +84,7 @@ def test_kafkas_own_topics_match_no_pattern() -> None:
         ("a{99999999999}", "not a pattern: the repetition number is too large"),
     ],
 )
-def test_a_pattern_that_java_reads_otherwise(
+def test_pattern_with_different_meaning_in_java_is_refused(
     text: str, problem: str, default_recursion_limit: None
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -106,12 +108,14 @@ def test_a_pattern_that_java_reads_otherwise(
         ([], None),
     ],
 )
-def test_names_suggest_a_pattern(families: list[list[str]], text: str | None) -> None:
+def test_suggested_pattern_is_derived_from_topic_names(
+    families: list[list[str]], text: str | None
+) -> None:
     found = suggested_pattern(families)
     assert (found.text if found else None) == text
 
 
-def test_a_suggested_pattern_is_asked_for_a_few_topics_that_nobody_knows() -> None:
+def test_suggested_pattern_limits_number_of_new_topics() -> None:
     pattern = suggested_pattern([["t-a", "t-b"]], frozenset(("t-001",)))
     assert pattern is not None and pattern.suggested
     topics = [f"t-{number:03d}" for number in range(30)]
@@ -144,7 +148,7 @@ def _said(plan: Plan, *words: str) -> list[str]:
     return [one for one in plan.warnings if any(word in one for word in words)]
 
 
-def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
+def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
     policies = Policies(topic_pattern=topic_pattern("t-.*"))
     found = {f"t-new{number}": _TAKEN + number for number in range(7)} | {"t-none": None}
     plan = _plan(tmp_path, found, policies)
@@ -163,8 +167,8 @@ def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
     assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
 
 
-def test_a_named_partition_of_a_found_topic_that_is_nowhere_is_refused(tmp_path: Path) -> None:
-    """Without the refusal, the partitions that there are would move, and nothing would say so."""
+def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> None:
+    """Without the refusal, only the existing partitions would move, and silently."""
     named = {"t-new": frozenset({0, 3}), "t-none": frozenset({0})}
     policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
     plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)
@@ -177,13 +181,15 @@ def test_a_named_partition_of_a_found_topic_that_is_nowhere_is_refused(tmp_path:
 @pytest.mark.parametrize(
     ("empty", "told"), [((), "its records have no time"), (("t-new",), "it has no record yet")]
 )
-def test_a_topic_without_times(tmp_path: Path, empty: tuple[str, ...], told: str) -> None:
+def test_new_topic_without_timestamps_is_described_as_such(
+    tmp_path: Path, empty: tuple[str, ...], told: str
+) -> None:
     policies = Policies(topic_pattern=topic_pattern("t-.*"))
     (said,) = _said(_plan(tmp_path, {"t-new": None}, policies, empty), "t-new matches")
     assert told in said
 
 
-def test_a_pattern_that_matches_none_of_the_jobs_is_a_slip(tmp_path: Path) -> None:
+def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> None:
     policies = Policies(topic_pattern=topic_pattern("u-.*"))
     (said,) = _said(_plan(tmp_path, {}, policies), "--topic-pattern")
     assert said == (
@@ -212,7 +218,7 @@ def test_a_pattern_that_matches_none_of_the_jobs_is_a_slip(tmp_path: Path) -> No
         ({"u-new": _TAKEN}, None),
     ],
 )
-def test_young_topics_that_are_named_alike(
+def test_new_topics_with_similar_names_are_warned_about(
     tmp_path: Path, found: dict[str, int | None], said: str | None
 ) -> None:
     warned = _said(_plan(tmp_path, found, Policies()), "young")
@@ -222,7 +228,7 @@ def test_young_topics_that_are_named_alike(
         assert "add --topic-pattern, such as 't-.*' [young-topic]" in warned[0]
 
 
-def test_no_pattern_is_asked_for_where_what_moves_is_named(tmp_path: Path) -> None:
+def test_pattern_is_not_suggested_with_explicit_topics(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("t-a", [1]), *splits("t-b", [1])]})
     found = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     suggested = pattern_to_ask(found, found.sources, Policies())

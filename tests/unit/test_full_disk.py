@@ -1,7 +1,7 @@
-"""A disk that is full: which file it was is told, and nothing is left of it.
+"""Errors on a full disk contain the file's name, and no file remains.
 
-That a file may have no byte (``RLIMIT_FSIZE``) fails where a full disk does: in write() or fsync(),
-which know no name. /dev/full is a stdout on a full disk.
+A file limit of zero bytes (``RLIMIT_FSIZE``) fails in the same calls as a full disk. These are
+write() and fsync(), and their errors contain no name. /dev/full is a stdout on a full disk.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("option", ["--plan-out", "--checkpoint-dir"], ids=["plan", "seed"])
-def test_what_cannot_be_written_is_named(here: Path, option: str) -> None:
-    """The page of exit codes has one code for a file that could not be written."""
+def test_full_disk_error_names_plan_or_seed_and_leaves_no_file(here: Path, option: str) -> None:
+    """The page of exit codes has a single code for a file that could not be written."""
     done = _run(here, "to-spark", "chk-7", option, "new")
     assert (done.returncode, done.stdout) == (6, "")
     last = done.stderr.splitlines()[-1]
@@ -57,7 +57,7 @@ def test_what_cannot_be_written_is_named(here: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_tables_that_cannot_be_written_are_named_and_not_there(
+def test_full_disk_error_names_scan_output_and_leaves_no_file(
     here: Path, table_format: str
 ) -> None:
     done = _run(here, "scan", "chk-7", "--output", "new", "--format", table_format)
@@ -68,8 +68,8 @@ def test_tables_that_cannot_be_written_are_named_and_not_there(
     assert [path.name for path in here.iterdir()] == ["chk-7"]
 
 
-def test_a_file_that_is_written_for_another_is_named(tmp_path: Path) -> None:
-    """As the rollback file, before a group is changed."""
+def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) -> None:
+    """For example the rollback file, before a group is changed."""
     code = (
         "import resource\nfrom pathlib import Path\n"
         "from migrate.storage.new_file import write_new\n"
@@ -89,7 +89,7 @@ def test_a_file_that_is_written_for_another_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_a_seed_whose_offsets_could_not_be_told_is_exit_5(here: Path, quiet: list[str]) -> None:
+def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
@@ -104,7 +104,7 @@ def test_a_seed_whose_offsets_could_not_be_told_is_exit_5(here: Path, quiet: lis
     assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
 
 
-def test_without_a_seed_nothing_was_written(here: Path) -> None:
+def test_full_stdout_without_seed_exits_6(here: Path) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         done = _run(here, "to-spark", "chk-7", stdout=full, full=False)

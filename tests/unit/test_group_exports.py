@@ -1,4 +1,4 @@
-"""Offsets that other tools exported: several groups in a CSV file, and Hudi Streamer's text."""
+"""Offsets exported by other tools: CSV files with several groups, and Hudi Streamer strings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.golden import golden
 _TWO_GROUPS = Path(__file__).parent / "field" / "11-two-groups" / "two.csv"
 
 
-def test_csv_of_two_groups_lists_both() -> None:
-    """Regression: partition 0 of a topic that both groups read "is there twice"."""
+def test_csv_of_two_groups_requires_choice_of_group() -> None:
+    """Regression: Partition 0 of a topic that both groups read was refused as a duplicate."""
     result = migrate("diff", f"csv:{_TWO_GROUPS}", f"csv:{_TWO_GROUPS}")
     assert result.code == 4
     assert result.stderr.splitlines()[0] == (
@@ -33,7 +33,7 @@ def test_csv_of_two_groups_lists_both() -> None:
         ("gb", {"payments": {"0": 7, "1": 8}, "short": {"0": 20}}),
     ],
 )
-def test_csv_of_two_groups_with_a_group_is_read(group: str, offsets: object) -> None:
+def test_csv_group_is_selected_by_fragment(group: str, offsets: object) -> None:
     result = migrate("to-spark", f"csv:{_TWO_GROUPS}#{group}")
     assert result.code == 0, result.stderr
     assert json.loads(result.stdout) == offsets
@@ -59,7 +59,7 @@ def test_file_and_group_may_contain_a_number_sign(tmp_path: Path) -> None:
     assert migrate("to-spark", f"csv:{file}").stdout == '{"payments":{"0":5}}\n'
 
 
-def test_partition_twice_in_one_group_is_refused(tmp_path: Path) -> None:
+def test_duplicate_partition_in_csv_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
     file.write_text("ga,payments,0,5\ngb,payments,0,6\nga,payments,0,7\n")
     assert (
@@ -68,7 +68,7 @@ def test_partition_twice_in_one_group_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_plan_of_a_chosen_group_is_verified_against_that_group(tmp_path: Path) -> None:
+def test_plan_of_selected_csv_group_is_verified(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", f"csv:{_TWO_GROUPS}#gb", "--plan-out", plan).code == 0
     assert migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "q").code == 0
@@ -84,7 +84,7 @@ def test_plan_of_a_chosen_group_is_verified_against_that_group(tmp_path: Path) -
         ("a.b-c_d,2:3,10:4", {("a.b-c_d", 2): 3, ("a.b-c_d", 10): 4}),
     ],
 )
-def test_hudi_streamers_text_is_read_and_written(
+def test_hudi_streamer_string_is_read_and_written(
     text: str, offsets: dict[tuple[str, int], int]
 ) -> None:
     assert read_hudi_text("hudi:x", f"{text}\n").starts == offsets
@@ -105,12 +105,12 @@ def test_hudi_streamers_text_is_read_and_written(
         ("20240101123000", "it has 0 partitions"),
     ],
 )
-def test_other_text_than_hudi_streamers_is_refused(text: str, problem: str) -> None:
+def test_invalid_hudi_streamer_string_is_refused(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read_hudi_text("hudi:x", text)
 
 
-def test_text_of_several_topics_is_refused() -> None:
+def test_hudi_export_of_several_topics_is_refused() -> None:
     with pytest.raises(Refused, match="choose one with --source topic:NAME"):
         hudi_text({("a", 0): 1, ("b", 0): 1})
 
@@ -128,7 +128,7 @@ def test_checkpoint_moves_to_hudi_streamer_and_back(tmp_path: Path) -> None:
     assert migrate("verify", f"plan:{plan}", f"spark:{tmp_path / 'q'}").code == 0
 
 
-def test_inline_json_is_told_that_json_takes_a_file() -> None:
+def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     result = migrate("to-spark", 'json:{"payments":{"0":5}}')
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -137,7 +137,7 @@ def test_inline_json_is_told_that_json_takes_a_file() -> None:
     )
 
 
-def test_table_of_describe_and_progress_of_a_query_are_named(tmp_path: Path) -> None:
+def test_describe_table_and_query_progress_are_recognized_in_error(tmp_path: Path) -> None:
     described = tmp_path / "describe.txt"
     described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
     result = migrate("to-spark", f"csv:{described}")

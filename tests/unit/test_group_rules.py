@@ -1,6 +1,7 @@
-"""What decides over a consumer group's offsets, as values: what is committed, what is refused, when
-it is tried again, and what is said of it. Real groups are in tests/integration/test_commit_group.py
-and test_commit_faults.py."""
+"""Rules for changes of a consumer group's offsets: commits, refusals, retries, and messages.
+
+Real groups are in tests/integration/test_commit_group.py and test_commit_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -74,27 +75,27 @@ def test_equal_offset_is_not_written() -> None:
     assert change.refusals == ()
 
 
-def test_equal_offset_with_leader_epoch_is_written() -> None:
-    """Regression: an epoch of a recreated topic stayed, and a Java consumer read nothing."""
+def test_equal_offset_with_leader_epoch_is_rewritten() -> None:
+    """Regression: A recreated topic's old epoch remained, so a Java consumer read nothing."""
     theirs = {A0: Committed(5, "", 40)}
     change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
     assert (change.offsets, change.unchanged) == (_at(a0=5), ())
 
 
-def test_equal_offset_with_metadata_of_client_is_written() -> None:
-    """Parallel Consumer encodes records beyond the offset as processed, and would skip them."""
+def test_equal_offset_with_client_metadata_is_rewritten() -> None:
+    """Parallel Consumer encodes processed records beyond the offset there, and would skip them."""
     theirs = {A0: Committed(5, "bDUAAAAAAA==")}
     change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
     assert (change.offsets, change.unchanged) == (_at(a0=5), ())
 
 
-def test_what_a_group_does_not_hold_yet_is_committed() -> None:
+def test_offsets_missing_from_group_are_committed() -> None:
     nobody = _group(NOTHING, exists=False)
     change = pending_commit(_at(a0=0, b0=5), nobody, nobody)
     assert (change.offsets, change.unchanged, change.refusals) == (_at(a0=0, b0=5), (), ())
 
 
-def test_a_group_with_members_is_refused() -> None:
+def test_active_group_is_refused_unless_offsets_are_equal() -> None:
     before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
     assert pending_commit(_at(a0=5), before, now).refusals == (
         f"group g has 1 member (app on host); stop it first{KILLED}",
@@ -103,12 +104,12 @@ def test_a_group_with_members_is_refused() -> None:
     assert pending_commit(_at(a0=1), before, now).refusals == ()
 
 
-def test_a_group_that_changed_since_it_was_looked_at_is_refused() -> None:
+def test_group_changed_since_planning_is_refused() -> None:
     (refusal,) = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
     assert "the first is a-0: 1 then, 2 now" in refusal
 
 
-def test_members_and_a_change_are_both_told() -> None:
+def test_active_and_changed_group_has_two_refusals() -> None:
     change = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
     assert len(change.refusals) == 2
 
@@ -146,11 +147,13 @@ def test_members_and_a_change_are_both_told() -> None:
         ),
     ],
 )
-def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
+def test_commit_refusals_depend_on_group_type_and_members(
+    group: GroupView, told: list[str]
+) -> None:
     assert commit_refusals(group) == told
 
 
-def test_streams_group_is_refused_before_its_members_are_to_be_stopped() -> None:
+def test_streams_group_refusal_precedes_active_group_refusal() -> None:
     (refusal,) = commit_refusals(_group(NOTHING, MEMBER, kind="streams"))
     assert "belongs to a Kafka Streams application" in refusal
 
@@ -172,7 +175,9 @@ def test_rollback_of_streams_group_is_not_refused() -> None:
         (_at(a0=1), {A0: Committed(1, "", 3)}, "(the first is a-0: 1 with another leader epoch)"),
     ],
 )
-def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None) -> None:
+def test_change_refusals_describe_first_changed_offset(
+    before: Offsets, now: Offsets, told: str | None
+) -> None:
     found = change_refusals(_group(before), _group(now))
     if told is None:
         assert found == []
@@ -200,7 +205,7 @@ DENIED = CommitFailure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
         ({A0: DENIED}, _at(a0=1), NOTHING),
     ],
 )
-def test_what_is_offsets_to_retry(
+def test_offsets_to_retry_exclude_written_denied_and_changed_partitions(
     failures: dict[tuple[str, int], CommitFailure], held: Offsets, again: Offsets
 ) -> None:
     wanted, before = _at(a0=5, a1=6), _at(a0=1)
@@ -218,7 +223,7 @@ def test_what_is_offsets_to_retry(
         (20.0, [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]),
     ],
 )
-def test_pauses_grow_and_none_ends_past_the_deadline(
+def test_retry_delays_grow_and_end_before_deadline(
     monkeypatch: pytest.MonkeyPatch, patience: float, pauses: list[float]
 ) -> None:
     clock = [100.0]
@@ -255,7 +260,7 @@ def test_pauses_grow_and_none_ends_past_the_deadline(
         (5, 1, None, None, Result.DIFFERS),
     ],
 )
-def test_what_became_of_a_partition(
+def test_partition_outcome_compares_committed_and_target_offsets(
     wanted: int | None,
     before: int | None,
     held: int | None,
@@ -276,7 +281,7 @@ def test_what_became_of_a_partition(
 
 
 @pytest.mark.parametrize("failure", [None, AWAY])
-def test_a_group_that_could_not_be_read_is_not_known(failure: CommitFailure | None) -> None:
+def test_unreadable_group_yields_unknown_partition_outcome(failure: CommitFailure | None) -> None:
     written = CommitAttempt({A0: failure} if failure is not None else {}, None)
     outcome = partition_outcome(A0, Committed(5), Committed(1), written)
     expected = PartitionOutcome("a", 0, Result.UNKNOWN, Committed(5), None, failure)
@@ -301,7 +306,7 @@ _RESULTS = {
     ("results", "applied"),
     [(results, applied) for applied, of_it in _RESULTS.items() for results in of_it],
 )
-def test_what_became_of_a_change_as_a_whole(results: str, applied: Applied) -> None:
+def test_change_outcome_summarizes_partition_results(results: str, applied: Applied) -> None:
     partitions = tuple(
         PartitionOutcome("a", n, Result(result), None, None)
         for n, result in enumerate(results.split())
@@ -310,12 +315,12 @@ def test_what_became_of_a_change_as_a_whole(results: str, applied: Applied) -> N
 
 
 @pytest.mark.parametrize("results", [[], [Result.UNCHANGED]])
-def test_without_a_rollback_file_there_was_nothing_to_do(results: list[Result]) -> None:
+def test_change_outcome_without_rollback_file_has_nothing_to_do(results: list[Result]) -> None:
     partitions = tuple(PartitionOutcome("a", 0, result, None, None) for result in results)
     assert ChangeOutcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
 
 
-def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
+def test_outcomes_are_sorted_by_topic_and_partition_number() -> None:
     places = [("a", 2), ("a", 10), ("b", 0)]
     for order in itertools.permutations(places):
         found = in_order(PartitionOutcome(*place, Result.FAILED, None, None) for place in order)
@@ -330,14 +335,14 @@ def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
         ("ü" * 16_384, "has 32768 bytes, and Kafka allows 32767"),
     ],
 )
-def test_group_name_that_kafka_cannot_have_is_usage_error(name: str, problem: str) -> None:
-    """Regression: with a name that is not UTF-8, the process ended with SIGSEGV."""
+def test_invalid_group_name_is_usage_error(name: str, problem: str) -> None:
+    """Regression: The process ended with SIGSEGV if the name was invalid UTF-8."""
     with pytest.raises(UsageError, match=problem):
         describe_group(cast(Connection, None), name)
 
 
-def test_metadata_longer_than_kafka_allows_is_usage_error(tmp_path: Path) -> None:
-    """Regression: each offset failed with _TRANSPORT after 60 s."""
+def test_metadata_over_kafka_limit_is_usage_error(tmp_path: Path) -> None:
+    """Regression: Each offset failed with _TRANSPORT after 60 s."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     command = ("commit-group", chk, "--group", "g", "-b", "localhost:1", "--metadata")
     result = migrate(*command, "x" * 32_768)
@@ -365,10 +370,10 @@ class _BusyGroups:
         return {}
 
 
-def test_follow_keeps_commit_of_another_client_during_its_round(
+def test_follow_does_not_overwrite_concurrent_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: the other commit was overwritten with a lower offset."""
+    """Regression: The concurrent commit was overwritten with a lower offset."""
     groups = _BusyGroups(Committed(1), Committed(15))
     following = _follower(groups, tmp_path, monkeypatch)
     with pytest.raises(BrokerError, match="has changed since it was read: 1 of its offsets"):
@@ -376,10 +381,10 @@ def test_follow_keeps_commit_of_another_client_during_its_round(
     assert groups.written == {}
 
 
-def test_follow_warns_of_metadata_that_it_discards(
+def test_follow_warns_of_discarded_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: follow replaced the metadata of Parallel Consumer without a word."""
+    """Regression: follow replaced the metadata of Parallel Consumer silently."""
     groups = _BusyGroups(Committed(1, "bDUAAAAAAA=="))
     _follower(groups, tmp_path, monkeypatch).commit_progress()
     assert groups.written == {("t", 0): Committed(6)}

@@ -1,4 +1,4 @@
-"""``--help``, ``python -m migrate`` and the flags that every user tries first."""
+"""``--help``, ``python -m migrate``, and the first flags of a new user."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ def _at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_nothing_in_the_help_is_cut(name: str) -> None:
-    """Seen: ``offs…`` for a metavar, ``<bool>`` for each flag, 22 columns for the text."""
+def test_help_text_is_complete_and_fits_80_columns(name: str) -> None:
+    """Regression: The help had truncated metavars, ``<bool>`` for each flag, and narrow text.
+
+    The metavar was ``offs…``, and the text had 22 columns.
+    """
     shown = migrate(name, "--help").stdout
     text = " ".join(shown.split())
     assert "<bool>" not in shown
@@ -40,8 +43,8 @@ def test_nothing_in_the_help_is_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_short_help_fits_on_a_screen(name: str) -> None:
-    """Seen: 107 lines of to-spark."""
+def test_short_help_fits_on_a_screen(name: str) -> None:
+    """Regression: The short help of to-spark had 107 lines."""
     shown = migrate(name, "-h").stdout
     assert len(shown.splitlines()) <= 45
     assert shown.count("  $ migrate ") == 2
@@ -52,13 +55,13 @@ def test_the_short_help_fits_on_a_screen(name: str) -> None:
     assert daily < every or (name == "explain" and shown == every_option)
 
 
-def test_the_list_of_commands_fits_on_a_screen() -> None:
+def test_command_list_fits_on_a_screen() -> None:
     assert len(migrate("-h").stdout.splitlines()) <= 45
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_says_which_commands_want_execute(name: str) -> None:
-    """A command stands below "only with --execute" if and only if it has this option."""
+def test_help_lists_commands_requiring_execute(name: str) -> None:
+    """A command is listed under "only with --execute" if and only if it has this option."""
     commands = migrate("--help").stdout
     section = commands.partition("only with --execute\n")[2].partition("\n\n")[0]
     assert (f"  {name} " in section) == ("--execute" in migrate(name, "-h").stdout)
@@ -75,13 +78,13 @@ def test_the_help_says_which_commands_want_execute(name: str) -> None:
     ],
     ids=lambda option: option.split()[0],
 )
-def test_a_policy_is_listed_with_its_values(option: str) -> None:
+def test_help_lists_values_of_policy_options(option: str) -> None:
     flag, default = option.split(" [")
     shown = " ".join(migrate("to-spark", "--help").stdout.split())
     assert re.search(rf" {re.escape(flag)} [^\[]+ \[{re.escape(default)} ", shown)
 
 
-def test_common_options_come_first() -> None:
+def test_short_help_contains_only_common_options() -> None:
     first, rest = migrate("to-spark", "-h").stdout, migrate("to-spark", "--help").stdout
     daily = ("--checkpoint-dir", "--bootstrap-servers", "--source", "--format")
     for common in (*daily, "--sink", "--source-group", "--flink-rest"):
@@ -90,19 +93,19 @@ def test_common_options_come_first() -> None:
         assert rare in rest and rare + " " not in first
 
 
-def test_a_narrow_terminal_wraps_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_wraps_on_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     shown = migrate("inspect", "--help").stdout
     assert all(len(line) <= 50 for line in shown.split("\n\nExamples\n")[0].splitlines())
 
 
-def test_the_list_of_commands_has_each_with_its_line() -> None:
+def test_command_list_contains_summary_of_each_command() -> None:
     shown = " ".join(migrate("--help").stdout.split())
     for name, line in COMMANDS.items():
         assert f" {name} {line}" in shown
 
 
-def test_python_m_migrate() -> None:
+def test_python_m_migrate_prints_version() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "migrate", "--version"], capture_output=True, text=True, check=True
     )
@@ -110,7 +113,7 @@ def test_python_m_migrate() -> None:
 
 
 @pytest.mark.parametrize("command", ["commit-group", "rollback"])
-def test_a_dry_run_can_be_asked_for(command: str, tmp_path: Path) -> None:
+def test_dry_run_option_is_accepted_but_not_with_execute(command: str, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     group = ["--group", "g"] if command == "commit-group" else []
     what: list[str | Path] = [command, chk, *group]
@@ -121,8 +124,8 @@ def test_a_dry_run_can_be_asked_for(command: str, tmp_path: Path) -> None:
     assert "--dry-run" not in alone.stderr
 
 
-def test_help_is_a_command_too() -> None:
-    """As git and docker have it. Regression: "No such command 'help'."."""
+def test_help_command_matches_help_option() -> None:
+    """Regression: The error was "No such command 'help'", although git and docker have one."""
     assert migrate("help").stdout == migrate("--help").stdout
     assert migrate("help", "to-spark").stdout == migrate("to-spark", "--help").stdout
     assert migrate("help", "nothing").code == 2
@@ -133,8 +136,8 @@ def test_version_has_a_short_flag() -> None:
 
 
 @pytest.mark.parametrize("form", ["--bootstrap-server {}", "--bootstrap-server={}"])
-def test_bootstrap_server_of_kafkas_tools_is_accepted(tmp_path: Path, form: str) -> None:
-    """Regression: "No such option: --bootstrap-server"."""
+def test_bootstrap_server_alias_is_accepted(tmp_path: Path, form: str) -> None:
+    """Regression: The error was "No such option: --bootstrap-server"."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     option = form.format("http://broker:9092").split()
     for command in (("to-spark", chk), ("commit-group", chk, "--group", "g"), ("scan", tmp_path)):
@@ -154,10 +157,10 @@ def test_bootstrap_server_of_kafkas_tools_is_accepted(tmp_path: Path, form: str)
         ("pyvenv.cfg", "pip install"),
     ],
 )
-def test_missing_extra_names_the_installer_of_the_environment(
+def test_missing_extra_error_uses_installer_of_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, install: str
 ) -> None:
-    """Regression: under pipx, the advised pip changes another environment."""
+    """Regression: Under pipx, the advised pip command changed a different environment."""
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setitem(sys.modules, "s3fs", None)

@@ -1,6 +1,6 @@
-"""Bytes that no Flink wrote: refused by name, in memory and time bounded by the input.
+"""Hostile bytes: refused with a reason, in memory and time bounded by the input.
 
-What each attack costs is measured in a process of its own (tests/support/hostile.py).
+A separate process measures the cost of each attack (tests/support/hostile.py).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _SLOW = {
 }
 
 
-def test_every_attack_has_its_bounds() -> None:
+def test_every_attack_has_resource_bounds() -> None:
     assert _QUICK.keys() | _SLOW.keys() == hostile.METADATA_ATTACKS.keys() | (
         hostile.FILE_ATTACKS.keys()
     )
@@ -108,7 +108,7 @@ def test_every_attack_has_its_bounds() -> None:
 @pytest.mark.parametrize(
     "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _SLOW)]
 )
-def test_an_attack_costs_a_small_multiple_of_its_input(name: str, tmp_path: Path) -> None:
+def test_attack_costs_small_multiple_of_its_input(name: str, tmp_path: Path) -> None:
     multiple, refusal = {**_QUICK, **_SLOW}[name]
     directory = tmp_path / "chk-1"
     directory.mkdir()
@@ -130,8 +130,10 @@ def test_an_attack_costs_a_small_multiple_of_its_input(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("step", [397, pytest.param(13, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
-def test_the_largest_and_negative_counts_at_any_place(entry: dict[str, str], step: int) -> None:
-    """Written here and there over a file that holds every kind of handle."""
+def test_extreme_counts_in_metadata_are_refused_in_bounded_memory(
+    entry: dict[str, str], step: int
+) -> None:
+    """The counts are written at many places of files with every kind of handle."""
     whole = (SYNTHETIC / entry["path"]).read_bytes()
     refused = 0
     tracemalloc.start()
@@ -152,7 +154,7 @@ def test_the_largest_and_negative_counts_at_any_place(entry: dict[str, str], ste
 
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
 @pytest.mark.parametrize("count", [LARGEST_COUNT, LARGEST_COUNT // 4, -1, -LARGEST_COUNT - 1])
-def test_a_count_of_operators_that_cannot_be(version: int, count: int) -> None:
+def test_impossible_operator_count_is_refused(version: int, count: int) -> None:
     header = metadata([], version)[:-4] + pack(">i", count)
     with pytest.raises(DecodeError, match=r"cannot (be negative|fit into)"):
         parse_metadata(header, "_metadata")
@@ -161,8 +163,8 @@ def test_a_count_of_operators_that_cannot_be(version: int, count: int) -> None:
 @pytest.mark.parametrize(
     ("count", "fits"), [(2, True), (3, False), (LARGEST_COUNT, False), (0, True)]
 )
-def test_a_count_is_held_against_the_bytes_behind_it(count: int, fits: bool) -> None:
-    """Not against those of the whole file, of which some lie before it."""
+def test_count_is_checked_against_remaining_bytes(count: int, fits: bool) -> None:
+    """The bytes before the count do not matter."""
     cursor = Cursor(bytes(100) + pack(">i", count) + bytes(17), "file", start=100)
     if fits:
         assert cursor.count("items", 8) == count
@@ -172,19 +174,19 @@ def test_a_count_is_held_against_the_bytes_behind_it(count: int, fits: bool) -> 
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.TRUNCATED, 100)
 
 
-def test_a_parallelism_that_flink_does_not_have() -> None:
+def test_max_parallelism_over_flink_limit_is_refused() -> None:
     with pytest.raises(DecodeError, match="max parallelism <= 32768"):
         parse_metadata(metadata([operator([], max_parallelism=32769)]), "_metadata")
 
 
-def test_a_count_of_subtasks_beyond_the_parallelism() -> None:
+def test_subtask_count_over_parallelism_is_refused() -> None:
     with pytest.raises(DecodeError, match=f"{LARGEST_COUNT} subtasks of a parallelism of 1"):
         parse_metadata(metadata([operator([], count=LARGEST_COUNT)]), "_metadata")
 
 
 @pytest.mark.parametrize("kind", [4, 17])
-def test_operator_state_without_a_stream_to_read_it_from(kind: int) -> None:
-    """A null handle where the stream's would be: Flink writes none."""
+def test_operator_state_without_stream_is_refused(kind: int) -> None:
+    """A null handle replaces the stream. Flink never writes such a handle."""
     merged = utf("owned") + utf("shared") + b"\0" if kind == 17 else b""
     managed = pack(">ibi", 1, kind, 0) + merged + b"\0"
     with pytest.raises(DecodeError, match="operator state without a stream") as refused:
@@ -193,15 +195,15 @@ def test_operator_state_without_a_stream_to_read_it_from(kind: int) -> None:
 
 
 @pytest.mark.parametrize("tag", [0x74, 0x7D, 0])  # of a string, of a proxy's class, of nothing
-def test_an_object_whose_class_is_none_that_is_read(tag: int) -> None:
+def test_unexpected_java_class_descriptor_is_refused(tag: int) -> None:
     data = b"\xac\xed\0\x05\x73" + bytes([tag]) + bytes(20)
     with pytest.raises(DecodeError, match=f"unexpected class descriptor 0x{tag:02x}") as refused:
         read_object_stream(Cursor(data, "properties"))
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 5)
 
 
-def test_metadata_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As at the real bound, which a slow test above has."""
+def test_metadata_file_is_limited_in_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow test above covers the real limit."""
     data = metadata([operator([], inline(bytes(100_000)))])
     (tmp_path / "_metadata").write_bytes(data)
     monkeypatch.setattr(checkpoint, "MAX_METADATA_BYTES", len(data))
@@ -225,7 +227,7 @@ def test_metadata_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.Monk
         (Cursor.size, 8),
     ],
 )
-def test_a_number_that_ends_early_says_how_much_is_missing(
+def test_truncated_number_error_states_missing_bytes(
     read: Callable[[Cursor, str], int], wanted: int
 ) -> None:
     cursor = Cursor(b"\0" * (2 + wanted), "file", 3)
@@ -234,15 +236,15 @@ def test_a_number_that_ends_early_says_how_much_is_missing(
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.TRUNCATED, 3)
 
 
-def test_coordinator_state_that_lies_in_a_file() -> None:
-    """Flink writes it into the metadata, and reads no other."""
+def test_coordinator_state_in_file_is_refused() -> None:
+    """Flink writes this state into the metadata and rejects any other location."""
     with pytest.raises(DecodeError, match="coordinator state is not in the metadata"):
         parse_metadata(metadata([operator([], in_file("state", 5))]), "_metadata")
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("count", [LARGEST_COUNT, -1])
-def test_a_count_of_partitions_that_cannot_be(version: int, count: int) -> None:
+def test_impossible_partition_count_is_refused(version: int, count: int) -> None:
     with pytest.raises(DecodeError, match=r"cannot (be negative|fit into)"):
         read_enumerator(Cursor(pack(">ii", count, 0) + bytes(100), "state"), version)
 
@@ -256,7 +258,7 @@ def test_a_count_of_partitions_that_cannot_be(version: int, count: int) -> None:
         (0, 10, 1 << 62),
     ],
 )
-def test_a_place_in_a_file_that_no_file_has(
+def test_impossible_file_segment_is_refused(
     tmp_path: Path, start: int, size: int, offset: int
 ) -> None:
     stream, _ = state_stream([split(0)])
@@ -310,7 +312,7 @@ def _nested_fields(deep: int) -> bytes:
     ],
     ids=["changelogs", "key groups", "objects", "classes"],
 )
-def test_what_is_nested_too_deep(
+def test_excessive_nesting_is_refused(
     nested: Callable[[int], bytes], deepest: int, refusal: str
 ) -> None:
     parse_metadata(nested(deepest), "_metadata")
@@ -320,7 +322,7 @@ def test_what_is_nested_too_deep(
         assert refused.value.kind is ErrorKind.CORRUPT
 
 
-def test_objects_in_the_place_of_names_nest_to_a_bound() -> None:
+def test_objects_nested_in_field_names_are_refused() -> None:
     with pytest.raises(DecodeError, match="nested more than 64 deep"):
         parse_metadata(_nested_fields(_DEEP), "_metadata")
 
@@ -343,22 +345,22 @@ def test_objects_in_the_place_of_names_nest_to_a_bound() -> None:
         b"\xe1\xc0\x80\x80",  # NUL's two bytes inside another character
     ],
 )
-def test_text_that_java_does_not_write(encoded: bytes) -> None:
+def test_malformed_modified_utf8_is_refused(encoded: bytes) -> None:
     with pytest.raises(DecodeError, match="not modified UTF-8"):
         Cursor(utf(b"a" + encoded), "file").utf("text")
 
 
-def test_text_that_java_alone_writes() -> None:
+def test_java_specific_utf8_is_read() -> None:
     encoded = utf(b"a\xc0\x80\xed\xa0\xbd\xed\xb8\x80\xed\xa0\xbd")
     assert Cursor(encoded, "file").utf("text") == "a\0\N{GRINNING FACE}\ufffd"
 
 
-def test_a_kryo_string_without_an_end() -> None:
+def test_kryo_string_without_end_is_refused() -> None:
     with pytest.raises(DecodeError, match="more than 63 characters"):
         read_ascii_string(Cursor(b"a" * MB, "element"), "topic")
 
 
-def test_a_message_quotes_no_more_than_one_can_read() -> None:
+def test_message_quotes_are_shortened() -> None:
     # Each of these characters is quoted as `\x80`.
     topic = "\x80" * 30000
     with pytest.raises(DecodeError) as refused:
@@ -376,12 +378,12 @@ def _write(directory: Path, data: bytes) -> Path:
     return directory
 
 
-def test_two_subtasks_of_one_index(tmp_path: Path) -> None:
+def test_duplicate_subtask_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="its subtasks are not distinct"):
         read_checkpoint(_write(tmp_path, metadata([operator([subtask(0), subtask(0)])])))
 
 
-def test_two_splits_of_one_partition(tmp_path: Path) -> None:
+def test_duplicate_splits_of_partition_block_move(tmp_path: Path) -> None:
     data = source(split(0, offset) for offset in range(1000))
     extraction = extract(read_checkpoint(_write(tmp_path, data)))
     (position,) = extraction.sources[0].positions
@@ -390,7 +392,7 @@ def test_two_splits_of_one_partition(tmp_path: Path) -> None:
     assert any(finding.severity is Severity.BLOCKER for finding in extraction.findings)
 
 
-def test_two_elements_at_one_place(tmp_path: Path) -> None:
+def test_overlapping_state_elements_are_refused(tmp_path: Path) -> None:
     stream, (place,) = state_stream([split(0)])
     readers = [subtask(managed=reader_state([place, place], inline(stream)))]
     with pytest.raises(DecodeError, match="after one that ends at byte"):
@@ -425,7 +427,9 @@ def _watch(event: str, _: object) -> None:
         _EVENTS.append(event)
 
 
-def test_a_gadget_is_walked_and_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deserialization_gadget_is_parsed_without_side_effects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     gadget = _url_lookup()
     initializer = b"\1" + pack(">i", len(gadget)) + gadget
     cluster = utf("c") + pack(">i", 1) + utf("t") + utf("broker:9092") + initializer * 2
@@ -455,10 +459,10 @@ def test_a_gadget_is_walked_and_nothing_is_done(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("kafka", [False, True])
-def test_a_state_too_large_to_be_kafkas_makes_a_source_of_another_kind(
+def test_oversized_reader_state_blocks_move_only_if_partly_kafka(
     tmp_path: Path, kafka: bool
 ) -> None:
-    """And leaves the other sources of the checkpoint readable; unless some of it is Kafka's."""
+    """Other sources of the checkpoint remain readable."""
     stream, places = state_stream([split(0)])
     large = subtask(int(kafka), managed=reader_state([5], in_file("large", MAX_STATE_BYTES + 1)))
     small = subtask(0, managed=reader_state(places, inline(stream)))
@@ -474,8 +478,8 @@ def test_a_state_too_large_to_be_kafkas_makes_a_source_of_another_kind(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [target.name for target in TARGETS.values() if target.whole])
-def test_a_format_is_read_to_its_last_byte_and_no_further(name: str) -> None:
-    """One byte more than what Flink wrote, or one less, is refused, in every format."""
+def test_every_format_is_read_exactly_to_its_last_byte(name: str) -> None:
+    """In every format, an additional or a missing byte is refused."""
     parse = TARGETS[name].parse
     healthy = 0
     for seed in seeds()[name]:

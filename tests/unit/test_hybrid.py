@@ -1,6 +1,6 @@
-"""HybridSource: the source that it reads now, unwrapped; never positions of another kind.
+"""Positions of a HybridSource are the positions of its current Kafka source.
 
-The bytes come from the encoder; that of real jobs is in tests/golden.
+The encoder supplies the bytes. State of real jobs is in tests/golden.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _severities(extraction: Extraction) -> dict[str, Severity]:
 
 
 @pytest.mark.parametrize("name", ["1.15/other-kinds", "2.2/other-kinds"])
-def test_the_encoder_writes_what_a_real_job_wrote(name: str) -> None:
+def test_encoder_reproduces_bytes_of_real_hybrid_source(name: str) -> None:
     metadata = (golden(name) / "_metadata").read_bytes()
     sources = read_checkpoint(golden(name)).sources.values()
     (source,) = [source for source in sources if isinstance(source, HybridSource)]
@@ -85,7 +85,7 @@ _ENTRIES = [EnumeratorSplit(split) for split in splits("orders", [EARLIEST, EARL
 _KAFKA = encode_enumerator(3, _ENTRIES)
 
 
-def test_positions_are_those_of_the_kafka_source_inside(tmp_path: Path) -> None:
+def test_hybrid_source_positions_come_from_current_kafka_source(tmp_path: Path) -> None:
     held = {0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}
     entries = [_ENTRIES[0], EnumeratorSplit(KafkaSplit("orders", 1, 0, 90), ASSIGNED)]
     coordinator = _coordinator(1, 3, encode_enumerator(3, entries, False))
@@ -105,7 +105,7 @@ def test_positions_are_those_of_the_kafka_source_inside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_every_enumerator_inside_is_read(version: int) -> None:
+def test_every_version_of_wrapped_enumerator_is_read(version: int) -> None:
     coordinator = _coordinator(4, version, encode_enumerator(version, _ENTRIES))
     source = recognise_source([], coordinator)
     assert isinstance(source, HybridSource)
@@ -117,14 +117,12 @@ def test_every_enumerator_inside_is_read(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("index", [0, 1, 2])
-def test_an_empty_one_inside_is_not_taken_for_an_enumerator_of_kafkas(
-    index: int, version: int
-) -> None:
+def test_empty_wrapped_enumerator_is_still_recognized_as_hybrid(index: int, version: int) -> None:
     coordinator = _coordinator(index, version, encode_enumerator(version, []))
     assert isinstance(recognise_source([], coordinator), HybridSource)
 
 
-def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
+def test_dynamic_source_inside_hybrid_source_keeps_its_clusters(tmp_path: Path) -> None:
     inner = encode_dynamic_split("east", KafkaSplit("orders", 0, 7))
     element = encode_reader_element(encode_hybrid_split(1, "east-orders-0", inner, 1))
     streams = {"stream": {"east": StreamCluster(["orders"], "east:9092")}}
@@ -140,7 +138,7 @@ def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("elements", [{0: [_file_split(0)]}, {0: []}])
-def test_before_it_reaches_kafka_there_are_no_positions_and_nothing_moves(
+def test_hybrid_source_before_kafka_has_no_positions_and_blocks_move(
     tmp_path: Path, elements: Mapping[int, Sequence[bytes]]
 ) -> None:
     extraction = _extract(tmp_path, elements, _coordinator(0, 1, b"a file enumerator's"))
@@ -150,7 +148,7 @@ def test_before_it_reaches_kafka_there_are_no_positions_and_nothing_moves(
     assert _severities(extraction)["hybrid-source-elsewhere"] is Severity.BLOCKER
 
 
-def test_a_move_before_it_reaches_kafka_is_refused(tmp_path: Path) -> None:
+def test_to_spark_is_refused_before_hybrid_source_reaches_kafka(tmp_path: Path) -> None:
     operator = operator_with_elements(
         {0: [_file_split(0)]}, _coordinator(0, 1, b"a file enumerator's")
     )
@@ -159,8 +157,8 @@ def test_a_move_before_it_reaches_kafka_is_refused(tmp_path: Path) -> None:
     assert "has not reached Kafka yet" in result.stderr
 
 
-def test_splits_of_the_source_before_kafka_are_a_blocker(tmp_path: Path) -> None:
-    """As when a reader is restored from before the switch: it reads them first."""
+def test_remaining_splits_of_earlier_source_block_move(tmp_path: Path) -> None:
+    """A reader restored from before the switch reads these splits first."""
     elements = {0: [_kafka_split(1, KafkaSplit("orders", 0, 40))], 1: [_file_split(0)]}
     extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
     (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]
@@ -169,7 +167,7 @@ def test_splits_of_the_source_before_kafka_are_a_blocker(tmp_path: Path) -> None
     assert extraction.sources[0].positions[0].next_offset == 40
 
 
-def test_a_kafka_split_of_an_earlier_source_is_no_position(tmp_path: Path) -> None:
+def test_kafka_split_of_earlier_source_is_not_a_position(tmp_path: Path) -> None:
     elements = {0: [_kafka_split(0, KafkaSplit("old", 0, 40))]}
     extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
     assert extraction.sources[0].topics == {"orders"}
@@ -211,7 +209,7 @@ def test_a_kafka_split_of_an_earlier_source_is_no_position(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_is_only_partly_a_hybrid_source_is_a_blocker(
+def test_partly_hybrid_source_blocks_move(
     tmp_path: Path, elements: Mapping[int, Sequence[bytes]], coordinator: bytes | None
 ) -> None:
     extraction = _extract(tmp_path, elements, coordinator)
@@ -219,7 +217,7 @@ def test_what_is_only_partly_a_hybrid_source_is_a_blocker(
     assert _severities(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_a_damaged_kafka_source_inside_is_told_as_such(tmp_path: Path) -> None:
+def test_damaged_kafka_source_inside_hybrid_source_blocks_move(tmp_path: Path) -> None:
     bad = encode_reader_element(encode_hybrid_split(1, "x", encode_split("orders", 0, 4) + b"\0"))
     extraction = _extract(tmp_path, {0: [bad]}, _coordinator(1, 3, _KAFKA))
     (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]
@@ -228,8 +226,8 @@ def test_a_damaged_kafka_source_inside_is_told_as_such(tmp_path: Path) -> None:
     assert extraction.sources[0].positions == ()
 
 
-def test_one_inside_of_another_is_not_followed() -> None:
-    """However deep: hostile bytes could nest them without end."""
+def test_nested_hybrid_source_is_not_unwrapped() -> None:
+    """Hostile bytes could nest hybrid sources without limit."""
     enumerator = _KAFKA
     for version in (3, *[0] * 5000):
         enumerator = encode_hybrid_enumerator(1, version, enumerator)
@@ -238,7 +236,7 @@ def test_one_inside_of_another_is_not_followed() -> None:
     assert isinstance(source.current, UnknownSource)
 
 
-def test_splits_of_several_kinds_are_no_source() -> None:
+def test_splits_of_mixed_source_kinds_are_not_recognized() -> None:
     split = KafkaSplit("orders", 0, 5)
     kinds = {
         "KafkaSource": encode_reader_element(encode_split("orders", 0, 5)),
@@ -259,14 +257,14 @@ def test_splits_of_several_kinds_are_no_source() -> None:
         encode_hybrid_split(1, "orders-0", b"x")[:-1],
     ],
 )
-def test_a_split_that_is_not_read_to_its_last_byte_is_refused(split: bytes) -> None:
+def test_malformed_hybrid_split_is_refused(split: bytes) -> None:
     assert read_reader_element(encode_reader_element(encode_hybrid_split(1, "o", b"x")), "s")
     with pytest.raises(DecodeError):
         read_reader_element(encode_reader_element(split), "s")
 
 
-def test_an_unrelated_coordinator_makes_no_hybrid_source(tmp_path: Path) -> None:
-    """Other operators have coordinators too: without a reader's state only Kafka's tell."""
+def test_unrelated_coordinator_is_not_a_hybrid_source(tmp_path: Path) -> None:
+    """Other operators also have coordinators. Without reader state, only Kafka's are recognized."""
     operator = operator_with_elements({}, _coordinator(0, 1, b"whatever"))
     checkpoint = read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator))
     (source,) = checkpoint.sources.values()

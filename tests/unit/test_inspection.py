@@ -1,4 +1,4 @@
-"""The report of ``migrate inspect`` for programs: its text, and that it is not held whole."""
+"""The text and the bounded memory of the machine-readable report of ``migrate inspect``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _next_offsets(count: int) -> list[Position]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, 2001])
-def test_every_position_is_written_once_and_in_order(tmp_path: Path, count: int) -> None:
+def test_inspect_output_contains_every_position_once_in_order(tmp_path: Path, count: int) -> None:
     extraction = _with_positions(tmp_path, _next_offsets(count))
     (source,) = json.loads("".join(inspection_json(extraction)))["sources"]
     assert [position["partition"] for position in source["positions"]] == list(range(count))
@@ -49,14 +49,14 @@ def test_every_position_is_written_once_and_in_order(tmp_path: Path, count: int)
     assert [row["partition"] for row in rows] == [str(number) for number in range(count)]
 
 
-def test_a_position_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+def test_inspect_json_writes_each_position_on_its_own_line(tmp_path: Path) -> None:
     text = "".join(inspection_json(_with_positions(tmp_path, _next_offsets(3))))
     lines = [line for line in text.splitlines() if '"next_offset"' in line]
     assert len(lines) == 3
     assert json.loads(lines[0].strip().rstrip(","))["partition"] == 0
 
 
-def test_what_a_position_holds_is_written_as_it_is(tmp_path: Path) -> None:
+def test_inspect_json_preserves_position_values_exactly(tmp_path: Path) -> None:
     hostile = '"}, {"topic": "\\u0000\x00\ud800é\n'
     positions = [
         Position("a", 0, PositionState.NEXT, 2**63 - 1, -1, 3, hostile),
@@ -73,7 +73,7 @@ def test_what_a_position_holds_is_written_as_it_is(tmp_path: Path) -> None:
     ]
 
 
-def test_fields_stand_in_the_order_of_the_contract(tmp_path: Path) -> None:
+def test_inspect_fields_follow_order_of_contract(tmp_path: Path) -> None:
     extraction = _with_positions(tmp_path, _next_offsets(1))
     (source,) = _read(extraction)["sources"]
     assert list(source) == list(SourceReport.__annotations__)
@@ -83,7 +83,7 @@ def test_fields_stand_in_the_order_of_the_contract(tmp_path: Path) -> None:
     assert header == ["operator_id", "name", "uid", "kind", *PositionReport.__annotations__]
 
 
-def test_a_checkpoint_without_a_kafka_source_has_a_report(tmp_path: Path) -> None:
+def test_checkpoint_without_kafka_source_has_a_report(tmp_path: Path) -> None:
     chk = write_checkpoint(tmp_path / "chk-7", operator_with_states({"state": [b"x"]}))
     extraction = extract(read_checkpoint(chk))
     report = _read(extraction)
@@ -92,7 +92,7 @@ def test_a_checkpoint_without_a_kafka_source_has_a_report(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("write", [inspection_json, inspection_csv])
-def test_a_giant_source_is_not_held_as_text(tmp_path: Path, write: Any) -> None:
+def test_inspect_output_of_large_source_is_streamed(tmp_path: Path, write: Any) -> None:
     extraction = _with_positions(tmp_path, _next_offsets(20_000))
     tracemalloc.start()
     try:

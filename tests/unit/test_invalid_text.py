@@ -1,4 +1,4 @@
-"""Text that is not valid Unicode: exact in no output, so never the key of an entry."""
+"""Strings with invalid Unicode: never exact in an output, and therefore refused as keys."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def _refused(state: KeyedState, part: str) -> None:
 
 
 @_FORMS
-def test_keys_that_would_become_one_are_refused(heap: bool) -> None:
+def test_keys_with_lone_surrogates_are_refused(heap: bool) -> None:
     _refused(_counts(_HALVES, heap), "key")
 
 
 @_FORMS
-def test_a_key_of_the_replacement_character_itself_is_read(heap: bool) -> None:
+def test_replacement_character_is_read_as_key(heap: bool) -> None:
     state = _counts(("\ufffd", "\U0001f600"), heap)
     assert {line["key"] for line in json_entries(state)} == {"\ufffd", "\U0001f600"}
     compare_readers(state)
 
 
 @_FORMS
-def test_map_keys_that_would_become_one_are_refused(heap: bool) -> None:
+def test_map_keys_with_lone_surrogates_are_refused(heap: bool) -> None:
     entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, dict.fromkeys(_HALVES, 1))
     map_of = of.MapOf(of.STRING, of.LONG)
     state = Encoded("map", "MAP", of.VOID_NAMESPACE, map_of, (entry,))
@@ -61,7 +61,7 @@ def test_map_keys_that_would_become_one_are_refused(heap: bool) -> None:
         ("\ud83d\u20aca", "\ufffd\u20aca"),
     ],
 )
-def test_a_value_is_read_with_the_replacement_character(
+def test_lone_surrogate_in_value_becomes_replacement_character(
     text: str, expected: str, heap: bool
 ) -> None:
     entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, text)

@@ -1,6 +1,6 @@
-"""Java's object streams: the grammar of section 6.4 of its specification, case by case.
+"""Java's object streams, case by case, by the grammar of section 6.4 of the specification.
 
-Those that Flink writes are in tests/golden; what stands in them by chance does not decide.
+Streams written by Flink are in tests/golden, but they cover the grammar only by chance.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _fields(data: bytes) -> dict[str, JavaValue]:
         (_object(b""), JavaObject("A", {}, [])),
     ],
 )
-def test_values(value: bytes, expected: JavaValue) -> None:
+def test_java_stream_values_are_read(value: bytes, expected: JavaValue) -> None:
     assert _read(value) == expected
     assert _fields(_object(value, _field("L", "held"))) == {"held": expected}
 
@@ -78,7 +78,7 @@ def test_values(value: bytes, expected: JavaValue) -> None:
         ("F", bytes(4), None),
     ],
 )
-def test_primitive_fields(code: str, data: bytes, value: int | None) -> None:
+def test_java_stream_primitive_fields_are_read(code: str, data: bytes, value: int | None) -> None:
     fields = _fields(_object(data + _text("behind"), _field(code, "a"), _field("L", "b")))
     assert fields == ({"b": "behind"} if value is None else {"a": value, "b": "behind"})
 
@@ -93,26 +93,26 @@ def test_primitive_fields(code: str, data: bytes, value: int | None) -> None:
         ("[B", pack(">i", 0), []),
     ],
 )
-def test_arrays(name: str, data: bytes, elements: list[JavaValue]) -> None:
+def test_java_stream_arrays_are_read(name: str, data: bytes, elements: list[JavaValue]) -> None:
     assert _read(b"\x75" + java_class(name) + data) == JavaArray(elements)
 
 
-def test_an_array_of_bytes_is_kept_and_may_be_referred_to() -> None:
+def test_java_byte_array_is_kept_and_can_be_referenced() -> None:
     data = b"\x75" + java_class("[B") + pack(">i", 3) + b"abc" + b"\x71" + pack(">i", 0x7E0003)
     fields = _fields(_object(data, _field("[", "a"), _field("L", "b")))
     assert fields["a"] == JavaArray([], b"abc")
 
 
-def test_a_class_itself_is_a_value() -> None:
+def test_java_class_object_is_a_value() -> None:
     assert _read(b"\x76" + java_class("A")) == JavaClass("A")
 
 
 @pytest.mark.parametrize("code", ["L", "["])
-def test_fields_of_objects_and_of_arrays_are_values(code: str) -> None:
+def test_java_object_and_array_fields_are_values(code: str) -> None:
     assert _fields(_object(b"\x70", _field(code, "a"))) == {"a": None}
 
 
-def test_the_furthest_ancestors_fields_come_first() -> None:
+def test_java_superclass_fields_precede_subclass_fields() -> None:
     grandparent = java_class("C", 2, [_field("L", "c")])
     parent = java_class("B", 2, [_field("L", "b")], grandparent)
     data = _text("of C") + _text("of B") + _text("of A")
@@ -130,7 +130,9 @@ def test_the_furthest_ancestors_fields_come_first() -> None:
         (b"\x77\x01x" + _text("text") + b"\x7a" + pack(">i", 0) + b"\x70", ["text", None]),
     ],
 )
-def test_what_a_class_wrote_itself(written: bytes, objects: list[JavaValue]) -> None:
+def test_java_custom_class_data_is_read_or_skipped(
+    written: bytes, objects: list[JavaValue]
+) -> None:
     data = _text("held") + written + b"\x78"
     found = _read(_object(data, _field("L", "a"), flags=_WITH_ANNOTATION))
     assert found == JavaObject("A", {"a": "held"}, objects)
@@ -138,8 +140,8 @@ def test_what_a_class_wrote_itself(written: bytes, objects: list[JavaValue]) -> 
     assert external == JavaObject("A", {}, objects)
 
 
-def test_references_count_everything_that_may_be_referred_to() -> None:
-    """Classes, objects, strings, long strings and enums, in the order in which they begin."""
+def test_java_reference_numbers_count_every_referable_item() -> None:
+    """Classes, objects, (long) strings, and enums count in the order of their first bytes."""
     values = [
         (_text("one"), "one"),
         (b"\x7c" + pack(">q", 2) + b"xy", ""),
@@ -158,14 +160,14 @@ def test_references_count_everything_that_may_be_referred_to() -> None:
         assert _fields(whole)["again"] == expected
 
 
-def test_a_class_may_be_referred_to() -> None:
+def test_java_class_can_be_referenced() -> None:
     inner = b"\x73\x71" + pack(">i", 0x7E0000)  # of the class that holds it
     assert _fields(_object(_text("x"), _field("L", "a"))) == {"a": "x"}
     nested = _fields(_object(inner + b"\x70", _field("L", "a")))
     assert nested == {"a": JavaObject("A", {"a": None}, [])}
 
 
-def test_an_object_may_hold_itself() -> None:
+def test_java_object_may_contain_itself() -> None:
     fields = _fields(_object(b"\x71" + pack(">i", 0x7E0002), _field("L", "me")))
     assert fields["me"] is not None
     assert isinstance(fields["me"], JavaObject)
@@ -191,15 +193,15 @@ def test_an_object_may_hold_itself() -> None:
         (b"\x7c" + pack(">q", -1), "a length cannot be negative: -1", "CORRUPT"),
     ],
 )
-def test_what_is_refused(data: bytes, told: str, kind: str) -> None:
+def test_unsupported_or_corrupt_java_stream_is_refused(data: bytes, told: str, kind: str) -> None:
     with pytest.raises(DecodeError, match=told) as refused:
         _read(data)
     assert refused.value.kind is ErrorKind[kind]
 
 
 @pytest.mark.parametrize(("ancestors", "fits"), [(16, True), (17, False)])
-def test_how_many_ancestors_a_class_may_have(ancestors: int, fits: bool) -> None:
-    """By references: each class is the parent of the next object's."""
+def test_java_class_may_have_at_most_16_ancestors(ancestors: int, fits: bool) -> None:
+    """References make each class the parent of the next object's class."""
     # Each object adds a class and itself to what may be referred to; the first class has an
     # annotation, which each of them ends.
     held = b"".join(
@@ -216,6 +218,6 @@ def test_how_many_ancestors_a_class_may_have(ancestors: int, fits: bool) -> None
         read_object_stream(Cursor(stream, "stream"))
 
 
-def test_the_stream_that_other_tests_take_apart() -> None:
+def test_sample_stream_of_other_tests_is_read() -> None:
     found = read_object_stream(Cursor(java_object(_text("x")), "stream"))
     assert found == JavaObject("A", {}, ["x"])

@@ -1,5 +1,7 @@
-"""Java's dates and times, as Java prints them: the texts are those of java.time's documentation, or
-follow from its rules for them."""
+"""Java's dates and times, printed as in Java.
+
+The expected strings are from java.time's documentation or follow from its rules.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from decoder.keyed_state.java_values import (
 
 
 @pytest.mark.parametrize("day", [*range(-719_162, 2_932_896, 9973), 0, 59, 60, 11_016, 11_017])
-def test_days_are_those_of_the_calendar(day: int) -> None:
+def test_epoch_days_match_calendar(day: int) -> None:
     expected = date(1970, 1, 1) + timedelta(days=day)
     found = LocalDate.of_epoch_day(day)
     assert (found, found.epoch_day) == ((expected.year, expected.month, expected.day), day)
@@ -29,14 +31,14 @@ def test_days_are_those_of_the_calendar(day: int) -> None:
     assert str(found) == str(expected)
 
 
-def test_a_day_beyond_python() -> None:
+def test_epoch_days_beyond_python_range_are_printed() -> None:
     assert str(LocalDate.of_epoch_day(365_241_780_471)) == "+999999999-12-31"  # LocalDate.MAX
     assert str(LocalDate.of_epoch_day(-365_243_219_162)) == "-999999999-01-01"  # LocalDate.MIN
 
 
 @pytest.mark.parametrize("year", [2023, 2024])
 @pytest.mark.parametrize("month", range(1, 13))
-def test_a_month_has_its_days(year: int, month: int) -> None:
+def test_month_has_correct_number_of_days(year: int, month: int) -> None:
     _, last = monthrange(year, month)
     assert [LocalDate(year, month, day).exists for day in (1, last, last + 1)] == [
         True,
@@ -67,7 +69,9 @@ def test_a_month_has_its_days(year: int, month: int) -> None:
         (Instant(MIN_SECOND, 0), True),
     ],
 )
-def test_what_there_is(day: LocalDate | LocalTime | Instant, exists: bool) -> None:
+def test_impossible_dates_and_times_do_not_exist(
+    day: LocalDate | LocalTime | Instant, exists: bool
+) -> None:
     assert day.exists is exists
 
 
@@ -91,5 +95,5 @@ def test_what_there_is(day: LocalDate | LocalTime | Instant, exists: bool) -> No
         (SqlTime.of_millis(-3_600_000), "1969-12-31T23:00:00Z"),
     ],
 )
-def test_texts_are_javas(value: object, text: str) -> None:
+def test_java_values_are_printed_as_in_java(value: object, text: str) -> None:
     assert str(value) == text

@@ -1,4 +1,4 @@
-"""Kafka properties of both kinds, as librdkafka takes them."""
+"""Kafka properties of Java clients and of librdkafka, as passed to librdkafka."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _refusal(tmp_path: Path, text: str, *arguments: str) -> str:
     return str(caught.value)
 
 
-def test_the_address_over_the_arguments_over_the_file(tmp_path: Path) -> None:
+def test_bootstrap_servers_override_arguments_and_arguments_override_file(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("bootstrap.servers=a:1\nclient.id=file\nsocket.timeout.ms=5000\n")
     assert kafka_config(None, file, ["client.id=x"]) == {
@@ -68,12 +68,12 @@ def test_the_address_over_the_arguments_over_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("servers", [None, ""])
-def test_no_address_at_all(servers: str | None) -> None:
+def test_missing_bootstrap_servers_is_config_error(servers: str | None) -> None:
     with pytest.raises(ConfigError, match="--bootstrap-servers"):
         kafka_config(servers, None, [])
 
 
-def test_a_file_that_names_no_brokers(tmp_path: Path) -> None:
+def test_properties_file_without_brokers_is_config_error(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("client.id=x\n")
     with pytest.raises(ConfigError) as refused:
@@ -81,7 +81,7 @@ def test_a_file_that_names_no_brokers(tmp_path: Path) -> None:
     assert str(refused.value) == f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it"
 
 
-def test_the_syntax_is_that_of_java_properties(tmp_path: Path) -> None:
+def test_properties_file_uses_java_syntax(tmp_path: Path) -> None:
     text = (
         "# a comment\n! another\n\n"
         "client.id : with a colon\n"
@@ -98,11 +98,11 @@ def test_the_syntax_is_that_of_java_properties(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["client.id", "", "=x", "two words=x"])
-def test_an_argument_is_a_property(tmp_path: Path, argument: str) -> None:
+def test_argument_without_key_and_value_is_refused(tmp_path: Path, argument: str) -> None:
     assert _refusal(tmp_path, "", argument) == "-X: not a key=value property"
 
 
-def test_an_argument_has_no_escapes(tmp_path: Path) -> None:
+def test_argument_value_has_no_escapes(tmp_path: Path) -> None:
     assert _translated(tmp_path, "", r"sasl.password=a\b=c\\d") == {"sasl.password": r"a\b=c\\d"}
 
 
@@ -117,7 +117,7 @@ def test_an_argument_has_no_escapes(tmp_path: Path) -> None:
         ("client.id=a\r\nsasl password\\u00zz=x\r\n", 2),
     ],
 )
-def test_what_is_no_property_is_told_by_its_line_alone(
+def test_invalid_property_line_is_reported_by_number_without_secret(
     tmp_path: Path, text: str, line: int
 ) -> None:
     message = _refusal(tmp_path, text)
@@ -126,7 +126,7 @@ def test_what_is_no_property_is_told_by_its_line_alone(
     assert "MIIE" not in message
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_properties_file_is_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         kafka_config(NOWHERE, tmp_path / "missing", [])
     (tmp_path / "store").write_bytes(b"\xfe\xed\xfe\xed")
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         kafka_config(NOWHERE, tmp_path / "store", [])
 
 
-def test_java_names(tmp_path: Path) -> None:
+def test_java_property_names_are_translated(tmp_path: Path) -> None:
     text = """
         security.protocol=SASL_SSL
         sasl.mechanism=SCRAM-SHA-512
@@ -155,7 +155,7 @@ def test_java_names(tmp_path: Path) -> None:
     }
 
 
-def test_librdkafkas_own_names_win_in_a_file_that_says_both(tmp_path: Path) -> None:
+def test_librdkafka_names_override_java_names_in_file(tmp_path: Path) -> None:
     text = f"""
         sasl.mechanisms=PLAIN
         sasl.mechanism=SCRAM-SHA-256
@@ -172,7 +172,7 @@ def test_librdkafkas_own_names_win_in_a_file_that_says_both(tmp_path: Path) -> N
     }
 
 
-def test_an_argument_wins_over_the_file_whichever_names_they_use(tmp_path: Path) -> None:
+def test_argument_overrides_file_with_either_naming(tmp_path: Path) -> None:
     java = f'sasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required username="u" password="p";\n'
     over_java = _translated(tmp_path, java, "sasl.mechanisms=SCRAM-SHA-512", "sasl.password=other")
     assert over_java == {
@@ -190,7 +190,7 @@ def test_an_argument_wins_over_the_file_whichever_names_they_use(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", sorted({name for names in IGNORED.values() for name in names}))
-def test_what_bears_on_nothing_here_is_left_out(tmp_path: Path, name: str) -> None:
+def test_irrelevant_java_properties_are_ignored(tmp_path: Path, name: str) -> None:
     assert _translated(tmp_path, f"{name}=org.example.Anything") == {}
 
 
@@ -214,7 +214,9 @@ def test_what_bears_on_nothing_here_is_left_out(tmp_path: Path, name: str) -> No
         (f'{PLAIN} required username="u" password="first" password="last";', "last"),
     ],
 )
-def test_the_user_and_password_of_a_login_module(tmp_path: Path, jaas: str, password: str) -> None:
+def test_jaas_login_module_yields_username_and_password(
+    tmp_path: Path, jaas: str, password: str
+) -> None:
     expected = {"sasl.username": "u", "sasl.password": password}
     assert _translated(tmp_path, "", f"sasl.jaas.config={jaas}") == expected
 
@@ -242,7 +244,9 @@ def test_the_user_and_password_of_a_login_module(tmp_path: Path, jaas: str, pass
         ),
     ],
 )
-def test_a_login_module_that_cannot_be_taken(tmp_path: Path, jaas: str, told: str) -> None:
+def test_unsupported_jaas_login_module_is_refused_without_secret(
+    tmp_path: Path, jaas: str, told: str
+) -> None:
     message = _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")
     assert message.startswith("sasl.jaas.config: ")
     assert told in message
@@ -257,7 +261,7 @@ def _file(tmp_path: Path, name: str, content: bytes) -> Path:
     return file
 
 
-def test_pem_files(tmp_path: Path) -> None:
+def test_pem_stores_become_librdkafka_locations(tmp_path: Path) -> None:
     store = _file(tmp_path, "store", b"Bag Attributes\n-----BEGIN CERTIFICATE-----\n")
     text = f"""
         ssl.truststore.type=PEM
@@ -276,7 +280,7 @@ def test_pem_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["PKCS12", "JKS", None])
-def test_a_pkcs12_key_store_whatever_its_type_is_said_to_be(
+def test_pkcs12_key_store_is_recognized_despite_declared_type(
     tmp_path: Path, said: str | None
 ) -> None:
     store = _file(tmp_path, "k", b"\x30\x82\x01\x00")
@@ -287,7 +291,7 @@ def test_a_pkcs12_key_store_whatever_its_type_is_said_to_be(
     }
 
 
-def test_a_store_that_is_none(tmp_path: Path) -> None:
+def test_unrecognized_store_format_is_refused_without_secret(tmp_path: Path) -> None:
     store = _file(tmp_path, "k", SECRET.encode())
     assert "no PEM, PKCS12 or JKS" in _refusal(tmp_path, f"ssl.keystore.location={store}")
     message = _refusal(tmp_path, f"ssl.truststore.location={SECRET}")
@@ -354,7 +358,7 @@ def test_store_without_a_certificate_is_refused(tmp_path: Path) -> None:
     assert "the store contains 0 private keys" in _refusal(tmp_path, text)
 
 
-def test_pkcs12_trust_store_without_cryptography_names_the_extra(
+def test_pkcs12_trust_store_without_cryptography_names_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
@@ -366,10 +370,10 @@ def test_pkcs12_trust_store_without_cryptography_names_the_extra(
 # -- files of other clients -----------------------------------------------------------------------
 
 
-def test_properties_that_no_kafka_client_knows_are_ignored_as_in_java(
+def test_unrelated_client_properties_are_ignored_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: each of these names ended the command, with "No such configuration property"."""
+    """Regression: Each of these names ended the command with "No such configuration property"."""
     sample = f"""
         # Confluent Cloud
         security.protocol=SASL_SSL
@@ -426,16 +430,16 @@ def test_properties_that_no_kafka_client_knows_are_ignored_as_in_java(
         ("sasl.jaas.configs", "sasl.jaas.config"),
     ],
 )
-def test_mistyped_security_property_of_a_file_is_refused(
+def test_mistyped_security_property_in_file_is_refused(
     tmp_path: Path, mistyped: str, meant: str
 ) -> None:
-    """A Java client warns, and sends the credentials without TLS."""
+    """A Java client only warns and then sends the credentials without TLS."""
     message = _refusal(tmp_path, f"{mistyped}={SECRET}")
     assert f"has the property {mistyped} (did you mean '{meant}'" in message
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_java_class_that_decides_the_connection_is_refused(tmp_path: Path, name: str) -> None:
+def test_java_class_property_affecting_connection_is_refused(tmp_path: Path, name: str) -> None:
     message = _refusal(tmp_path, f"{name}=org.example.Own")
     assert f"{name} has no match in librdkafka" in message
 
@@ -491,7 +495,7 @@ _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 
 @pytest.mark.parametrize("package", [_OAUTH, f"{_OAUTH}.secured"])
-def test_kip_768_becomes_librdkafkas_oidc(tmp_path: Path, package: str) -> None:
+def test_kip_768_properties_become_librdkafka_oidc(tmp_path: Path, package: str) -> None:
     text = f"""
         security.protocol=SASL_SSL
         sasl.mechanism=OAUTHBEARER
@@ -522,8 +526,8 @@ def _accepted(config: KafkaConfig) -> None:
     AdminClient(settings, logger=logging.getLogger("nobody"))
 
 
-def test_strimzis_oauth_client_becomes_librdkafkas_oidc(tmp_path: Path) -> None:
-    """The client of Strimzi's documentation of kafka-oauth-client."""
+def test_strimzi_oauth_client_becomes_librdkafka_oidc(tmp_path: Path) -> None:
+    """The client in Strimzi's documentation of kafka-oauth-client."""
     text = f"""
         security.protocol=SASL_SSL
         sasl.mechanism=OAUTHBEARER
@@ -539,7 +543,7 @@ def test_strimzis_oauth_client_becomes_librdkafkas_oidc(tmp_path: Path) -> None:
     _accepted(config)
 
 
-def test_kerberos_names_the_build_that_has_it(tmp_path: Path) -> None:
+def test_kerberos_error_describes_required_librdkafka_build(tmp_path: Path) -> None:
     text = """
         security.protocol=SASL_PLAINTEXT
         sasl.mechanism=GSSAPI
@@ -555,8 +559,8 @@ def test_kerberos_names_the_build_that_has_it(tmp_path: Path) -> None:
     assert "build confluent-kafka against a librdkafka with Cyrus SASL" in str(refused.value)
 
 
-def test_sample_files_of_vendors_are_read(tmp_path: Path) -> None:
-    """As published, but for paths and names: Event Hubs, MSK (IAM and TLS), Strimzi."""
+def test_vendor_sample_files_are_read(tmp_path: Path) -> None:
+    """As published, except for paths and names: Event Hubs, MSK (IAM and TLS), and Strimzi."""
     event_hubs = f"""
         bootstrap.servers=mynamespace.servicebus.windows.net:9093
         request.timeout.ms=60000
@@ -585,7 +589,7 @@ SharedAccessKey=abc+/=";
 
 
 @pytest.mark.parametrize("name", ["ca", "crl", "certificate", "key", "keystore"])
-def test_a_file_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
+def test_missing_ssl_file_is_named_only_if_value_is_a_path(tmp_path: Path, name: str) -> None:
     name = f"ssl.{name}.location"
     # What is not named like a file may be a password on the wrong line.
     for value, shown in (("m/nothere.crt", "m/nothere.crt"), (SECRET, "the file")):
@@ -601,7 +605,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["certificate.pem", "key.pem", "cipher.suites"])
 @pytest.mark.parametrize("value", [SECRET, SECRET * 100])
-def test_a_value_that_is_no_path_is_not_called_a_missing_file(
+def test_missing_file_is_reported_only_for_path_values(
     tmp_path: Path, name: str, value: str
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL\n", f"ssl.{name}={value}")
@@ -610,7 +614,7 @@ def test_a_value_that_is_no_path_is_not_called_a_missing_file(
     assert SECRET not in str(refused.value)
 
 
-def test_a_file_that_librdkafka_would_read_for_ever_is_refused(tmp_path: Path) -> None:
+def test_oversized_or_device_file_for_librdkafka_is_refused(tmp_path: Path) -> None:
     largest, larger = tmp_path / "largest", tmp_path / "larger"
     for file, size in ((largest, MAX_STORE_BYTES), (larger, MAX_STORE_BYTES + 1)):
         with file.open("wb") as out:
@@ -636,7 +640,7 @@ def test_a_file_that_librdkafka_would_read_for_ever_is_refused(tmp_path: Path) -
         ("ssl.ca.pem", "ssl.ca.pem"),
     ],
 )
-def test_pem_in_one_line_is_put_in_lines(tmp_path: Path, name: str, own: str) -> None:
+def test_single_line_pem_is_split_into_lines(tmp_path: Path, name: str, own: str) -> None:
     body = "A" * 70
     block = f"-----BEGIN X Y----- \\\n {body[:40]} {body[40:]} \\\n -----END X Y-----"
     lines = f"-----BEGIN X Y-----\n{'A' * 64}\n{'A' * 6}\n-----END X Y-----\n"
@@ -646,7 +650,7 @@ def test_pem_in_one_line_is_put_in_lines(tmp_path: Path, name: str, own: str) ->
 # -- OAUTHBEARER ----------------------------------------------------------------------------------
 
 
-def test_a_token_needs_a_source(tmp_path: Path) -> None:
+def test_oauthbearer_without_token_source_is_refused(tmp_path: Path) -> None:
     text = "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
     assert _refusal(tmp_path, text).partition(": ")[2] == (
         "sasl.mechanism is OAUTHBEARER, and nothing says where the token comes from: set "
@@ -713,10 +717,10 @@ def test_aws_iam_becomes_signed_tokens(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_the_aws_region_from_the_environment(
+def test_aws_region_is_read_from_environment_by_command_line_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which the command line reads, and nothing below it."""
+    """The layers below the command line do not read the variable."""
     text = "sasl.mechanism=AWS_MSK_IAM"
     asked = Kafka(NOWHERE, None, [text])
     with pytest.raises(ConfigError, match="AWS_REGION"):
@@ -730,7 +734,9 @@ def test_the_aws_region_from_the_environment(
 
 
 @pytest.mark.usefixtures("aws")
-def test_an_aws_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_profile_of_jaas_config_selects_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     credentials = _file(
         tmp_path,
         "credentials",
@@ -744,7 +750,9 @@ def test_an_aws_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("aws")
-def test_no_aws_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_aws_credentials_are_config_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
@@ -754,12 +762,12 @@ def test_no_aws_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         _config(tmp_path, "sasl.mechanism=AWS_MSK_IAM", servers=MSK)
 
 
-def test_an_aws_option_that_has_no_match(tmp_path: Path) -> None:
+def test_unsupported_aws_option_is_refused(tmp_path: Path) -> None:
     jaas = f'{IAM}.IAMLoginModule required awsStsRegion="{SECRET}";'
     assert "awsStsRegion" in _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")
 
 
-def test_without_awss_signer_the_extra_is_named(
+def test_missing_aws_signer_error_names_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
@@ -790,7 +798,7 @@ def test_without_awss_signer_the_extra_is_named(
         (f"sasl.password={SECRET}\nclient.dns.lookup=x{SECRET}y", '"client.dns.lookup"'),
     ],
 )
-def test_what_librdkafka_refuses_is_named_without_its_value(
+def test_property_refused_by_librdkafka_is_named_without_value(
     tmp_path: Path, text: str, named: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -802,7 +810,7 @@ def test_what_librdkafka_refuses_is_named_without_its_value(
     assert "\n" not in message
 
 
-def test_secrets_are_taken_out_of_what_others_say() -> None:
+def test_redact_secrets_removes_every_secret_from_foreign_text() -> None:
     config = {
         "bootstrap.servers": "b:1",
         "sasl.username": "ann",
@@ -817,7 +825,7 @@ def test_secrets_are_taken_out_of_what_others_say() -> None:
     assert redact_secrets(text, config) == "ann at b:1: …, …, …, …"
 
 
-def test_why_a_commit_failed_is_told_without_secrets() -> None:
+def test_commit_failure_reason_is_redacted() -> None:
     config = {"bootstrap.servers": "b:1", "sasl.password": SECRET}
     error = KafkaError(KafkaError._TRANSPORT, f"{SECRET} was no good")
     failure = _failure(error, {}, config)

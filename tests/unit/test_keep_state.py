@@ -1,4 +1,4 @@
-"""`migrate to-spark SIDE --keep-state spark:OLD`: what is rewritten, and what is refused."""
+"""`migrate to-spark SIDE --keep-state spark:OLD`: rewritten entries and refusals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _tree(directory: str) -> dict[str, bytes]:
     }
 
 
-def test_the_newest_entry_is_rewritten_and_nothing_else(here: Path) -> None:
+def test_keep_state_rewrites_only_newest_offset_entry(here: Path) -> None:
     result = _keep(_STATEFUL)
     assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":9}}\n'), result.stderr
     old, new = _tree("old"), _tree("new")
@@ -66,8 +66,8 @@ def test_the_newest_entry_is_rewritten_and_nothing_else(here: Path) -> None:
     assert "t-1 goes ahead from 7 to 9: up to 2 records are not in the state" in result.stderr
 
 
-def test_of_several_sources_each_has_its_own_topics(here: Path) -> None:
-    """One of another kind between them, and a log of version 2, which names its sources."""
+def test_keep_state_updates_each_source_with_its_own_topics(here: Path) -> None:
+    """A different kind of source is between them, and the version 2 log contains source names."""
     files = {**_STATEFUL, "offsets/1": 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":5}}\nb:7\nc:-'}
     side = "json:other.json"
     Path("other.json").write_text('{"t":{"0":1}}')
@@ -77,8 +77,8 @@ def test_of_several_sources_each_has_its_own_topics(here: Path) -> None:
     assert entry == 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":1}}\nb:7\nc:-'
 
 
-def test_of_several_sources_of_a_topic_each_has_its_own_partitions(here: Path) -> None:
-    """Seen: what changed in one went into the other, too, and was read twice."""
+def test_keep_state_updates_each_source_with_its_own_partitions(here: Path) -> None:
+    """Regression: A change of one source also changed the second source, so records were reread."""
     entry = batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}', '{"t":{"1":6,"2":7}}')
     Path("side.json").write_text('{"t":{"0":3,"1":8,"2":7}}')
     result = _keep({**_STATEFUL, "offsets/1": entry})
@@ -87,8 +87,8 @@ def test_of_several_sources_of_a_topic_each_has_its_own_partitions(here: Path) -
     assert Path("new/offsets/1").read_text() == changed
 
 
-def test_a_partition_that_none_of_several_sources_of_its_topic_reads(here: Path) -> None:
-    """Seen: each was given it."""
+def test_keep_state_refuses_partition_of_unclear_source(here: Path) -> None:
+    """Regression: Each source was assigned the partition."""
     files = {**_STATEFUL, "offsets/1": batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}')}
     Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
     refused = _keep(files)
@@ -98,21 +98,21 @@ def test_a_partition_that_none_of_several_sources_of_its_topic_reads(here: Path)
     assert _keep(files, "--partitions", "t:0,1,2").code == 0
 
 
-def test_sources_of_the_same_partitions_all_take_a_new_one(here: Path) -> None:
+def test_keep_state_adds_new_partition_to_sources_with_equal_partitions(here: Path) -> None:
     files = {**_STATEFUL, "offsets/1": batch(*['{"t":{"0":5}}'] * 2)}
     assert _keep(files).code == 0
     assert Path("new/offsets/1").read_text() == batch(*['{"t":{"0":4,"1":9}}'] * 2)
 
 
-def test_what_is_no_checkpoint_is_not_verified(here: Path) -> None:
-    """`verify` takes a checkpoint: no next step is told that could not be taken."""
+def test_verify_is_suggested_only_for_checkpoint(here: Path) -> None:
+    """`verify` requires a checkpoint, so the suggested command would fail."""
     assert "migrate verify" not in _keep(_STATEFUL).stderr
     seeded = migrate("to-spark", "json:side.json", "--checkpoint-dir", "seed")
     assert seeded.code == 0
     assert "migrate verify" not in seeded.stderr
 
 
-def test_partitions_leaves_the_others(here: Path) -> None:
+def test_keep_state_with_partitions_option_keeps_other_offsets(here: Path) -> None:
     result = _keep(_STATEFUL, "--partitions", "t:0")
     assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":7}}\n')
 
@@ -133,8 +133,8 @@ _TRANSFORMS = {
 }
 
 
-def test_the_paths_in_the_metadata_of_a_state_are_those_of_the_copy(here: Path) -> None:
-    """Seen: the copy read the schemas of its state in the old location, and failed without it."""
+def test_state_metadata_paths_point_to_the_copy(here: Path) -> None:
+    """Regression: The copy read schemas from the old location and failed without them."""
     result = _keep(_TRANSFORMS)
     assert result.code == 0, result.stderr
     new = _tree("new")
@@ -144,8 +144,8 @@ def test_the_paths_in_the_metadata_of_a_state_are_those_of_the_copy(here: Path) 
     assert new["state/0/_stateSchema/default/0_a"] == b"schema"
 
 
-def test_paths_that_are_escaped_otherwise_than_here(here: Path) -> None:
-    """Seen: they stayed those of the old location, and nothing was said."""
+def test_differently_escaped_state_metadata_paths_are_rewritten(here: Path) -> None:
+    """Regression: Such paths still pointed to the old location, without a warning."""
     escaped = _SCHEMAS.replace("/", "\\/").replace("old", "\\u006Fld")
     metadata = _OPERATOR.replace(_SCHEMAS, escaped)
     result = _keep({**_TRANSFORMS, "state/0/_metadata/v2/0": metadata})
@@ -163,7 +163,7 @@ def test_paths_that_are_escaped_otherwise_than_here(here: Path) -> None:
         _OPERATOR.replace('"stateStoreInfo"', '"more"'),
     ],
 )
-def test_metadata_of_a_state_that_is_not_understood(here: Path, metadata: str) -> None:
+def test_unsupported_state_metadata_is_refused(here: Path, metadata: str) -> None:
     result = _keep({**_TRANSFORMS, "state/0/_metadata/v2/0": metadata})
     assert (result.code, result.stdout) == (3, "")
     assert "old/state/0/_metadata/v2/0: " in result.stderr
@@ -171,8 +171,8 @@ def test_metadata_of_a_state_that_is_not_understood(here: Path, metadata: str) -
 
 
 @pytest.mark.parametrize("name", ["state/0/0/2.delta", "state/1", "commits/0"])
-def test_a_link_is_not_left_out_without_a_word(here: Path, name: str) -> None:
-    """Seen: the copy lacked what the link names."""
+def test_symbolic_link_in_query_is_refused(here: Path, name: str) -> None:
+    """Regression: The copy lacked the target of the link."""
     spark_directory(Path("old"), {n: text for n, text in _STATEFUL.items() if n != name})
     (Path("old") / name).symlink_to(here / "elsewhere")
     result = _keep({})
@@ -181,15 +181,15 @@ def test_a_link_is_not_left_out_without_a_word(here: Path, name: str) -> None:
     assert not Path("new").exists()
 
 
-def test_two_queries_of_one_id_are_warned_of(here: Path) -> None:
-    """Seen: of a second copy, a table skipped the batches that the first had written."""
+def test_duplicate_query_id_is_warned_about(here: Path) -> None:
+    """Regression: For a second copy, a table skipped the batches that the first had written."""
     for out in ("new", "again"):
         assert "warning: the copy has the query's own id" in _keep(_STATEFUL, out=out).stderr
 
 
 @pytest.mark.parametrize("language", ["python", "scala"])
-def test_no_query_is_printed_for_a_state_that_another_keeps(here: Path, language: str) -> None:
-    """Seen: one without any state, for a location that has some."""
+def test_query_code_format_is_refused_with_keep_state(here: Path, language: str) -> None:
+    """Regression: The printed query had no state, although its location had some."""
     result = _keep(_STATEFUL, "--format", language)
     assert (result.code, result.stdout) == (2, "")
     assert "--keep-state goes with --format json or options" in result.stderr
@@ -205,7 +205,7 @@ def test_no_query_is_printed_for_a_state_that_another_keeps(here: Path, language
         ({"offsets/0": 'v1\n\n{"t":{"0":5}}'}, "runs with the continuous trigger"),
     ],
 )
-def test_a_query_that_could_not_go_on_so(
+def test_unsuitable_query_is_refused_by_keep_state(
     here: Path, change: dict[str, str | None], told: str
 ) -> None:
     files = {name: text for name, text in {**_STATEFUL, **change}.items() if text is not None}
@@ -215,7 +215,7 @@ def test_a_query_that_could_not_go_on_so(
     assert not Path("new").exists()
 
 
-def test_a_log_of_another_version(here: Path) -> None:
+def test_unsupported_offset_log_version_is_refused(here: Path) -> None:
     result = _keep({**_STATEFUL, "offsets/1": 'v9\n{}\n{"t":{"0":5}}'})
     assert result.code == 3
     assert "log version 'v9' is not known here" in result.stderr
@@ -233,15 +233,17 @@ def test_a_log_of_another_version(here: Path) -> None:
         ({"u": {"0": 1}}, "has positions of u, and no source of the query reads this topic"),
     ],
 )
-def test_positions_that_do_not_fit(here: Path, side: object, told: str) -> None:
+def test_positions_with_different_topics_or_partitions_are_refused(
+    here: Path, side: object, told: str
+) -> None:
     Path("side.json").write_text(json.dumps(side))
     result = _keep(_STATEFUL)
     assert (result.code, result.stdout) == (4, "")
     assert told in result.stderr
 
 
-def test_a_sink_that_the_query_wrote_to_since(here: Path) -> None:
-    """Of a file sink: it skips the batches that it has, by their numbers."""
+def test_keep_state_requires_sink_at_newest_committed_batch(here: Path) -> None:
+    """A file sink skips batches by number if its log already contains the number."""
     log = Path("sink/_spark_metadata")
     log.mkdir(parents=True)
     (log / "2").write_text("v1")
@@ -262,8 +264,11 @@ def test_a_sink_that_the_query_wrote_to_since(here: Path) -> None:
     assert "sink-hides-files" not in again.stderr
 
 
-def test_a_new_directory_lacks_the_batches_of_a_file_sink(here: Path) -> None:
-    """Seen: Spark does not read it, and the query fails at batch 9, as it compacts the log."""
+def test_copy_of_query_with_file_sink_warns_of_missing_batches(here: Path) -> None:
+    """Regression: Spark does not read the sink, and the query fails at batch 9.
+
+    Batch 9 compacts the log of the sink.
+    """
     result = _keep(_STATEFUL, "--sink", "sink")
     assert result.code == 0
     assert "batches 0 to 1 are missing" in result.stderr
@@ -279,7 +284,9 @@ def test_a_new_directory_lacks_the_batches_of_a_file_sink(here: Path) -> None:
         ("--keep-state", "spark:old", "--checkpoint-dir", "new", "--spark-source", "0=topic:t"),
     ],
 )
-def test_what_does_not_go_with_it(here: Path, arguments: tuple[str, ...]) -> None:
+def test_incompatible_options_with_keep_state_are_usage_errors(
+    here: Path, arguments: tuple[str, ...]
+) -> None:
     spark_directory(Path("old"), _STATEFUL)
     assert migrate("to-spark", "json:side.json", *arguments).code == 2
     assert not Path("new").exists()

@@ -1,5 +1,7 @@
-"""Handles of keyed state, as the encoder writes them and Flink reads (test_encoder.py): what is in
-them, and what is refused."""
+"""Handles of keyed state as written by the encoder and read by Flink (test_encoder.py).
+
+Covers the contents and the refusals.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def _read(handle: object) -> tuple[KeyedHandle | None, int]:
 
 @pytest.mark.parametrize("handle_id", ["id", None])
 @pytest.mark.parametrize("savepoint", [True, False])
-def test_key_groups(handle_id: str | None, savepoint: bool) -> None:
+def test_key_groups_handle_is_read(handle_id: str | None, savepoint: bool) -> None:
     if savepoint and handle_id is not None:
         return
     found = _read(replace(_GROUPS, handle_id=handle_id, savepoint=savepoint))
@@ -54,7 +56,7 @@ def test_key_groups(handle_id: str | None, savepoint: bool) -> None:
 
 
 @pytest.mark.parametrize(("size", "handle_id"), [(44, "id"), (None, None)])
-def test_rocksdbs_files(size: int | None, handle_id: str | None) -> None:
+def test_rocksdb_incremental_handle_is_read(size: int | None, handle_id: str | None) -> None:
     inline = InlineState("inline", b"state")
     found = _read(replace(_FILES, checkpointed_size=size, handle_id=handle_id))
     assert found == (IncrementalState(5, 2, inline, (("a.sst", inline), ("CURRENT", inline))), 0)
@@ -70,13 +72,13 @@ def test_rocksdbs_files(size: int | None, handle_id: str | None) -> None:
         replace(_CHANGES, storage_id=None),
     ],
 )
-def test_changes_of_the_changelog_backend_are_counted(handle: object) -> None:
+def test_changelog_changes_are_counted(handle: object) -> None:
     found = _read(handle)[0]
     assert isinstance(found, ChangelogState)
     assert found.change_count > 0
 
 
-def test_the_base_of_a_changelog() -> None:
+def test_changelog_base_handles_are_read() -> None:
     groups, files = _read(_GROUPS)[0], _read(_FILES)[0]
     assert isinstance(groups, KeyGroupsState) and isinstance(files, IncrementalState)
     handle = replace(_CHANGELOG, first_key_group=3, key_groups=4, materialized=(_GROUPS, _FILES))
@@ -84,7 +86,7 @@ def test_the_base_of_a_changelog() -> None:
     assert _read(handle)[0] == ChangelogState((groups, files), 0)
 
 
-def test_files_of_a_base_hold_more_than_the_subtasks_own_after_a_rescale() -> None:
+def test_rescaled_base_is_limited_to_key_groups_of_subtask() -> None:
     handle = replace(_CHANGELOG, materialized=(_FILES,), non_materialized=())
     for first, count, own in ((6, 5, (6, 1)), (0, 6, (5, 1)), (0, 9, (5, 2)), (9, 2, (9, 0))):
         found = _read(replace(handle, first_key_group=first, key_groups=count))[0]
@@ -94,13 +96,13 @@ def test_files_of_a_base_hold_more_than_the_subtasks_own_after_a_rescale() -> No
         assert (base.first, base.key_groups) == own
 
 
-def test_a_base_that_is_no_state() -> None:
+def test_changelog_as_base_of_changelog_is_refused() -> None:
     handle = replace(_CHANGELOG, materialized=(replace(_CHANGELOG, materialized=()),))
     with pytest.raises(DecodeError, match="unknown kind of keyed state handle: 14"):
         _read(handle)
 
 
-def test_no_handle() -> None:
+def test_missing_keyed_handle_is_none() -> None:
     assert read_keyed_handle(Cursor(b"\0", "_metadata"), "keyed") is None
 
 
@@ -115,14 +117,14 @@ def test_no_handle() -> None:
         (replace(_FILES, key_groups=-1), "-1 key groups from 5 on: there are 32768 at most"),
     ],
 )
-def test_a_handle_that_is_refused(handle: object, problem: str) -> None:
+def test_keyed_handle_with_impossible_key_groups_is_refused(handle: object, problem: str) -> None:
     with pytest.raises(DecodeError) as refused:
         _read(handle)
     assert problem in refused.value.problem
     assert (refused.value.kind, refused.value.field) == (ErrorKind.CORRUPT, "keyed")
 
 
-def test_a_handle_without_a_stream_or_of_an_unknown_kind() -> None:
+def test_keyed_handle_without_stream_or_of_unknown_kind_is_refused() -> None:
     out = DataOutput()
     _GROUPS.write(out)
     stream = DataOutput()
@@ -136,7 +138,7 @@ def test_a_handle_without_a_stream_or_of_an_unknown_kind() -> None:
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 0)
 
 
-def test_the_last_key_groups_there_are() -> None:
+def test_last_possible_key_groups_are_accepted() -> None:
     assert _read(replace(_GROUPS, first_key_group=32_765))[1] == 0
     assert _read(replace(_FILES, first_key_group=32_766))[1] == 0
     assert _read(replace(_GROUPS, offsets=(-1, -1, 0)))[1] == 0

@@ -1,5 +1,8 @@
-"""Where keyed state lies: heads, serializers' snapshots, key groups and timers, each whole and
-damaged in one place. The layouts are those of Flink's classes; an error says what, and where."""
+"""Layouts of keyed state by Flink's classes: heads, serializer snapshots, key groups, and timers.
+
+Each layout is read whole and damaged in a single place, and errors contain the damage and its
+place.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,7 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (head(_ONE) + b"\0", CORRUPT, "1 bytes are left over after the head", "head of a", None),
     ],
 )
-def test_a_head_that_is_refused(
+def test_damaged_keyed_state_head_is_refused_with_its_place(
     data: bytes, kind: ErrorKind, problem: str, field: str, at: int | None
 ) -> None:
     error = refused(listed(data))
@@ -189,7 +192,7 @@ def test_a_head_that_is_refused(
         assert error.byte_offset == at
 
 
-def test_every_cut_of_a_head_is_said_to_be_one() -> None:
+def test_truncated_keyed_state_head_is_reported_as_truncated() -> None:
     data = head(_ONE, state("two", of(STRING)))
     assert [one.name for one in listed(data).states] == ["one", "two"]
     for end in range(len(data)):
@@ -199,7 +202,7 @@ def test_every_cut_of_a_head_is_said_to_be_one() -> None:
 _UNKNOWN = utf("com.user.TheirSnapshot") + i32(1)
 
 
-def test_what_follows_an_unknown_serializer_is_not_read() -> None:
+def test_state_after_unknown_serializer_is_not_read() -> None:
     theirs = state("theirs", _UNKNOWN)
     found = listed(head(_ONE, theirs, state("lost", of(LONG))))
     one, other = found.states
@@ -215,7 +218,7 @@ def test_what_follows_an_unknown_serializer_is_not_read() -> None:
     assert found.unread == ()
 
 
-def test_an_unknown_serializer_of_the_key_loses_all() -> None:
+def test_unknown_key_serializer_makes_every_state_unread() -> None:
     error = refused(listed(head(_ONE, key=_UNKNOWN)))
     assert error.kind is UNSUPPORTED
     assert "com.user.TheirSnapshot is not known here" in error.problem
@@ -271,7 +274,9 @@ def test_an_unknown_serializer_of_the_key_loses_all() -> None:
         ),
     ],
 )
-def test_a_state_that_is_listed(written: bytes, kind: str, reason: str | None) -> None:
+def test_state_is_listed_with_kind_and_unreadable_reason(
+    written: bytes, kind: str, reason: str | None
+) -> None:
     found = only(listed(head(written)))
     assert (found.kind.value, found.reason, found.ttl) == (kind, reason, False)
     if reason is not None:
@@ -284,7 +289,7 @@ def test_a_state_that_is_listed(written: bytes, kind: str, reason: str | None) -
 
 
 @pytest.mark.parametrize("name", sorted(_written()))
-def test_a_version_of_a_serializer_that_is_not_known(name: str) -> None:
+def test_unknown_serializer_version_is_refused_with_its_number(name: str) -> None:
     whole = flinks(name)
     own = whole[: 2 + int.from_bytes(whole[:2], "big")]
     class_name = own[2:].decode()
@@ -300,7 +305,7 @@ def test_a_version_of_a_serializer_that_is_not_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(_written()))
 @pytest.mark.slow
-def test_every_cut_of_a_serializer_is_said_to_be_one(name: str) -> None:
+def test_truncated_serializer_snapshot_is_refused(name: str) -> None:
     whole = head(key=flinks(name))
     ends = range(len(whole)) if len(whole) < 400 else range(0, len(whole), len(whole) // 97)
     for end in ends:
@@ -331,7 +336,7 @@ def test_every_cut_of_a_serializer_is_said_to_be_one(name: str) -> None:
         ("tuple", i32(_NESTED, 1, 2), i32(_NESTED, 1, -1), CORRUPT, "negative", "serializers in"),
     ],
 )
-def test_a_damaged_snapshot(
+def test_damaged_serializer_snapshot_is_refused_with_its_place(
     name: str, old: bytes, new: bytes, kind: ErrorKind, problem: str, field: str | None
 ) -> None:
     whole = flinks(name)
@@ -350,7 +355,7 @@ def _key_error(key: bytes) -> DecodeError:
     return refused(listed(head(key=key)))
 
 
-def test_more_damaged_snapshots() -> None:
+def test_serializer_snapshot_with_invalid_counts_or_scale_is_refused() -> None:
     failed = _key_error(flinks("tuple").replace(i32(_NESTED, 1), i32(_NESTED, 2)))
     assert (failed.kind, failed.problem) == (UNSUPPORTED, "of an unknown version")
     assert failed.byte_offset == 9 + flinks("tuple").index(i32(_NESTED)) + 4
@@ -372,14 +377,14 @@ def test_more_damaged_snapshots() -> None:
     "name",
     ["org.apache.other.LongSerializer$LongSerializerSnapshot", "org.apache.flink.Unknown", "Long"],
 )
-def test_an_unknown_snapshot(name: str) -> None:
+def test_unknown_serializer_snapshot_is_refused_by_name(name: str) -> None:
     failed = _key_error(utf(name) + i32(3))
     assert f"the serializer snapshot {name} is not known here" in failed.problem
     assert failed.kind is UNSUPPORTED
     assert failed.byte_offset == len(i32(6, 2)) + 1 + len(utf(name))
 
 
-def test_serializers_nest_to_a_bound() -> None:
+def test_serializer_nesting_is_limited_to_32_levels() -> None:
     nested: Serializer = LONG
     for _ in range(32):
         nested = ListOf(nested)
@@ -389,8 +394,8 @@ def test_serializers_nest_to_a_bound() -> None:
     assert failed.field == "serializer snapshot"
 
 
-def test_older_versions_of_snapshots() -> None:
-    """A simple one of version 2 says its serializer's class; a row and a linked list their own."""
+def test_older_serializer_snapshot_versions_are_read() -> None:
+    """Version 2 of a simple snapshot contains its class. Rows and linked lists differ."""
     simple = of(LONG)
     named = simple[:-4] + i32(2) + utf("org.apache.flink.LongSerializer")
     assert _only_value(named, i64(-7)) == -7
@@ -463,14 +468,16 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
         ),
     ],
 )
-def test_a_serializer_whose_values_cannot_be_read(snapshot: bytes, reason: str) -> None:
+def test_serializer_of_unreadable_values_is_listed_with_reason(
+    snapshot: bytes, reason: str
+) -> None:
     found = only(read(handle_of_value(snapshot, b"")))
     assert found.reason == reason
     assert only(read(handle_of_value(of(ListOf(BytesSerializer(snapshot))), b""))).reason == reason
 
 
-def test_a_row_in_generated_code() -> None:
-    """RowDataKey: two blobs before the row's own."""
+def test_row_key_serializer_with_generated_code_is_read() -> None:
+    """A RowDataKey snapshot has two blobs before the row's own snapshot."""
     row = flinks("WindowKey")
     inner = row[row.index(i32(_NESTED)) + 12 :]
     snapshot = utf("org.apache.flink.RowDataKeySerializerSnapshot") + i32(0)
@@ -479,8 +486,8 @@ def test_a_row_in_generated_code() -> None:
     assert _only_value(snapshot, data) == {"f0": 7}
 
 
-def test_registered_classes_of_kryos() -> None:
-    """A class with a serializer of its own is known by no name; the one behind it is."""
+def test_kryo_registered_class_with_own_serializer_is_refused_and_next_class_read() -> None:
+    """A class with its own serializer is refused by id, and the next registered class is read."""
     magic = i64(0x4F2C69A3D70)
 
     def registration(name: str, kind: int) -> bytes:
@@ -570,7 +577,7 @@ _WHERE = f"operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key g
         ),
     ],
 )
-def test_a_key_group_in_canonical_form_that_is_refused(
+def test_damaged_canonical_key_group_is_refused_with_its_place(
     group: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(group, value_state("one"))[0])
@@ -578,21 +585,21 @@ def test_a_key_group_in_canonical_form_that_is_refused(
     assert (error.kind, error.file, error.byte_offset) == (kind, _WHERE, at)
 
 
-def test_an_empty_value_is_a_value() -> None:
+def test_empty_canonical_value_is_read_as_null_value() -> None:
     (found,) = one_group(
         canonical_group((0, _KEY, b"")), value_state("none", BytesSerializer(flinks("null value")))
     )
     assert [line["value"] for line in json_entries(found)] == [None]
 
 
-def test_states_beside_one_another_in_a_key_group() -> None:
+def test_states_sharing_a_canonical_key_group_are_separated() -> None:
     group = canonical_group((0, _KEY, _LONG_1), (2, _KEY, i64(2)), (0, _KEY, i64(3)))
     found = one_group(group, value_state("a"), value_state("b"), value_state("c"))
     assert [[line["value"] for line in json_entries(one)] for one in found] == [[1, 3], [], [2]]
 
 
-def test_the_lengths_behind_a_key_and_a_namespace() -> None:
-    """Where neither has a fixed length: the lowest byte first."""
+def test_canonical_key_and_namespace_lengths_are_checked() -> None:
+    """If neither part has a fixed length, lengths follow with the lowest byte first."""
     long = "x" * 300
     group = key_group_of(long, MAX_PARALLELISM)
     out = DataOutput()
@@ -626,8 +633,8 @@ _NULLABLE = (
 
 
 @pytest.mark.parametrize("name", _NULLABLE)
-def test_a_key_that_is_null_lies_in_any_key_group(name: str) -> None:
-    """Flink has none; its serializers can write it, and nothing tells its key group."""
+def test_null_key_is_read_in_any_key_group(name: str) -> None:
+    """Flink has no null keys. Its serializers can write them, but their key group is undefined."""
     written = json.loads(_SERIALIZERS.read_text())
     (null,) = (one for one in written if one["name"] == name and one["told"] is None)
     key = BytesSerializer(flinks(name), 8)
@@ -636,7 +643,7 @@ def test_a_key_that_is_null_lies_in_any_key_group(name: str) -> None:
     assert [(line["key"], line["value"]) for line in json_entries(found)] == [(None, 1)]
 
 
-def test_a_key_with_a_part_of_an_unknown_hash_lies_in_any_key_group() -> None:
+def test_key_with_unhashable_part_is_read_in_any_key_group() -> None:
     enum = BytesSerializer(flinks("enum"), 4)
     either = composite("org.apache.flink.JavaEitherSerializerSnapshot", 1, flinks("enum"), of(INT))
     for key, data, expected in (
@@ -650,7 +657,7 @@ def test_a_key_with_a_part_of_an_unknown_hash_lies_in_any_key_group() -> None:
         assert [line["key"] for line in json_entries(found)] == [expected]
 
 
-def test_two_bytes_tell_a_key_group_above_128() -> None:
+def test_key_group_takes_two_bytes_above_128_groups() -> None:
     group = key_group_of(1, 129)
     key = pack(">H", group) + _LONG_1 + b"\0"
     (found,) = one_group(
@@ -664,7 +671,7 @@ def test_two_bytes_tell_a_key_group_above_128() -> None:
     assert f"a key of key group {group ^ 256} is in key group {group}" in fails(found).problem
 
 
-def test_maps_in_canonical_form() -> None:
+def test_canonical_map_entries_are_read() -> None:
     counts = value_state("counts", MapOf(STRING, LONG), "MAP")
     entries = [
         (0, _KEY + b"\2a", b"\0" + _LONG_1),
@@ -683,7 +690,7 @@ def test_maps_in_canonical_form() -> None:
     assert fails(found).kind in (TRUNCATED, CORRUPT)
 
 
-def test_lists_in_canonical_form() -> None:
+def test_canonical_list_elements_are_read() -> None:
     items = value_state("items", ListOf(INT), "LIST")
     (found,) = one_group(canonical_group((0, _KEY, i32(1) + b"," + i32(2))), items)
     assert [line["value"] for line in json_entries(found)] == [[1, 2]]
@@ -709,7 +716,7 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
-def test_many_entries_come_all(heap: bool) -> None:
+def test_entries_over_batch_size_are_complete(heap: bool) -> None:
     entries = tuple(Entry(_GROUP, 1, number, number) for number in _FEW)
     handle = handle_of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
     found = only(read(handle))
@@ -737,7 +744,7 @@ def test_many_entries_come_all(heap: bool) -> None:
         (i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1, TRUNCATED, _ENDS, 6),
     ],
 )
-def test_a_key_group_of_the_heap_backend_that_is_refused(
+def test_damaged_heap_key_group_is_refused_with_its_place(
     data: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(data, value_state("one"), heap=True)[0])
@@ -745,7 +752,7 @@ def test_a_key_group_of_the_heap_backend_that_is_refused(
     assert (error.kind, error.file, error.byte_offset) == (kind, _WHERE, at)
 
 
-def test_the_heap_backends_states_come_in_any_order() -> None:
+def test_heap_states_are_read_in_any_order_but_only_once() -> None:
     one = pack(">hi", 1, 1) + b"\0" + _LONG_1 + i64(5)
     group = i32(_GROUP) + one + pack(">hi", 0, 0)
     found = one_group(group, value_state("a"), value_state("b"), heap=True)
@@ -756,8 +763,8 @@ def test_the_heap_backends_states_come_in_any_order() -> None:
     assert error.byte_offset == len(one)
 
 
-def test_a_key_group_of_the_heap_backend_begins_with_its_number() -> None:
-    """The last of them tells which form it is; another one may still be damaged."""
+def test_heap_key_group_must_start_with_its_number() -> None:
+    """The last key group determines the form, but a different key group may still be damaged."""
     group = pack(">hi", 0, 0)
     start = encode_head(LONG, [value_state("one")])
     first, second = i32(7) + group, i32(8) + group
@@ -769,13 +776,13 @@ def test_a_key_group_of_the_heap_backend_begins_with_its_number() -> None:
     assert (error.kind, error.problem) == (CORRUPT, "key group 7 does not begin where it should")
 
 
-def test_an_empty_list_of_the_heap_backend_is_none() -> None:
+def test_empty_heap_list_is_skipped() -> None:
     group = i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1 + i32(0)
     (found,) = one_group(group, value_state("items", ListOf(INT), "LIST"), heap=True)
     assert json_entries(found) == []
 
 
-def test_a_full_checkpoint_of_an_older_rocksdb_is_in_canonical_form() -> None:
+def test_full_rocksdb_checkpoint_in_canonical_form_is_read() -> None:
     entry = Entry(_GROUP, 1, None, 5)
     states = [Encoded("one", "VALUE", VOID_NAMESPACE, LONG, (entry,))]
     stream, offsets = encode_canonical(LONG, states, range(MAX_PARALLELISM), MAX_PARALLELISM)
@@ -785,7 +792,7 @@ def test_a_full_checkpoint_of_an_older_rocksdb_is_in_canonical_form() -> None:
     assert json_entries(found) == []
 
 
-def test_key_groups_lie_one_behind_another() -> None:
+def test_unordered_or_truncated_key_groups_are_refused() -> None:
     entry = Entry(_GROUP, 1, None, 5)
     states = [Encoded("one", "VALUE", VOID_NAMESPACE, LONG, (entry,))]
     stream, offsets = encode_heap(LONG, states, range(MAX_PARALLELISM))
@@ -804,8 +811,8 @@ def test_key_groups_lie_one_behind_another() -> None:
     assert "it ends early" in fails(found).problem
 
 
-def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
-    """In the heap backend's form nothing tells where a value ends."""
+def test_heap_state_after_unreadable_state_is_unreadable() -> None:
+    """In the heap backend's form, the end of an unreadable value cannot be determined."""
     java = BytesSerializer(
         utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3)
     )
@@ -828,7 +835,7 @@ def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
         assert [line["value"] for line in json_entries(a)] == [4]
 
 
-def test_several_subtasks_hold_one_state() -> None:
+def test_state_of_several_subtasks_is_merged() -> None:
     halves = (range(0, 64), range(64, 128))
     keys = range(20)
     handles = []
@@ -847,7 +854,7 @@ def test_several_subtasks_hold_one_state() -> None:
     assert [part.key_groups for part in found.parts] == list(halves)
 
 
-def test_a_key_group_is_read_by_itself() -> None:
+def test_single_key_group_is_read_separately() -> None:
     entries = tuple(Entry(key_group_of(key, 128), key, None, key) for key in range(9))
     states = [Encoded("one", "VALUE", VOID_NAMESPACE, LONG, entries)]
     (part,) = only(read(handle_of_states(states))).parts
@@ -867,7 +874,7 @@ _TIMERS = state("timers", composite(_TIMER, 1, of(LONG), of(VOID_NAMESPACE)), ki
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
-def test_timers_of_a_backend(heap: bool) -> None:
+def test_backend_timers_are_read_and_damaged_timers_are_refused(heap: bool) -> None:
     start = head(_TIMERS)
     times = (-5, 0, 1_700_000_000_000)
     timers = [when(time) + _LONG_1 + b"\0" for time in times]
@@ -933,7 +940,7 @@ _RAW_WHERE = (
 )
 
 
-def test_timers_that_an_operator_wrote_itself() -> None:
+def test_raw_keyed_timers_of_operator_are_read() -> None:
     next_key = next(key for key in range(2, 9999) if key_group_of(key, 128) == _GROUP + 2)
     groups = (
         raw(
@@ -995,7 +1002,7 @@ def test_timers_that_an_operator_wrote_itself() -> None:
         ),
     ],
 )
-def test_raw_keyed_state_that_is_refused(
+def test_unsupported_or_damaged_raw_keyed_state_is_refused(
     data: bytes, kind: ErrorKind, problem: str, field: str, at: int | None
 ) -> None:
     error = refused(raw_states(data))
@@ -1005,7 +1012,7 @@ def test_raw_keyed_state_that_is_refused(
         assert error.byte_offset == at
 
 
-def test_timers_that_are_damaged() -> None:
+def test_damaged_raw_timers_are_refused_with_their_place() -> None:
     whole = raw(service("a", [timer(1, 5), timer(1, 6)], []))
     other = raw(service("a", [timer(2, 5)], []))
     place = whole.index(timer(1, 5))
@@ -1020,7 +1027,7 @@ def test_timers_that_are_damaged() -> None:
     assert error.problem == "its key groups are not in order"
 
 
-def test_no_timers_of_a_key_that_cannot_be_read_are_none() -> None:
+def test_empty_timers_with_unreadable_key_are_listed_as_unreadable() -> None:
     java = utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3)
     found = raw_states(raw(service("a", [], [], key=java), service("b", [timer(1, 2)], [])))
     assert [(one.name, one.readable) for one in found.states] == [

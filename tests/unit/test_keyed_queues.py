@@ -1,4 +1,4 @@
-"""Records that wait in the keyed state of an async join for the answer to a lookup."""
+"""Records waiting in the keyed state of an async join for the result of a lookup."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _waiting(chk: Path) -> list[Finding]:
     ]
 
 
-def test_records_that_wait_in_a_delta_join_are_in_flight() -> None:
-    """Flink's own savepoint; its README names the job."""
+def test_records_waiting_in_delta_join_are_in_flight() -> None:
+    """Flink's own savepoint. Its README describes the job."""
     (finding,) = _waiting(_DELTA_JOIN)
     assert finding.severity is Severity.BLOCKER
     assert finding.operator_name == "DeltaJoin[87]"
@@ -39,7 +39,7 @@ def test_records_that_wait_in_a_delta_join_are_in_flight() -> None:
     "name", ["_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"]
 )
 @pytest.mark.parametrize("count", [0, 3])
-def test_an_empty_queue_is_no_obstacle(tmp_path: Path, name: str, count: int) -> None:
+def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: int) -> None:
     chk = write_totals(tmp_path / "chk-7", count, name, version=6)
     found = _waiting(chk)
     if count:
@@ -52,7 +52,7 @@ def test_other_keyed_state_is_not_a_queue(tmp_path: Path) -> None:
     assert _waiting(write_totals(tmp_path / "chk-7", 3, version=6)) == []
 
 
-def test_a_queue_that_cannot_be_read_is_unknown_and_refused(tmp_path: Path) -> None:
+def test_unreadable_async_queue_is_reported_as_unknown(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk-7", 3, "_keyed_async_wait_operator_state_", version=6)
     (chk / "totals").unlink()
     (finding,) = _waiting(shutil.copytree(chk, tmp_path / "copy" / "chk-7"))

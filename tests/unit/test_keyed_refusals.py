@@ -1,7 +1,7 @@
-"""Values of keyed state that Flink never writes are refused, and said to be what they are.
+"""Values that Flink never writes are refused, and values within the bounds are read exactly.
 
-The serializers are Flink's own, by their names in tests/golden/synthetic/serializers.json; the
-values are damaged ones of theirs, by the layouts of its classes.
+The serializers are Flink's own, listed in tests/golden/synthetic/serializers.json. The values are
+damaged by the layouts of Flink's classes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def refuse(serializer: bytes, value: bytes, kind: ErrorKind, problem: str, flink
     assert error.field == "state 'state'"
 
 
-def test_the_state_is_named_whichever_backend_wrote_it() -> None:
+def test_keyed_value_error_contains_state_and_key_group() -> None:
     with pytest.raises(DecodeError) as refused:
         value_of(snapshot("boolean"), b"\2", heap=True)
     error = refused.value
@@ -179,25 +179,25 @@ _JAN = i32(1_000_000_000)
         ("string value", b"\2a", TRUNCATED, _ENDS),
     ],
 )
-def test_a_value_that_flink_never_writes(
+def test_value_never_written_by_flink_is_refused(
     name: str, value: bytes, kind: ErrorKind, problem: str
 ) -> None:
     refuse(snapshot(name), value, kind, problem, "2.2")
 
 
-def test_the_last_that_is_read_of_a_number() -> None:
+def test_number_of_maximum_size_is_read() -> None:
     value = value_of(snapshot("big integer"), i32(4 + 1024) + b"\x7f" + bytes(1023))
     assert value == str(0x7F << 8 * 1023)
 
 
-def test_values_of_no_bytes_are_counted() -> None:
+def test_zero_byte_values_are_limited_in_number() -> None:
     nothings = composed(ListOf(BytesSerializer(snapshot("null value"))))
     assert value_of(nothings, i32(1 << 16)) == [None] * (1 << 16)
     problem = "more than 65536 values of no bytes"
     refuse(nothings, i32((1 << 16) + 1), CORRUPT, problem, "2.2")
 
 
-def test_an_error_says_where_its_entry_begins() -> None:
+def test_keyed_value_error_points_to_first_byte_of_entry() -> None:
     for heap, at in ((False, _KEY_AT), (True, 6)):
         with pytest.raises(DecodeError) as refused:
             value_of(snapshot("boolean"), b"\2", heap=heap)
@@ -253,14 +253,14 @@ def sized(data: bytes) -> bytes:
         ("ArrayData of DECIMAL(20, 1)", le(1, 0, 0, 16), CORRUPT, "a number without digits"),
     ],
 )
-def test_a_value_of_sql_that_flink_never_writes(
+def test_sql_value_never_written_by_flink_is_refused(
     name: str, data: bytes, kind: ErrorKind, problem: str
 ) -> None:
     refuse(snapshot(name), sized(data), kind, problem, "2.2")
 
 
-def test_the_parts_of_a_row_take_no_more_than_its_bytes() -> None:
-    """Of a row of one text and one more, both in one place."""
+def test_sql_row_parts_must_not_overlap() -> None:
+    """Two strings of the row are stored in the same place."""
     row = snapshot("row of every type of SQL's")
     nulls = bytearray(b"\0" + b"\xff" * 7)
     nulls[2] &= ~1  # f8, a text
@@ -354,7 +354,7 @@ def _kryo_name(name: str) -> bytes:
         ),
     ],
 )
-def test_what_kryo_never_writes(
+def test_kryo_value_never_written_is_refused(
     flink: str | None, value: bytes, kind: ErrorKind, problem: str
 ) -> None:
     for version in (flink,) if flink else ("1.20", "2.2"):
@@ -369,7 +369,7 @@ def _nested(lists: int, flink: str) -> bytes:
 
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
-def test_kryos_objects_nest_to_a_bound(flink: str) -> None:
+def test_kryo_object_nesting_is_limited_to_64_levels(flink: str) -> None:
     serializer = snapshot("Kryo Integer", flink)
     value = value_of(serializer, _nested(64, flink), flink=flink)
     for _ in range(64):
@@ -380,7 +380,7 @@ def test_kryos_objects_nest_to_a_bound(flink: str) -> None:
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
 @pytest.mark.parametrize("half", ["key", "value"])
-def test_kryos_maps_nest_to_a_bound(flink: str, half: str) -> None:
+def test_kryo_map_nesting_is_limited(flink: str, half: str) -> None:
     serializer = snapshot("Kryo Integer", flink)
     one = b"\1" if flink == "1.20" else b"\2"
     new, again = _kryo_name("java.util.HashMap") + one, b"\1\0\1" + one
@@ -393,7 +393,7 @@ def test_kryos_maps_nest_to_a_bound(flink: str, half: str) -> None:
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
 @pytest.mark.parametrize("name", ["SingletonList", "SingletonSet", "SingletonMap"])
-def test_kryos_collections_of_one_nest_to_a_bound(name: str, flink: str) -> None:
+def test_kryo_singleton_collection_nesting_is_limited_to_64_levels(name: str, flink: str) -> None:
     serializer = snapshot("Kryo Integer", flink)
     new, again = _kryo_name(f"java.util.Collections${name}"), b"\1\0\1"
     halves = (b"", b"\2\2") if name == "SingletonMap" else (b"",)
@@ -422,10 +422,10 @@ def test_kryos_collections_of_one_nest_to_a_bound(name: str, flink: str) -> None
         ("[Ljava.lang.Integer;", 5, "java.lang.Integer"),
     ],
 )
-def test_kryo_writes_a_part_with_the_serializer_of_the_job(
+def test_kryo_type_with_job_serializer_for_its_part_is_unreadable(
     name: str, version: int, part: str
 ) -> None:
-    """Kryo asks for the serializer of each field and element whose class is final."""
+    """Kryo looks up the serializer of each field and element whose class is final."""
     refused = kryo.kryo_type(name, [(part, False)], (), version)
     assert refused == types.Unreadable(
         name, f"Kryo writes it, with the job's own serializer of {part}"
@@ -435,13 +435,13 @@ def test_kryo_writes_a_part_with_the_serializer_of_the_job(
     assert isinstance(kryo.kryo_type(name, other, (), version), types.Kryo)
 
 
-def test_kryo_5_writes_a_date_and_a_time_without_their_serializers() -> None:
+def test_kryo_5_date_time_ignores_job_serializers_of_its_parts() -> None:
     own = [("java.time.LocalDate", False)]
     assert isinstance(kryo.kryo_type("java.time.LocalDateTime", own, (), 5), types.Kryo)
 
 
-def test_a_part_with_a_serializer_of_the_job_is_refused_in_any_object() -> None:
-    """The job's serializer of LocalDate writes the month first: 6 May looks like 5 June."""
+def test_kryo_object_with_job_serializer_for_its_part_is_refused() -> None:
+    """The job's LocalDate serializer writes the month first, so 6 May looks like 5 June."""
     own = kryo.kryo_type("java.lang.Object", [("java.time.LocalDate", False)], (), 2)
     assert isinstance(own, types.Kryo)
     written = _kryo_name("java.time.LocalDateTime") + b"\1\0\5\0\6\xd0\x1f\1\x17\x3b\0\0"
@@ -451,7 +451,7 @@ def test_a_part_with_a_serializer_of_the_job_is_refused_in_any_object() -> None:
     assert (refused.value.kind, refused.value.problem) == (UNSUPPORTED, problem)
 
 
-def test_kryos_nulls_are_counted() -> None:
+def test_kryo_nulls_are_limited_in_number() -> None:
     serializer = snapshot("Kryo Integer")
 
     def nulls(count: int) -> bytes:
@@ -469,10 +469,10 @@ def test_kryos_nulls_are_counted() -> None:
 
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
-def test_objects_that_are_referred_to_again_count_again(
+def test_kryo_references_count_toward_object_limit(
     flink: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list of a list of an Integer; three references to that one count as what it holds."""
+    """Three references to a list of an Integer count as three copies of its content."""
     one = b"\1" if flink == "1.20" else b"\2"
     first = _LIST + (b"\4" if flink == "1.20" else b"\5")
     value = first + b"\1\0\1" + one + b"\2\2" + b"\1\0\3" * 3
@@ -500,13 +500,13 @@ def test_objects_that_are_referred_to_again_count_again(
         (_STAMPS, le(1, 0, 999_999, 16) + bytes(8), ["1970-01-01T00:00:00.000999999"]),
     ],
 )
-def test_the_bounds_of_a_value_of_sql(name: str, data: bytes, expected: Any) -> None:
+def test_sql_values_at_their_bounds_are_read(name: str, data: bytes, expected: Any) -> None:
     for heap in (False, True):
         assert value_of(snapshot(name), sized(data), heap=heap) == expected
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 16])
-def test_the_mask_of_nulls_takes_a_bit_of_each(number: int) -> None:
+def test_null_mask_has_a_bit_per_value(number: int) -> None:
     size = (number + 7) // 8
     values = b"".join(i32(n) for n in range(number))
     for heap in (False, True):
@@ -533,7 +533,7 @@ def test_the_mask_of_nulls_takes_a_bit_of_each(number: int) -> None:
         (b"\2a\x0a", TRUNCATED, "it ends inside of a text"),
     ],
 )
-def test_the_texts_of_a_newer_snapshot_of_avros(
+def test_null_or_truncated_avro_schema_strings_are_refused(
     texts: bytes, kind: ErrorKind, problem: str
 ) -> None:
     out = DataOutput()
@@ -612,7 +612,9 @@ def _item_and_items(type_: str) -> dict[str, Any]:
         (_TREE, i32(1) * 67 + i32(0), CORRUPT, "records nested more than 64 deep"),
     ],
 )
-def test_what_avro_never_writes(schema: Any, value: bytes, kind: ErrorKind, problem: str) -> None:
+def test_avro_value_never_written_is_refused(
+    schema: Any, value: bytes, kind: ErrorKind, problem: str
+) -> None:
     refuse(avro(json.dumps(schema)), value, kind, problem, "2.2")
 
 
@@ -641,14 +643,16 @@ def test_what_avro_never_writes(schema: Any, value: bytes, kind: ErrorKind, prob
         ({"type": "array", "items": "int"}, b"\x81\0" + i32(7) + b"\0", [7]),
     ],
 )
-def test_what_avros_specification_has_beside(schema: Any, value: bytes, expected: Any) -> None:
+def test_avro_values_allowed_by_specification_are_read(
+    schema: Any, value: bytes, expected: Any
+) -> None:
     for version in (1, 2):
         for heap in (False, True):
             found = value_of(avro(json.dumps(schema), version=version), value, heap=heap)
             assert found == expected
 
 
-def test_avros_records_nest_to_a_bound() -> None:
+def test_avro_record_nesting_up_to_limit_is_read() -> None:
     found = value_of(avro(_TREE), i32(1) * 65 + i32(0))
     for _ in range(65):
         found = found["next"]
@@ -667,7 +671,7 @@ def _records(depth: int) -> str:
     return found
 
 
-def test_records_of_a_schema_nest_to_a_bound() -> None:
+def test_avro_schema_nesting_up_to_32_levels_is_read() -> None:
     found = value_of(avro(_records(32)), i32(5))
     for _ in range(32):
         found = found["f"]
@@ -701,7 +705,7 @@ def test_records_of_a_schema_nest_to_a_bound() -> None:
         ('{"type": ' * 34 + '"int"' + "}" * 34, "types nested more than 32 deep"),
     ],
 )
-def test_a_schema_that_is_none(schema: str, problem: str) -> None:
+def test_invalid_avro_schema_is_refused(schema: str, problem: str) -> None:
     with pytest.raises(DecodeError, match="not an Avro schema: ") as refused:
         only(read(handle_of_value(avro(schema), b"")))
     assert problem in refused.value.problem
@@ -732,20 +736,20 @@ def test_a_schema_that_is_none(schema: str, problem: str) -> None:
         ('{"type": "fixed", "name": "F", "size": 0}', b"", ""),
     ],
 )
-def test_a_schema_that_is_one(schema: str, value: bytes, expected: Any) -> None:
+def test_valid_avro_schema_is_accepted(schema: str, value: bytes, expected: Any) -> None:
     found = value_of(avro(schema), value)
     assert found == expected or (expected is None and isinstance(found, str))
 
 
 @pytest.mark.parametrize(("flink", "half"), [("1.20", b"\xd8\0"), ("2.2", b"\0\xd8")])
-def test_half_a_character_of_kryos_is_told_as_none(flink: str, half: bytes) -> None:
+def test_kryo_lone_surrogate_becomes_replacement_character(flink: str, half: bytes) -> None:
     assert value_of(snapshot("Kryo Integer", flink), b"\7" + half, flink=flink) == "\ufffd"
 
 
 # -- subclasses of a POJO -------------------------------------------------------------------------
 
 
-def test_a_subclass_is_told_by_its_own_fields() -> None:
+def test_pojo_subclass_is_read_with_its_own_fields() -> None:
     group = key_group_of(1, MAX_PARALLELISM)
     base = Pojo("Base", (("a", STRING),))
     out = DataOutput()

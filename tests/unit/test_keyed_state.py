@@ -1,6 +1,8 @@
-"""Keyed state of the golden checkpoints that hold some beside what they are for: Beam's Kafka
-reader, SQL's deduplication. What their jobs kept is not told there, but where: in the key group of
-its key."""
+"""Keyed state in golden checkpoints that were made for other purposes.
+
+Beam's Kafka reader and SQL's deduplication store this state. The tests check the key group of each
+entry rather than its content.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def _state(name: str) -> tuple[Path, KeyedState]:
     )
 
 
-def test_every_entry_lies_in_the_key_group_of_its_key() -> None:
+def test_every_entry_is_in_key_group_of_its_key() -> None:
     assert WITH_STATE
     for path in WITH_STATE:
         for state in read_keyed_states(path).states:
@@ -44,7 +46,7 @@ def test_every_entry_lies_in_the_key_group_of_its_key() -> None:
                 assert 0 <= entry.key_group < state.max_parallelism
 
 
-def test_a_row_of_sql_is_told_by_its_types() -> None:
+def test_sql_deduplication_rows_are_read_with_sql_types() -> None:
     _, state = _state("deduplicate-state")
     assert (state.kind, state.ttl) == (StateKind.VALUE, False)
     assert isinstance(state.key, Sql)
@@ -54,7 +56,7 @@ def test_a_row_of_sql_is_told_by_its_types() -> None:
     assert all(entry.value["f0"] is not None for entry in entries)
 
 
-def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
+def test_key_in_different_key_group_is_refused() -> None:
     path, state = _state("deduplicate-state")
     entry = next(state.entries())
     files = MemoryFiles.of(path)
@@ -71,7 +73,7 @@ def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
     assert refused.value.kind is ErrorKind.CORRUPT
 
 
-def test_rows_of_rocksdb_are_read() -> None:
+def test_rows_of_incremental_rocksdb_checkpoint_are_read() -> None:
     found = [
         [tuple(entry) for entry in state.entries()]
         for path in sorted(GOLDEN.glob("*/rocksdb-incremental/*/chk-*"))
@@ -84,7 +86,7 @@ def test_rows_of_rocksdb_are_read() -> None:
         ]
 
 
-def test_a_log_of_the_changelog_backend_is_refused_by_name() -> None:
+def test_changelog_state_is_refused_by_name() -> None:
     paths = sorted(GOLDEN.glob("*/changelog/*/chk-*"))
     assert paths
     for path in paths:
@@ -97,7 +99,7 @@ def test_a_log_of_the_changelog_backend_is_refused_by_name() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["keyed-head", "keyed-stream", "binary-row", "avro", "kryo"])
-def test_cut_short_or_changed_only_decode_error_comes_out(target: str) -> None:
+def test_truncated_or_changed_keyed_state_raises_only_decode_error(target: str) -> None:
     random = Random(target)
     every = seeds()[target]
     for seed in random.sample(every, min(60, len(every))):

@@ -1,4 +1,4 @@
-"""A stream of keyed state in a file: a large one is read by the parts that are asked for."""
+"""Streams of keyed state in files. Large streams are read in parts on demand."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def _lengths(found: KeyedStates) -> list[int]:
     return [len(line["value"]) // 2 for line in json_entries(only(found))]
 
 
-def test_a_small_stream_is_read_once() -> None:
+def test_small_stream_is_read_with_single_request() -> None:
     found, files = _read(*_stream((30, 20, 10)))
     assert _lengths(found) == [30, 20, 10]
     assert len(files.reads) == 1
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["size known", "size not known"])
-def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
+def test_large_stream_is_read_in_parts(known: bool) -> None:
     data, offsets = _stream(_SIZES)
     found, files = _read(data, offsets, None if known else -1)
     assert sum(files.reads) == offsets[0]
@@ -113,7 +113,7 @@ def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
     assert max(files.reads) < len(data) - offsets[0]
 
 
-def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adjacent_key_groups_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 1)
     monkeypatch.setattr(streams, "_MIN_READ_BYTES", 2000)
     sizes = (100, 200, 2500)
@@ -123,7 +123,7 @@ def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatc
     assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
 
 
-def test_of_many_streams_that_were_read_little_is_kept() -> None:
+def test_buffers_of_read_streams_are_released() -> None:
     data, offsets = _stream((_MIB, 10, 10))
     names = [f"{_FILE}-{subtask}" for subtask in range(64)]
     handles = (
@@ -145,7 +145,7 @@ def test_of_many_streams_that_were_read_little_is_kept() -> None:
     assert kept < 2 * _MIB
 
 
-def test_a_large_stream_is_shared_out_by_key_groups() -> None:
+def test_large_stream_is_divided_by_key_groups() -> None:
     data, offsets = _stream(_SIZES)
     found, _ = _read(data, offsets)
     (part,) = only(found).parts
@@ -162,7 +162,7 @@ def test_a_large_stream_is_shared_out_by_key_groups() -> None:
     ]
 
 
-def test_key_groups_of_nothing_are_in_no_share() -> None:
+def test_empty_key_groups_are_in_no_share() -> None:
     data, offsets = _stream((30, 20, 10))
     found, _ = _read(data, (0, *offsets, 0))
     with pytest.raises(DecodeError, match="a key of key group 7 is in key group 8"):
@@ -175,7 +175,7 @@ def test_key_groups_of_nothing_are_in_no_share() -> None:
     ]
 
 
-def test_a_large_stream_that_ends_early() -> None:
+def test_truncated_large_stream_is_refused() -> None:
     data, offsets = _stream(_SIZES)
     for kept in (len(data) - 1, offsets[2] - 1):
         found, _ = _read(data[:kept], offsets, len(data))
@@ -193,8 +193,10 @@ def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
     return head + canonical_group(*rows), (len(head),)
 
 
-def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 MB in one, as in a savepoint of a large RocksDB; in this test of a megabyte in each."""
+def test_canonical_key_group_over_read_limit_is_read_in_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A key group of a large RocksDB savepoint may have 300 MB. The test sets lower limits."""
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", _MIB)
@@ -204,7 +206,7 @@ def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatc
     assert max(files.reads) <= _MIB // 2
 
 
-def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_over_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", 4000)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
     found, _ = _read(*_blobs(3, 5000))
@@ -222,7 +224,7 @@ def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) 
         *((job, "native") for job in ("compressed", "kinds", "namespaces")),
     ],
 )
-def test_where_blocks_end_does_not_matter(
+def test_block_boundaries_do_not_change_entries(
     job: str, form: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = (GOLDEN / "1.20" / job / form).iterdir()
@@ -240,7 +242,7 @@ def test_where_blocks_end_does_not_matter(
 @pytest.mark.parametrize("left_over", [b"", b"\0"])
 @pytest.mark.parametrize("cut", range(1, 30))
 @pytest.mark.slow
-def test_a_key_group_in_blocks_that_is_cut_short(
+def test_truncated_key_group_in_blocks_is_refused(
     cut: int, left_over: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 10)
@@ -263,7 +265,7 @@ _ENTRIES: tuple[tuple[Kind, Serializer, Any], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", range(3))
 @pytest.mark.parametrize("block", [1, 30])
-def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
+def test_truncated_heap_key_group_in_parts_has_same_result_as_whole(
     wanted: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = [
@@ -292,7 +294,7 @@ def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
 
 
-def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_of_many_blocks_is_restarted_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     blob = Entry(7, _keys()[0], None, bytes(_MIB))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, (blob,))
     data, offsets = encode_heap(LONG, [state], range(7, 8))
@@ -319,10 +321,10 @@ def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.Monkey
     assert len(begun) < 15
 
 
-def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
+def test_heap_key_group_over_memory_limit_is_read_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As one of gigabytes, in this test of four megabytes."""
+    """The code is for key groups of gigabytes, but the test uses four megabytes."""
     blobs = tuple(Entry(7, key, None, bytes(_MIB // 16)) for key in _keys_of(7, 64))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, blobs)
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)

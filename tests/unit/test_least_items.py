@@ -1,6 +1,6 @@
-"""A count is held against the bytes there are: the least that so many items take is enough.
+"""Counts are checked against the remaining bytes, but smallest possible items are accepted.
 
-Each reader is given a list of the smallest items there are, with little or nothing behind them.
+Each reader gets a list of minimal items, with few or no bytes after the list.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ _MANY = (1, 4, 5, 100)
 
 @pytest.mark.parametrize("number", _MANY)
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_partitions_of_an_enumerator(version: int, number: int) -> None:
+def test_minimal_enumerator_partitions_are_accepted(version: int, number: int) -> None:
     entries = [EnumeratorSplit(KafkaSplit("a", partition, EARLIEST)) for partition in range(number)]
     data = encode_enumerator(version, entries)
     found = read_enumerator(Cursor(data, "bytes"), version)
     assert [entry.partition for entry in found.entries] == list(range(number))
 
 
-def test_transactions_of_a_sinks_writer() -> None:
+def test_minimal_writer_transactions_are_accepted() -> None:
     held = read_writer_state(encode_writer_element("p", 2, {"": 5}), "w")
     assert held == KafkaWriterState("p", ("",))
 
 
 @pytest.mark.parametrize("number", _MANY)
-def test_operators_of_a_checkpoint(number: int) -> None:
+def test_minimal_operators_are_accepted(number: int) -> None:
     data = metadata([operator([], number=one) for one in range(number)])
     assert len(parse_metadata(data, "bytes").operators) == number
 
 
 @pytest.mark.parametrize("number", [1, 200])
-def test_elements_of_a_list(number: int) -> None:
+def test_minimal_list_elements_are_accepted(number: int) -> None:
     state = reader_state([5] * number, inline(b""))
     data = metadata([operator([subtask(managed=state)])])
     assert parse_metadata(data, "bytes").operators
 
 
 @pytest.mark.parametrize("number", [1, 128])
-def test_key_groups_of_a_subtask(number: int) -> None:
+def test_minimal_key_groups_of_subtask_are_accepted(number: int) -> None:
     handle = KeyGroupsHandle(0, (5,) * number, ByteStreamHandle("", b""), None, True)
     data = encode_metadata(
         Metadata(1, (Operator(bytes(16), 1, 128, subtasks=(Subtask(0, managed_keyed=handle),)),)), 3
@@ -72,7 +72,7 @@ def test_key_groups_of_a_subtask(number: int) -> None:
 
 
 @pytest.mark.parametrize("code", ["B", "S", "I", "J"])
-def test_numbers_of_a_java_array(code: str) -> None:
+def test_minimal_java_array_elements_are_accepted(code: str) -> None:
     size = {"B": 1, "S": 2, "I": 4, "J": 8}[code]
     data = b"\xac\xed\0\5\x75" + java_class(f"[{code}") + pack(">i", 9) + bytes(9 * size)
     assert read_object_stream(Cursor(data, "bytes")) is not None
@@ -95,7 +95,7 @@ def _refused(read: Callable[[], object]) -> DecodeError:
 
 @pytest.mark.parametrize("number", _MANY)
 @pytest.mark.parametrize(("version", "item", "left"), [(1, 7, 0), (2, 11, 1), (3, 31, 1)])
-def test_one_partition_more_than_an_enumerator_has_room_for(
+def test_enumerator_partition_count_over_remaining_bytes_is_refused(
     version: int, item: int, left: int, number: int
 ) -> None:
     entries = [EnumeratorSplit(KafkaSplit("a", partition, EARLIEST)) for partition in range(number)]
@@ -135,7 +135,7 @@ def _read_0(data: bytes) -> list[int]:
     return [entry.partition for entry in found.entries]
 
 
-def test_an_enumerator_of_version_0() -> None:
+def test_enumerator_version_0_counts_are_checked() -> None:
     assert _read_0(_version_0()) == []
     assert _read_0(_version_0(0)) == []
     assert _read_0(_version_0(2, 0, 1)) == [0, 1, 2]
@@ -151,7 +151,7 @@ def test_an_enumerator_of_version_0() -> None:
     assert error.field == "splits"
 
 
-def test_one_operator_more_than_there_is_room_for() -> None:
+def test_operator_count_over_remaining_bytes_is_refused() -> None:
     for number in (0, 1, 3):
         data = metadata([operator([], number=one) for one in range(number)])
         error = _refused(lambda data=data: parse_metadata(_one_more(data, 20), "bytes"))  # type: ignore[misc]
@@ -161,7 +161,7 @@ def test_one_operator_more_than_there_is_room_for() -> None:
         assert error.field == "operators"
 
 
-def test_one_transaction_more_than_there_is_room_for() -> None:
+def test_transaction_count_over_remaining_bytes_is_refused() -> None:
     data = encode_writer_element("p", 2, {"": 5})
     error = _refused(lambda: read_writer_state(_one_more(data, len(data) - 14), "w"))
     assert error.problem == "2 items of at least 10 bytes cannot fit into the 10 bytes left"
@@ -169,7 +169,7 @@ def test_one_transaction_more_than_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize(("code", "size"), [("B", 1), ("S", 2), ("I", 4), ("J", 8), ("Z", 1)])
-def test_one_number_more_than_a_java_array_has_room_for(code: str, size: int) -> None:
+def test_java_array_length_over_remaining_bytes_is_refused(code: str, size: int) -> None:
     data = b"\xac\xed\0\5\x75" + java_class(f"[{code}") + pack(">i", 9) + bytes(8 * size)
     error = _refused(lambda: read_object_stream(Cursor(data, "bytes")))
     assert error.problem == (

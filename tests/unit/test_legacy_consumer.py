@@ -1,6 +1,6 @@
-"""FlinkKafkaConsumer, whose offsets are of the last record processed: SEMANTICS A 1, 2 and 13.
+"""FlinkKafkaConsumer stores offsets of the last processed record: SEMANTICS A 1, 2, and 13.
 
-The bytes come from the encoder; those of real jobs, and what Flink's Kryo makes of them, are in
+The encoder supplies the bytes. The bytes of real jobs, and their values in Flink's Kryo, are in
 tests/golden.
 """
 
@@ -63,22 +63,22 @@ def _severities(extraction: Extraction) -> dict[str, Severity]:
 # -- bytes ---------------------------------------------------------------------------------------
 
 
-def test_the_element_of_a_real_job_is_read_and_is_what_the_encoder_writes() -> None:
+def test_legacy_element_of_real_job_is_read_and_encoded_identically() -> None:
     assert _read(REAL) == LegacyOffset(3, "orders", 1, 999)
     assert encode_legacy_element("orders", 1, 999) == REAL
 
 
 @pytest.mark.parametrize("topic", ["orders", "payments", "t", "a.b-c_d", "a" * 64])
-def test_an_element_that_is_added_is_as_the_job_writes_it(topic: str) -> None:
-    """Of each sign of the hash code that it holds."""
+def test_added_legacy_element_matches_bytes_of_job(topic: str) -> None:
+    """The cases cover both signs of the stored hash code."""
     for partition in (0, 7, 300):
         made = legacy_element(REAL, topic, partition, 1000)
         assert made == encode_legacy_element(topic, partition, 999)
 
 
 @pytest.mark.parametrize("name", ["1.15/legacy", "1.20/legacy", "1.20/legacy-names"])
-def test_the_encoder_writes_what_real_jobs_wrote(name: str) -> None:
-    """Each element of theirs, whatever their class ids."""
+def test_encoder_reproduces_bytes_of_real_legacy_jobs(name: str) -> None:
+    """Every element of the jobs is compared, without its class ID."""
     metadata = (golden(name) / "_metadata").read_bytes()
     (source,) = read_checkpoint(golden(name)).sources.values()
     assert isinstance(source, LegacyConsumer)
@@ -93,7 +93,9 @@ def test_the_encoder_writes_what_real_jobs_wrote(name: str) -> None:
     st.integers(-1, 2**63 - 2) | st.sampled_from((LEGACY_NOT_SET, LEGACY_GROUP)),
     st.integers(2, 2**28),
 )
-def test_whatever_is_encoded_is_read(topic: str, partition: int, offset: int, cls: int) -> None:
+def test_every_encoded_legacy_element_is_read_and_truncations_are_refused(
+    topic: str, partition: int, offset: int, cls: int
+) -> None:
     element = encode_legacy_element(topic, partition, offset, cls)
     assert _read(element) == LegacyOffset(3, topic, partition, offset)
     for size in range(len(element)):
@@ -102,7 +104,7 @@ def test_whatever_is_encoded_is_read(topic: str, partition: int, offset: int, cl
 
 
 @pytest.mark.parametrize("length", [1, 2, 63, 64, 126, 127, 249])
-def test_both_of_kryos_string_forms_are_read(length: int) -> None:
+def test_both_kryo_string_forms_are_read(length: int) -> None:
     topic = "t" * length
     element = encode_legacy_element(topic, 0, 5)
     assert _read(element).topic == topic
@@ -128,7 +130,7 @@ def test_both_of_kryos_string_forms_are_read(length: int) -> None:
         pytest.param(b"\xff\xff\xff\xff\xff\x01" + REAL[1:], id="an endless varint"),
     ],
 )
-def test_what_is_not_a_partition_and_an_offset_is_refused(element: bytes) -> None:
+def test_malformed_legacy_element_is_refused(element: bytes) -> None:
     assert _read(REAL)
     with pytest.raises(DecodeError):
         _read(element)
@@ -138,7 +140,7 @@ def test_what_is_not_a_partition_and_an_offset_is_refused(element: bytes) -> Non
 
 
 @pytest.mark.parametrize(("stored", "next_offset"), [(999, 1000), (0, 1), (-1, 0)])
-def test_the_next_offset_is_one_more_than_the_last_processed(
+def test_next_offset_is_last_processed_offset_plus_1(
     tmp_path: Path, stored: int, next_offset: int
 ) -> None:
     source = _only_source(tmp_path, encode_legacy_element("orders", 1, stored))
@@ -157,7 +159,7 @@ def test_the_next_offset_is_one_more_than_the_last_processed(
         (LEGACY_NOT_SET, PositionState.UNRESOLVED, None),
     ],
 )
-def test_its_markers_are_told_apart(
+def test_legacy_markers_are_distinguished(
     tmp_path: Path, stored: int, state: PositionState, start: Marker | None
 ) -> None:
     (position,) = _only_source(tmp_path, encode_legacy_element("orders", 1, stored)).positions
@@ -165,7 +167,7 @@ def test_its_markers_are_told_apart(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_the_union_of_what_the_subtasks_list_is_the_state(tmp_path: Path, compressed: bool) -> None:
+def test_legacy_state_is_union_of_subtasks(tmp_path: Path, compressed: bool) -> None:
     listed = [encode_legacy_element("orders", partition, 10) for partition in range(3)]
     operator = legacy_operator({0: listed[:2], 1: listed[2:], 2: []}, compressed=compressed)
     (source,) = _extract(tmp_path, operator).sources
@@ -176,15 +178,15 @@ def test_the_union_of_what_the_subtasks_list_is_the_state(tmp_path: Path, compre
     ]
 
 
-def test_a_partition_that_all_subtasks_list_alike_is_one_position(tmp_path: Path) -> None:
-    """As after a restore: union state is given whole to every subtask."""
+def test_identical_legacy_offsets_of_subtasks_are_merged(tmp_path: Path) -> None:
+    """After a restore, every subtask has the whole union state."""
     element = encode_legacy_element("orders", 0, 10)
     extraction = _extract(tmp_path, legacy_operator({0: [element], 1: [element]}))
     (position,) = extraction.sources[0].positions
     assert (position.next_offset, position.subtask) == (11, 0)
 
 
-def test_a_partition_listed_with_two_offsets_is_refused(tmp_path: Path) -> None:
+def test_conflicting_legacy_offsets_of_partition_block_move(tmp_path: Path) -> None:
     one, other = (encode_legacy_element("orders", 0, offset) for offset in (10, 12))
     extraction = _extract(tmp_path, legacy_operator({0: [one], 1: [other]}))
     (position,) = extraction.sources[0].positions
@@ -193,7 +195,7 @@ def test_a_partition_listed_with_two_offsets_is_refused(tmp_path: Path) -> None:
     assert _severities(extraction)["unresolved-positions"] is Severity.BLOCKER
 
 
-def test_there_is_no_enumerator_to_miss(tmp_path: Path) -> None:
+def test_legacy_consumer_needs_no_enumerator(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
     codes = _severities(extraction).keys()
     assert not codes & {"no-enumerator", "initial-discovery", "state-not-moved", "legacy-consumer"}
@@ -213,13 +215,13 @@ def test_there_is_no_enumerator_to_miss(tmp_path: Path) -> None:
         (RETAINED, 2, None),  # of Flink 1.10 at most, which stopped it after the savepoint
     ],
 )
-def test_the_positions_of_a_stop_are_those_of_the_checkpoint_before_it(
+def test_positions_of_legacy_stop_are_stale(
     tmp_path: Path, kind: str, version: int, severity: Severity | None
 ) -> None:
-    """Flink stops it before the savepoint, and then it stores nothing new.
+    """Flink stops the consumer before the savepoint, so the savepoint contains older positions.
 
-    Seen with Flink 1.20.3: at least 10 records of orders-1 were processed, and the savepoint
-    says -1; where there was no checkpoint before, it lists no partition.
+    Regression: With Flink 1.20.3, at least 10 records of orders-1 were processed, but the savepoint
+    contained -1. Without an earlier checkpoint, the savepoint contained no partition.
     """
     operator = legacy_operator({0: [REAL]})
     path = write_checkpoint(tmp_path / "sp", operator, version=version, kind=kind)
@@ -234,8 +236,8 @@ def test_the_positions_of_a_stop_are_those_of_the_checkpoint_before_it(
 
 @pytest.mark.parametrize("scenario", ["legacy-stop", "legacy-drain"])
 @pytest.mark.parametrize("flink", ["1.15", "1.20"])
-def test_a_real_stop_is_refused(flink: str, scenario: str) -> None:
-    """Real jobs that had processed 40 records of orders-1 or more when they were stopped."""
+def test_stop_of_real_legacy_job_is_refused_or_warned_about(flink: str, scenario: str) -> None:
+    """The real jobs had processed at least 40 records of orders-1 before the stop."""
     extraction = extract(read_checkpoint(golden(f"{flink}/{scenario}")))
     (source,) = extraction.sources
     (orders_1,) = [p for p in source.positions if p.partition == 1]
@@ -251,10 +253,10 @@ def test_a_real_stop_is_refused(flink: str, scenario: str) -> None:
             assert "checkpoint before" in result.stderr
 
 
-def test_a_partition_that_the_state_lacks_starts_at_the_log_start_as_in_flink(
+def test_partition_missing_from_legacy_state_starts_at_log_start(
     tmp_path: Path,
 ) -> None:
-    """FlinkKafkaConsumerBase.open: what is not in restored state starts at EARLIEST_OFFSET."""
+    """FlinkKafkaConsumerBase.open starts partitions without state at EARLIEST_OFFSET."""
     extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
     snapshot = ClusterSnapshot({"orders": {1: LogRange(0, 2000), 2: LogRange(7, 90)}})
     plan = make_plan(extraction, extraction.sources, snapshot)
@@ -262,7 +264,7 @@ def test_a_partition_that_the_state_lacks_starts_at_the_log_start_as_in_flink(
     assert plan.next_offsets == {("orders", 1): 1000, ("orders", 2): 7}
 
 
-def test_a_real_job_moves_to_the_records_it_had_not_read() -> None:
+def test_to_spark_moves_real_legacy_job_to_first_unread_records() -> None:
     result = migrate("to-spark", str(golden("1.15/legacy-rescaled")))
     assert result.code == 0
     (entry,) = [entry for entry in ENTRIES if entry["name"] == "1.15/legacy-rescaled"]
@@ -272,7 +274,7 @@ def test_a_real_job_moves_to_the_records_it_had_not_read() -> None:
     assert json.loads(result.stdout) == {"orders": {p: offset + 1 for p, offset in last.items()}}
 
 
-def test_it_is_read_from_metadata_2_too(tmp_path: Path) -> None:
+def test_legacy_consumer_is_read_from_metadata_version_2(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, legacy_operator({0: [REAL]}), version=2)
     (position,) = extraction.sources[0].positions
     assert position.next_offset == 1000
@@ -292,7 +294,7 @@ def test_it_is_read_from_metadata_2_too(tmp_path: Path) -> None:
         ([REAL[:-1]], "legacy-consumer"),
     ],
 )
-def test_the_name_of_its_state_alone_is_no_proof(
+def test_legacy_state_name_without_valid_content_is_refused(
     tmp_path: Path, elements: list[bytes], code: str
 ) -> None:
     extraction = _extract(tmp_path, legacy_operator({0: elements}))
@@ -300,7 +302,7 @@ def test_the_name_of_its_state_alone_is_no_proof(
     assert _severities(extraction)[code] is Severity.BLOCKER
 
 
-def test_state_that_is_not_a_union_is_not_its(tmp_path: Path) -> None:
+def test_non_union_state_is_not_read_as_legacy_consumer(tmp_path: Path) -> None:
     operator = legacy_operator({0: [REAL]}, mode=DistributionMode.SPLIT_DISTRIBUTE)
     extraction = _extract(tmp_path, operator)
     assert extraction.sources == ()

@@ -1,4 +1,4 @@
-"""Every command is a call: of the same name, with its flags as arguments, and the same result."""
+"""Every command has a library function with the same name, arguments, and result."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _arguments(call: Callable[..., Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("command", _OF_THE_COMMAND_LINE)
-def test_a_call_takes_what_its_command_takes(command: str) -> None:
+def test_library_function_takes_options_of_its_command(command: str) -> None:
     # There is a room of the name `state`.
     call = getattr(library, {"state": "read_state"}.get(command, command.replace("-", "_")))
     options = {
@@ -81,13 +81,13 @@ def test_a_call_takes_what_its_command_takes(command: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", SHARED)
-def test_every_argument_that_calls_share_is_a_declared_option(arguments: type) -> None:
+def test_shared_library_arguments_are_declared_options(arguments: type) -> None:
     declared = options_of(arguments)
     assert list(declared) == list(arguments.__annotations__)
     assert all(isinstance(option, Option) and option.help for _, option in declared.values())
 
 
-def test_every_command_is_a_call() -> None:
+def test_every_command_has_a_library_function() -> None:
     # `state` is several calls, as there is a package of that name; `explain` prints a text.
     calls = {name.replace("-", "_") for name in COMMANDS} - {"state", "explain"}
     assert calls | {"keyed_states", "find_state", "read_state"} <= set(library.__all__)
@@ -99,14 +99,14 @@ def test_every_command_is_a_call() -> None:
 
 
 @pytest.mark.parametrize("name", ["1.15/retained", "1.20/unaligned", "2.2/two-sources"])
-def test_inspect(name: str) -> None:
+def test_library_inspect_matches_command(name: str) -> None:
     extraction = library.inspect(golden(name))
     printed = migrate("inspect", golden(name), "--format", "json").stdout
     assert json.loads("".join(inspection_json(extraction))) == json.loads(printed)
     assert [one.kind for one in extraction.sources]
 
 
-def test_to_spark(tmp_path: Path) -> None:
+def test_library_to_spark_matches_command(tmp_path: Path) -> None:
     chk = golden("2.2/two-sources")
     command = ("to-spark", chk, "--partitions", "orders:0-1", "--source", "orders-us")
     start = library.to_spark(chk, partitions={"orders": range(2)}, source="orders-us")
@@ -121,7 +121,7 @@ def test_to_spark(tmp_path: Path) -> None:
     ]
 
 
-def test_to_spark_seeds(tmp_path: Path) -> None:
+def test_library_to_spark_writes_seed(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     start = library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
     assert start.checkpoint_location == str(tmp_path / "seed")
@@ -133,7 +133,7 @@ def test_to_spark_seeds(tmp_path: Path) -> None:
         library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
 
 
-def test_to_spark_of_several_streams(tmp_path: Path) -> None:
+def test_library_to_spark_of_several_streams_matches_command(tmp_path: Path) -> None:
     chk = golden("2.2/two-sources")
     names = {0: ["orders-us"], 1: ["orders-eu"]}
     start = library.to_spark(chk, spark_source=names, partitions={"orders": [0, 1]})
@@ -157,7 +157,7 @@ def _in_flight(tmp_path: Path) -> Path:
     )
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_library_refusal_matches_command_and_plan_does_not_raise(tmp_path: Path) -> None:
     chk = _in_flight(tmp_path)
     command = migrate("to-spark", chk)
     assert command.code == 4
@@ -174,7 +174,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert library.to_spark(chk, allow_in_flight=True).starting_offsets == '{"t":{"0":3,"1":4}}'
 
 
-def test_plan(tmp_path: Path) -> None:
+def test_library_plan_matches_saved_plan_of_command(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     move = library.plan(chk, topic_map={"t": "u"})
     assert move.next_offsets == {("u", 0): 3, ("u", 1): 4}
@@ -207,7 +207,7 @@ def test_plan(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_asked(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_invalid_plan_argument_raises_usage_error(tmp_path: Path, asked: dict[str, Any]) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     with pytest.raises(library.UsageError):
         library.plan(chk, **asked)
@@ -224,24 +224,26 @@ def test_what_cannot_be_asked(tmp_path: Path, asked: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_asked_of_spark(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_invalid_spark_argument_raises_usage_error_with_option_name(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     (argument,) = asked
     with pytest.raises(library.UsageError, match=f"--{argument.replace('_', '-')} "):
         library.to_spark(chk, **asked)
 
 
-def test_an_argument_that_is_none_of_them(tmp_path: Path) -> None:
+def test_misspelled_argument_raises_type_error(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="on_expird"):
         library.plan(tmp_path, on_expird="earliest")  # type: ignore[call-arg]  # a misspelling
 
 
-def test_an_enum_is_taken_as_well_as_its_value(tmp_path: Path) -> None:
+def test_library_accepts_enum_members(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     assert library.plan(chk, on_expired=OnExpired.EARLIEST).next_offsets == {("t", 0): 3}
 
 
-def test_diff(tmp_path: Path) -> None:
+def test_library_diff_matches_command(tmp_path: Path) -> None:
     left = _in_flight(tmp_path)
     (tmp_path / "right.json").write_text('{"t":{"0":3,"1":9}}')
     right = f"json:{tmp_path / 'right.json'}"
@@ -251,7 +253,7 @@ def test_diff(tmp_path: Path) -> None:
     assert diff_json(found) + "\n" == migrate("diff", left, right, "--format", "json").stdout
 
 
-def test_verify(tmp_path: Path) -> None:
+def test_library_verify_matches_command(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     query = f"spark:{spark_directory(tmp_path / 'query', {'sources/0/0': SEED})}"
     found = library.verify(chk, query)
@@ -259,9 +261,7 @@ def test_verify(tmp_path: Path) -> None:
     assert verification_table(found, out) == migrate("verify", chk, query).stdout
 
 
-def test_what_is_told_on_the_way_goes_to_a_logger(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_library_messages_go_to_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     with caplog.at_level(logging.INFO, "migrate"):
         library.to_spark(chk)
@@ -270,7 +270,7 @@ def test_what_is_told_on_the_way_goes_to_a_logger(
     assert told[logging.INFO].startswith("1 partition of 1 topic")
 
 
-def test_all_that_is_public_has_types_and_a_docstring() -> None:
+def test_public_names_have_docstrings_and_type_annotations() -> None:
     for name in library.__all__:
         public = getattr(library, name)
         assert python.getdoc(public), name

@@ -1,5 +1,7 @@
-"""SQL's logical types in a row's snapshot: Java objects, put together here by Java's own protocol
-(Object Serialization Stream Protocol, JDK 17)."""
+"""Read SQL's logical types in the snapshot of a row.
+
+The Java objects are built by Java's own protocol (Object Serialization Stream Protocol, JDK 17).
+"""
 
 from __future__ import annotations
 
@@ -88,17 +90,17 @@ def place(length: int) -> bytes:
     ],
     ids=["ArrayList", "Arrays.asList", "unmodifiableList", "twice unmodifiable"],
 )
-def test_the_lists_that_hold_a_rows_fields(fields: bytes) -> None:
+def test_row_fields_are_read_from_every_list_class(fields: bytes) -> None:
     inner = bytes(8) + pack("<q", 5) + pack("<q", 6)
     found = value_of(logical("ROW", fields=fields), place(len(inner)), inner)
     assert found == {"a": 5, "b": 6}
 
 
-def test_an_empty_list_of_fields() -> None:
+def test_row_without_fields_is_empty() -> None:
     assert value_of(logical("ROW", fields=java(size=0)), place(8), bytes(8)) == {}
 
 
-def test_attributes_of_a_super_type_come_first() -> None:
+def test_attributes_of_super_type_come_first() -> None:
     top = logical("STRUCTURED_TYPE", attributes=array_list(field("a", INT)), superType=_NULL)
     middle = logical("STRUCTURED_TYPE", attributes=array_list(field("b", INT)), superType=top)
     low = logical("STRUCTURED_TYPE", attributes=array_list(field("c", INT)), superType=middle)
@@ -106,7 +108,7 @@ def test_attributes_of_a_super_type_come_first() -> None:
     assert value_of(low, place(len(inner)), inner) == {"a": 5, "b": 6, "c": 7}
 
 
-def test_numbers_of_a_type_up_to_their_bounds() -> None:
+def test_decimals_and_timestamps_are_read_up_to_their_bounds() -> None:
     slot = pack("<q", 5)
     assert value_of(logical("DECIMAL", precision=1, scale=0), slot) == "5"
     assert value_of(logical("DECIMAL", precision=18, scale=18), slot) == f"0.{'0' * 17}5"
@@ -180,7 +182,9 @@ _DEEP = "more than 24 types in one another, or 10000 in all"
         (nested(25, "MAP", "valueType", keyType=INT), ErrorKind.CORRUPT, _DEEP),
     ],
 )
-def test_a_type_that_is_refused(type_: bytes, kind: ErrorKind, problem: str) -> None:
+def test_invalid_or_unsupported_logical_type_is_refused(
+    type_: bytes, kind: ErrorKind, problem: str
+) -> None:
     found = read(handle_of_value(row_of(type_), b""))
     if kind is ErrorKind.UNSUPPORTED:
         (unknown,) = found.states
@@ -193,7 +197,7 @@ def test_a_type_that_is_refused(type_: bytes, kind: ErrorKind, problem: str) -> 
     assert (error.kind, error.field) == (kind, "logical type")
 
 
-def test_a_rows_fields_are_a_level_deeper() -> None:
+def test_fields_of_row_count_as_nesting_level() -> None:
     found = logical("ROW", fields=array_list(field("f", INT)))
     for _ in range(23):
         found = logical("ARRAY", elementType=found)
@@ -202,7 +206,7 @@ def test_a_rows_fields_are_a_level_deeper() -> None:
         only(read(handle_of_value(row_of(logical("ARRAY", elementType=found)), b"")))
 
 
-def test_types_nest_to_a_bound() -> None:
+def test_nesting_of_types_is_limited() -> None:
     for name, part in (("DISTINCT_TYPE", "sourceType"), ("ARRAY", "elementType")):
         found = only(read(handle_of_value(row_of(nested(24, name, part)), b"")))
         assert found.readable
@@ -210,7 +214,7 @@ def test_types_nest_to_a_bound() -> None:
 
 
 @pytest.mark.slow
-def test_types_are_counted() -> None:
+def test_total_number_of_types_is_limited() -> None:
     def row(fields: int) -> bytes:
         return logical("ROW", fields=array_list(*(field(f"f{n}", INT) for n in range(fields))))
 

@@ -1,4 +1,4 @@
-"""How the command line behaves to people: help, completion, how much it tells, where from."""
+"""Check help, completion, verbosity, and environment variables of the command line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_command_has_examples() -> None:
 
 
 @pytest.mark.parametrize(("name", "example"), _ALL_EXAMPLES)
-def test_an_example_is_a_command_that_there_is(name: str, example: str) -> None:
+def test_example_is_valid_command(name: str, example: str) -> None:
     program, command, *arguments = shlex.split(example)
     assert (program, command) == ("migrate", name)
     # Parsed as it would be, and not run.
@@ -53,7 +53,7 @@ def test_an_example_is_a_command_that_there_is(name: str, example: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_ends_with_the_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_ends_with_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     shown = migrate(name, "--help")
     assert shown.code == 0
@@ -75,7 +75,9 @@ def test_help_ends_with_the_examples(name: str, monkeypatch: pytest.MonkeyPatch)
         )
     ],
 )
-def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_runs_successfully(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("checkpoints").mkdir()
     Path("checkpoints/JOB_ID").symlink_to(golden("2.2/retained").parent)
@@ -89,7 +91,7 @@ def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert result.stdout
 
 
-def test_version() -> None:
+def test_version_option_prints_package_version() -> None:
     assert migrate("--version").stdout == f"migrate {version('flink-offset-migrate')}\n"
 
 
@@ -106,8 +108,8 @@ def refused(tmp_path: Path) -> Path:
     return write_source(tmp_path / "chk-8", {0: splits("t", [3, EARLIEST])})
 
 
-def test_quiet_leaves_the_data_and_the_warnings(chk: Path) -> None:
-    """A warning may be of records that will be lost: scripts are quiet, and log what is left."""
+def test_quiet_keeps_data_and_warnings(chk: Path) -> None:
+    """A warning can concern lost records. Quiet scripts must still log warnings."""
     told = migrate("to-spark", chk)
     warnings = [line for line in told.stderr.splitlines() if line.startswith("warning: ")]
     assert 0 < len(warnings) < len(told.stderr.splitlines())
@@ -118,7 +120,7 @@ def test_quiet_leaves_the_data_and_the_warnings(chk: Path) -> None:
     assert migrate("to-spark", chk).stderr == told.stderr  # not quiet for good
 
 
-def test_quiet_leaves_refusals_and_errors(refused: Path) -> None:
+def test_quiet_keeps_refusals_and_errors(refused: Path) -> None:
     result = migrate("to-spark", refused, "-q")
     assert result.code == 4
     lines = result.stderr.splitlines()
@@ -128,7 +130,7 @@ def test_quiet_leaves_refusals_and_errors(refused: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "to-spark"])
-def test_verbose_says_what_is_read_and_how_long_it_takes(chk: Path, command: str) -> None:
+def test_verbose_reports_files_and_durations(chk: Path, command: str) -> None:
     plain, verbose = migrate(command, chk), migrate(command, "-v", chk)
     assert verbose.stdout == plain.stdout
     more = set(verbose.stderr.splitlines()) - set(plain.stderr.splitlines())
@@ -141,14 +143,14 @@ def test_verbose_says_what_is_read_and_how_long_it_takes(chk: Path, command: str
 _STOP = ("-X", "no.such.property=1")
 
 
-def test_a_broker_of_the_environment_is_told(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_from_environment_are_reported(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", NOBODY)
     result = migrate("to-spark", chk, *_STOP)
     assert result.code == 2
     assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
 
 
-def test_an_option_wins_over_the_environment(
+def test_option_overrides_environment(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "elsewhere:9092")
@@ -165,7 +167,7 @@ def test_an_option_wins_over_the_environment(
         assert "MIGRATE_" not in result.stderr
 
 
-def test_properties_of_the_environment(
+def test_kafka_config_from_environment_is_reported(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "client.properties"
@@ -179,10 +181,10 @@ def test_properties_of_the_environment(
     assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
 
 
-def test_properties_of_the_environment_that_name_no_brokers(
+def test_kafka_config_from_environment_without_brokers_starts_no_check(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How to log in, for when a broker is asked: not a reason to ask one."""
+    """The file contains credentials only, and is no reason to query a broker."""
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=PLAINTEXT\n")
     monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
@@ -198,10 +200,8 @@ def test_properties_of_the_environment_that_name_no_brokers(
 
 
 @pytest.mark.slow
-def test_a_rollback_goes_to_the_brokers_of_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the environment says: it may be of another day."""
+def test_rollback_uses_brokers_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment is ignored because it can refer to a different cluster."""
     path = tmp_path / "back.json"
     group = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(1)})
     after = {("t", 0): Committed(2)}
@@ -222,7 +222,9 @@ def test_a_rollback_goes_to_the_brokers_of_its_file(
     assert f"no broker answered at {NOBODY} " in asked.stderr
 
 
-def test_an_empty_variable_names_nothing(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_environment_variables_are_ignored(
+    chk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "")
     monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", "")
     result = migrate("to-spark", chk)
@@ -243,7 +245,7 @@ def test_an_empty_variable_names_nothing(chk: Path, monkeypatch: pytest.MonkeyPa
         (("--source", "zzz"), "'zzz'; there are: "),  # like none: no guess
     ],
 )
-def test_a_name_like_another(arguments: tuple[str, ...], hint: str) -> None:
+def test_misspelled_name_gets_suggestion(arguments: tuple[str, ...], hint: str) -> None:
     result = migrate("to-spark", golden("2.2/retained"), *arguments)
     assert (result.code, result.stdout) == (2, "")
     assert hint in result.stderr
@@ -288,13 +290,13 @@ def _completions(words: str) -> list[str]:
         ("migrate rollback roll", set()),
     ],
 )
-def test_completion(words: str, offered: set[str]) -> None:
+def test_completion_offers_commands_options_and_values(words: str, offered: set[str]) -> None:
     assert set(_completions(words)) == offered
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_that_a_shell_reads(shell: str) -> None:
+def test_completion_script_is_printed_for_each_shell(shell: str) -> None:
     for program in ("migrate", "flink-offset-migrate"):
         variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
         done = subprocess.run(
@@ -308,8 +310,8 @@ def test_the_script_that_a_shell_reads(shell: str) -> None:
         assert f"complete_{shell}" in done.stdout
 
 
-def test_a_warning_is_shown_once_unless_it_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seen: of a topic that came back and went again, ``follow`` warned only the first time."""
+def test_warning_is_shown_once_unless_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: ``follow`` warned of a topic that was deleted twice only the first time."""
     reset()
     for _ in range(2):
         warn(WarningCode.NOT_CHECKED, "once")
@@ -318,8 +320,8 @@ def test_a_warning_is_shown_once_unless_it_is_repeated(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.splitlines() == ["warning: once [not-checked]", each, each]
 
 
-def test_the_notes_of_a_bug_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since Python 3.11, a traceback has the notes too."""
+def test_notes_of_internal_error_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since Python 3.11, a traceback also contains the notes."""
 
     def broken(*_: object, **__: object) -> None:
         error = RuntimeError("broken")

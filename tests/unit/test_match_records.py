@@ -1,7 +1,8 @@
-"""The place of a position in a copy of its log: what a mirror may do to the log, and what is said.
+"""Find the place of a position in a mirrored copy of its log.
 
-The copies are made by a model of a mirror: it copies in order, may be killed and go back, and may
-lag. Retention, compaction and transaction markers leave gaps on either side."""
+A model of a mirror makes the copies. The mirror copies in order, can be killed and go back, and can
+lag. Retention, compaction, and transaction markers leave gaps on both sides.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ LETTERS = "a b c d e f g h"
         (_old("", 0), _new(""), Match(MatchOutcome.AT_END, 0)),
     ],
 )
-def test_places(old: Surroundings, new: Surroundings, match: Match) -> None:
+def test_position_is_matched_in_copy(old: Surroundings, new: Surroundings, match: Match) -> None:
     assert _short(match_records(old, new)) == _short(match)
 
 
@@ -141,7 +142,7 @@ def test_places(old: Surroundings, new: Surroundings, match: Match) -> None:
         ),
     ],
 )
-def test_no_place(new: Surroundings, reason: str) -> None:
+def test_position_without_matching_records_is_not_found(new: Surroundings, reason: str) -> None:
     match = match_records(_old(LETTERS, 4), new)
     assert match.outcome is MatchOutcome.NOT_FOUND and reason in match.reason
 
@@ -158,7 +159,9 @@ def test_no_place(new: Surroundings, reason: str) -> None:
         ("a b c d e h", MatchOutcome.FILTERED, 2),
     ],
 )
-def test_a_violated_assumption_is_named(new: str, outcome: MatchOutcome, records: int) -> None:
+def test_violated_mirror_assumption_is_reported(
+    new: str, outcome: MatchOutcome, records: int
+) -> None:
     match = match_records(_old(LETTERS, 4), _new(new))
     assert (match.outcome, match.records, match.next_offset) == (outcome, records, None)
 
@@ -166,14 +169,14 @@ def test_a_violated_assumption_is_named(new: str, outcome: MatchOutcome, records
 @pytest.mark.parametrize(
     ("new", "first", "agreeing"), [("b c d e", 109, (3, 1)), ("e f g h", 100, (0, 4))]
 )
-def test_the_run_is_a_part_of_the_log(new: str, first: int, agreeing: tuple[int, int]) -> None:
-    """All records from the first one that was not consumed follow its copy."""
+def test_partial_copy_of_log_is_sufficient(new: str, first: int, agreeing: tuple[int, int]) -> None:
+    """All records from the first unconsumed record follow its copy."""
     match = match_records(_old(LETTERS, 4), _new(new, from_start=False, to_end=False))
     assert _short(match) == _short(Match(MatchOutcome.MATCHED, first, *agreeing))
 
 
 def test_equal_records_are_compared_as_runs() -> None:
-    """Regression: retention has deleted some of the equal records; 8 were skipped."""
+    """Regression: Retention had deleted some of the equal records, and 8 records were skipped."""
     old = _old("x " * 10 + "b c", 1, most=12)
     match = match_records(old, _new("x b c"))
     assert (match.outcome, match.records) == (MatchOutcome.EXPIRED, 8)
@@ -181,7 +184,7 @@ def test_equal_records_are_compared_as_runs() -> None:
     assert whole.outcome is MatchOutcome.NOT_FOUND  # the first x may be any of them
 
 
-def test_a_log_that_holds_no_record_proves_nothing() -> None:
+def test_empty_log_proves_nothing() -> None:
     match = match_records(_old("", 0), _new(LETTERS))
     assert _short(match) == _short(
         Match(MatchOutcome.NOT_FOUND, reason="the job's log has no record to compare")
@@ -202,8 +205,10 @@ HEADERS = (("trace", b"1"), ("user", None))
         ((("trace", b"2"), HEADERS[1]), "other headers"),
     ],
 )
-def test_headers(headers: tuple[tuple[str, bytes | None], ...], lacking: str | None) -> None:
-    """A mirror may add headers. It may not drop or change any."""
+def test_added_headers_match_but_missing_or_changed_headers_do_not(
+    headers: tuple[tuple[str, bytes | None], ...], lacking: str | None
+) -> None:
+    """A mirror can add headers, but must not drop or change headers."""
     old = Surroundings(0, (), (_record(5, "a", headers=HEADERS),), 6, True, True)
     new = Surroundings(0, (), (_record(7, "a", headers=headers),), 8, True, True)
     match = match_records(old, new)
@@ -230,10 +235,10 @@ def _mirrored(draw: st.DrawFn) -> tuple[list[str], list[int], int, int]:
 
 
 @given(_mirrored(), st.sampled_from((1, 2, 5, 24)), st.integers(0, 3))
-def test_nothing_is_lost(
+def test_match_loses_no_record_of_mirror_in_order(
     mirrored: tuple[list[str], list[int], int, int], most: int, expired_here: int
 ) -> None:
-    """Whatever a mirror in order did: a place loses no record, and repeats none, or says so."""
+    """For every run of the model, the match loses no record, and reports all duplicates."""
     contents, all_copied, expired, position = mirrored
     distinct = len(set(contents)) == len(contents)
     if not distinct:  # which of the equal records is gone cannot be told
@@ -292,7 +297,7 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
         (2, "a.1", Match(MatchOutcome.LAGGING, records=1)),
     ],
 )  # fmt: skip
-def test_compacted(at: int, new: str, match: Match) -> None:
+def test_position_is_matched_in_compacted_copy(at: int, new: str, match: Match) -> None:
     assert _short(match_compacted(_old(KEYED, at), _new(new))) == _short(match)
 
 
@@ -304,18 +309,18 @@ def test_compacted(at: int, new: str, match: Match) -> None:
         (15, Match(MatchOutcome.AMBIGUOUS, 106, 2, 2, 1)),
     ],
 )
-def test_a_record_that_the_old_log_has_lost(position: int, match: Match) -> None:
+def test_record_compacted_only_in_old_log_can_be_ambiguous(position: int, match: Match) -> None:
     old = _old("a.1 b.1 c.1 b.3", 2, position=position)
     assert _short(match_compacted(old, _new("a.1 b.1 b.2 c.1 b.3"))) == _short(match)
 
 
-def test_a_record_that_the_old_log_never_had() -> None:
+def test_record_unknown_to_old_log_prevents_match() -> None:
     old = _old("a.1 b.1 c.1 b.3", 2)
     match = match_compacted(old, _new("a.1 b.1 X.2 c.1 b.3"))
     assert match.outcome is MatchOutcome.NOT_FOUND
 
 
-def test_a_tombstone_may_be_gone() -> None:
+def test_removed_tombstone_does_not_prevent_match() -> None:
     records = [*_log("a.1 b.1"), _record(5, "a.", is_tombstone=True), *_log("c.1 d.1", 1, 7)]
     old = Surroundings(7, tuple(records[:3]), tuple(records[3:]), 9, True, True)
     assert _short(match_compacted(old, _new("b.1 c.1 d.1"))) == _short(
@@ -331,22 +336,22 @@ def test_a_tombstone_may_be_gone() -> None:
         (105, Match(MatchOutcome.LAGGING, records=1)),
     ],
 )
-def test_a_tombstone_at_the_end_may_not_be_copied_yet(end: int, match: Match) -> None:
+def test_tombstone_missing_at_end_is_reported_as_lag(end: int, match: Match) -> None:
     records = (*_log("a.1 b.1"), _record(2, "a.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     new = Surroundings(0, (), tuple(_log("a.1 b.1", 3, 100)), end, True, True)
     assert _short(match_compacted(old, new)) == _short(match)
 
 
-def test_the_old_log_was_compacted_before_its_records_were_copied() -> None:
-    """The copies of older records do not stand for those of newer ones with the same keys."""
+def test_copies_of_older_values_do_not_count_as_newer_records() -> None:
+    """The old log was compacted before the mirror copied the newer values of these keys."""
     new = _new("c.1 a.1 e.1 e.2")
     lags = match_compacted(_old("c.1 a.2 e.3", 3), new)
     assert _short(lags) == _short(Match(MatchOutcome.LAGGING, records=2))
 
 
-def test_a_record_at_the_end_that_the_old_log_has_lost() -> None:
-    """Regression: b.1 is still there, so its tombstone is not copied yet."""
+def test_tombstone_of_copied_record_is_reported_as_lag() -> None:
+    """Regression: The copy still contains b.1, so the mirror has not copied its tombstone."""
     records = (*_log("c.1"), _record(2, "b.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     match = match_compacted(old, _new("c.1 b.1"))

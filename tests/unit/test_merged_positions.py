@@ -1,4 +1,4 @@
-"""The positions of a source from what its readers and its enumerator hold, in values."""
+"""Merge the positions of a source's readers and enumerator."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def _unresolved(reason: str, stop: int | None = None, subtask: int | None = None
         ),
     ],
 )
-def test_what_a_reader_holds(start: int, stop: int | None, expected: Position) -> None:
+def test_position_of_reader_overrides_enumerator(
+    start: int, stop: int | None, expected: Position
+) -> None:
     split = Split("t", 0, start, stop)
     assert _merged([(3, split)]) == [expected]
     # What the enumerator gave it at first is no progress.
@@ -85,7 +87,7 @@ def test_what_a_reader_holds(start: int, stop: int | None, expected: Position) -
         (Split("t", 0, 5, None), None),
     ],
 )
-def test_what_was_given_to_a_reader_that_holds_it_no_more_was_read_to_its_end(
+def test_split_returned_by_reader_is_finished_if_stop_is_offset(
     split: Split, start: int | None
 ) -> None:
     stop = split.stopping_offset
@@ -121,11 +123,11 @@ def test_what_was_given_to_a_reader_that_holds_it_no_more_was_read_to_its_end(
         ),
     ],
 )
-def test_what_was_not_yet_given_to_a_reader(split: Split | None, expected: Position) -> None:
+def test_unassigned_split_has_its_own_start(split: Split | None, expected: Position) -> None:
     assert _merged([], [_entry(split, _UNASSIGNED)]) == [expected]
 
 
-def test_a_split_that_stands_in_several_places() -> None:
+def test_split_in_several_readers_is_unresolved_if_starts_differ() -> None:
     same = Split("t", 0, 5, None)
     (found,) = _merged([(0, same), (1, same)])
     assert found == Position("t", 0, PositionState.NEXT, 5, None, 0, "east")
@@ -136,7 +138,7 @@ def test_a_split_that_stands_in_several_places() -> None:
     ]
 
 
-def test_positions_are_in_order_of_topic_and_number() -> None:
+def test_positions_are_sorted_by_topic_and_partition() -> None:
     held = [(0, Split(topic, n, 5, None)) for topic in ("u", "t") for n in (10, 2)]
     entries = [_entry(Split("t", 3, 5, 6), partition=3), _entry(None, partition=2)]
     found = _merged(held, entries)

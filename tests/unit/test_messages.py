@@ -1,4 +1,4 @@
-"""What a message tells a user to do instead; each was seen to help nobody before."""
+"""Check the advice in messages for common mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chk(tmp_path: Path) -> Path:
     return write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3, 4])})
 
 
-def test_the_directory_of_jobs_names_its_jobs(chk: Path, tmp_path: Path) -> None:
+def test_directory_of_jobs_suggests_job_directory(chk: Path, tmp_path: Path) -> None:
     for command in (("inspect",), ("to-spark",), ("diff", str(chk))):
         result = migrate(*command, tmp_path)
         assert (result.code, result.stdout) == (3, "")
@@ -32,14 +32,14 @@ def test_the_directory_of_jobs_names_its_jobs(chk: Path, tmp_path: Path) -> None
     assert "did you mean" not in migrate("inspect", tmp_path / "other").stderr
 
 
-def test_a_directory_of_savepoints_names_them(tmp_path: Path) -> None:
+def test_directory_of_savepoints_suggests_savepoints(tmp_path: Path) -> None:
     saved = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
     assert f"; did you mean {saved}?\n" in migrate("inspect", tmp_path).stderr
     other = write_source(tmp_path / "savepoint-2", {0: splits("t", [3])})
     assert f"below it: {saved}, {other}\n" in migrate("inspect", tmp_path).stderr
 
 
-def test_a_damaged_newest_checkpoint_names_the_newest_whole_one(chk: Path) -> None:
+def test_damaged_newest_checkpoint_suggests_newest_complete_checkpoint(chk: Path) -> None:
     whole = write_source(chk.parent / "chk-8", {0: splits("t", [5, 6])})
     for number in (9, 10):
         cut = write_source(chk.parent / f"chk-{number}", {0: splits("t", [7, 8])}) / "_metadata"
@@ -51,7 +51,9 @@ def test_a_damaged_newest_checkpoint_names_the_newest_whole_one(chk: Path) -> No
     assert "newest whole" not in migrate("to-spark", chk.parent / "chk-10").stderr
 
 
-def test_the_checkpoint_location_of_a_query_is_named_as_a_side(chk: Path, tmp_path: Path) -> None:
+def test_checkpoint_location_without_prefix_suggests_spark_prefix(
+    chk: Path, tmp_path: Path
+) -> None:
     query = tmp_path / "query"
     assert migrate("to-spark", chk, "--checkpoint-dir", query).code == 0
     for command in (
@@ -68,13 +70,13 @@ def test_the_checkpoint_location_of_a_query_is_named_as_a_side(chk: Path, tmp_pa
 
 
 @pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders"])
-def test_what_is_no_target_is_named_as_none(chk: Path, target: str) -> None:
+def test_invalid_verify_target_suggests_spark_prefix(chk: Path, target: str) -> None:
     result = migrate("verify", chk, target)
     assert (result.code, result.stdout) == (2, "")
     assert f"a target is named spark:{target}" in result.stderr
 
 
-def test_one_slash_too_few() -> None:
+def test_url_with_missing_slash_gets_suggestion() -> None:
     result = migrate("inspect", "s3:/bucket/chk-1")
     assert result.code == 3
     assert result.stderr.endswith("; did you mean s3://bucket/chk-1?\n")
@@ -82,7 +84,7 @@ def test_one_slash_too_few() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_brokers_are_no_web_address(scheme: str, chk: Path) -> None:
+def test_web_address_as_broker_is_refused(scheme: str, chk: Path) -> None:
     result = migrate("to-spark", chk, "-b", f"{scheme}://broker:9092")
     assert (result.code, result.stdout) == (2, "")
     assert f"brokers are named HOST:PORT, without {scheme}://" in result.stderr
@@ -90,8 +92,8 @@ def test_brokers_are_no_web_address(scheme: str, chk: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"])
-def test_a_closed_port_is_told_within_two_seconds(servers: str, chk: Path) -> None:
-    """Seen: 15 s of silence."""
+def test_closed_port_is_reported_within_seconds(servers: str, chk: Path) -> None:
+    """Regression: The command printed nothing for 15 s."""
     began = time.monotonic()
     result = migrate("to-spark", chk, "-b", servers)
     assert time.monotonic() - began < 4  # 2 s, and a busy machine
@@ -100,13 +102,13 @@ def test_a_closed_port_is_told_within_two_seconds(servers: str, chk: Path) -> No
     assert "Connection refused)" in result.stderr
 
 
-def test_partitions_that_are_not_there_are_told_beside_those_that_are(chk: Path) -> None:
+def test_missing_partition_is_reported_with_existing_partitions(chk: Path) -> None:
     result = migrate("to-spark", chk, "--partitions", "t:9")
     assert (result.code, result.stdout) == (4, "")
     assert "the checkpoint holds t-0, t-1" in result.stderr
 
 
-def test_execute_is_of_the_commands_that_change_a_group(chk: Path) -> None:
+def test_execute_is_refused_for_commands_without_changes(chk: Path) -> None:
     result = migrate("to-spark", chk, "--execute")
     assert result.code == 2
     assert "this command has no --execute" in " ".join(result.stderr.split())
@@ -116,7 +118,7 @@ def test_execute_is_of_the_commands_that_change_a_group(chk: Path) -> None:
     assert "--exceute: this command has no --execute" in " ".join(result.stderr.split())
 
 
-def test_an_option_of_another_command_names_the_command(chk: Path) -> None:
+def test_option_of_different_command_is_reported_with_its_commands(chk: Path) -> None:
     result = migrate("to-spark", chk, "--group", "orders")
     assert result.code == 2
     text = " ".join(result.stderr.replace("│", " ").split())
@@ -124,7 +126,7 @@ def test_an_option_of_another_command_names_the_command(chk: Path) -> None:
     assert "--gone" not in text
 
 
-def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: Path) -> None:
+def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: Path) -> None:
     plan, back = tmp_path / "plan.json", tmp_path / "r.json"
     assert migrate("to-spark", chk, "--plan-out", plan).code == 0
     group = GroupView("g", False, "Dead", "unknown")
@@ -144,14 +146,14 @@ def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: 
     assert "it is a rollback; `migrate show " in other.stderr
 
 
-def test_a_checkpoint_location_that_cannot_be_written_is_called_by_its_own_name(chk: Path) -> None:
-    """Seen: the name of a temporary directory beside it."""
+def test_unwritable_checkpoint_location_is_reported_by_name(chk: Path) -> None:
+    """Regression: The message contained the name of a temporary directory in the same directory."""
     result = migrate("to-spark", chk, "--checkpoint-dir", "/proc/query")
     assert (result.code, result.stdout) == (6, "")
     assert result.stderr.splitlines()[-1].startswith("migrate: /proc/query: ")
 
 
-def test_the_same_refusal_is_told_once(tmp_path: Path) -> None:
+def test_same_refusal_of_partitions_is_reported_once(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [EARLIEST] * 30)})
     result = migrate("to-spark", chk)
     (refused,) = [line for line in result.stderr.splitlines() if line.startswith("refused: ")]
@@ -159,8 +161,8 @@ def test_the_same_refusal_is_told_once(tmp_path: Path) -> None:
     assert "t-19 and 10 more: unresolved: it has read no record" in refused
 
 
-def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
-    """Seen: ``…roker's``, by the password ``b``."""
+def test_single_letter_password_is_redacted_only_as_whole_word() -> None:
+    """Regression: The password ``b`` turned "broker's" into ``…roker's``."""
     config = {"sasl.password": "b"}
     assert redact_secrets("the broker's answer to b: 'b'", config) == (
         "the broker's answer to …: '…'"
@@ -175,15 +177,15 @@ def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
         ("rollback", "missing.json", "--rollback-file", "s3://bucket/rollback.json"),
     ],
 )
-def test_a_url_for_a_local_file_is_refused_before_the_work(arguments: tuple[str, ...]) -> None:
-    """Seen: the broker was asked, the plan was shown, and only then the name was refused."""
+def test_url_for_local_file_is_refused_before_reading_input(arguments: tuple[str, ...]) -> None:
+    """Regression: The name was refused only after the broker was queried and the plan was shown."""
     refused = migrate(*arguments)
     assert (refused.code, refused.stdout) == (2, "")
     assert "s3://bucket/" in refused.stderr
 
 
-def test_a_warning_is_shown_once_in_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seen: the same long warnings at each step of a cut-over and in each plan of a scan."""
+def test_warning_is_shown_once_per_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: Each step of a cut-over and each plan of a scan printed the same warnings."""
     for _ in range(2):
         terminal.reset()
         for _ in range(3):

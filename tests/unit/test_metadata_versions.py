@@ -1,4 +1,4 @@
-"""Old and unknown versions: read where Flink's sources tell how, refused by number elsewhere."""
+"""Read old versions as Flink's sources define them, and refuse unknown versions by number."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CHAIN_LENGTH = 8 + 8 + 4 + 4 + 16 + 4 + 4
 
 
 @pytest.mark.parametrize("version", [1, 7, -1])
-def test_a_version_that_is_not_read_is_refused_by_its_number(version: int) -> None:
+def test_unsupported_version_is_refused_with_its_number(version: int) -> None:
     data = _V2[:4] + version.to_bytes(4, "big", signed=True) + _V2[8:]
     with pytest.raises(DecodeError, match=f"version {version} is not read") as refused:
         parse_metadata(data, "_metadata")
     assert refused.value.kind is ErrorKind.UNSUPPORTED
 
 
-def test_version_2_is_read_and_its_unused_fields_are_stepped_over() -> None:
+def test_version_2_is_read_and_unused_fields_are_skipped() -> None:
     assert parse_metadata(_V2, "_metadata").operators[0].state_names == ("list",)
     # "Before Flink 1.3" the length of a chain: any number.
     other = bytearray(_V2)
@@ -61,14 +61,14 @@ def test_version_2_is_read_and_its_unused_fields_are_stepped_over() -> None:
         (_CHAIN_LENGTH + 20, 1, "Flink 1.1"),  # state of Checkpointed
     ],
 )
-def test_what_version_2_never_had_is_refused(place: int, value: int, says: str) -> None:
+def test_fields_impossible_in_version_2_are_refused(place: int, value: int, says: str) -> None:
     data = bytearray(_V2)
     data[place : place + 4] = value.to_bytes(4, "big", signed=True)
     with pytest.raises(DecodeError, match=says):
         parse_metadata(bytes(data), "_metadata")
 
 
-def test_raw_state_is_told_apart() -> None:
+def test_raw_state_is_counted_separately() -> None:
     handle = PartitionableHandle((), FileHandle("file:/a", 1000))
     keyed = KeyGroupsHandle(0, (0,), FileHandle("file:/b", 200), None)
     subtask = Subtask(0, raw_operator=handle, managed_operator=handle, raw_keyed=keyed)
@@ -79,7 +79,7 @@ def test_raw_state_is_told_apart() -> None:
         assert (operator.operator_state_bytes, operator.keyed_state_bytes) == (2000, 200)
 
 
-def test_two_operators_with_one_id_are_refused_by_name() -> None:
+def test_duplicate_operator_id_is_refused() -> None:
     twice = Metadata(1, (Operator(bytes(16), 1, 1), Operator(bytes(16), 2, 2)))
     for version in (2, 3):
         with pytest.raises(DecodeError, match=f"operator {'00' * 16} is listed twice"):
@@ -88,8 +88,8 @@ def test_two_operators_with_one_id_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 13])
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
-def test_every_strict_prefix_is_a_truncated_file(version: int, step: int) -> None:
-    """Also inside the trailing properties: not corrupt, not of an unknown type."""
+def test_every_strict_prefix_is_reported_as_truncated(version: int, step: int) -> None:
+    """Also inside the trailing properties, the error is neither "corrupt" nor an unknown type."""
     path = next(entry["path"] for entry in ENTRIES if entry["metadata_version"] == version)
     data = (SYNTHETIC / path).read_bytes()
     assert parse_metadata(data, "_metadata").version == version
@@ -112,7 +112,7 @@ def _version_0(tmp_path: Path, state: SourceState) -> dict[int, tuple[PositionSt
     return {p.partition: (p.state, p.next_offset) for p in source.positions}
 
 
-def test_enumerator_0_is_what_was_assigned_and_is_not_progress(tmp_path: Path) -> None:
+def test_enumerator_version_0_contains_assignments_and_no_progress(tmp_path: Path) -> None:
     held = splits("orders", [40, 50])
     assigned = [
         EnumeratorSplit(KafkaSplit("orders", 0, -2), subtask=0),
@@ -128,8 +128,8 @@ def test_enumerator_0_is_what_was_assigned_and_is_not_progress(tmp_path: Path) -
     }
 
 
-def test_enumerator_0_may_list_a_split_under_two_subtasks(tmp_path: Path) -> None:
-    """It was handed on: 1.12.0 to 1.12.2 forget nothing that they assigned."""
+def test_enumerator_version_0_can_list_split_for_two_subtasks(tmp_path: Path) -> None:
+    """The split was reassigned. Releases 1.12.0 to 1.12.2 never remove an assignment."""
     assigned = [
         EnumeratorSplit(KafkaSplit("orders", 0, -2, 90), subtask=0),
         EnumeratorSplit(KafkaSplit("orders", 0, 7, 90), subtask=1),

@@ -1,4 +1,4 @@
-"""Mistakes of users, with the message and the exit code that each gets."""
+"""Check the message and the exit code for users' mistakes."""
 
 from __future__ import annotations
 
@@ -114,12 +114,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_there_are_sixty() -> None:
+def test_list_contains_at_least_sixty_mistakes() -> None:
     assert len(_MISTAKES) >= 60
 
 
 @pytest.mark.parametrize(("command", "expected"), _MISTAKES)
-def test_a_mistake_is_named_with_the_way_out(folder: Path, command: str, expected: str) -> None:
+def test_mistake_is_reported_with_remedy_and_exit_code(
+    folder: Path, command: str, expected: str
+) -> None:
     for name, path in (("@CHK", _CHK), ("@SAVEPOINT", _SAVEPOINT), ("@FOLDER", folder)):
         command, expected = command.replace(name, str(path)), expected.replace(name, str(path))
     before = sorted(folder.rglob("*"))

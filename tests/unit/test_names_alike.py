@@ -1,4 +1,4 @@
-"""What a broker does not have, and the names that may have been meant."""
+"""Suggest similar topics and groups if a broker lacks a name."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", take_snapshot)
 
 
-def test_a_group_that_is_not_there_is_told_whatever_the_format(tmp_path: Path) -> None:
+def test_missing_group_triggers_warning_in_every_format(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     sides = load_sides(parse_side(str(chk)), parse_side("group:g44"), {"bootstrap.servers": "x:1"})
     assert sides.warnings == (_SAYS,)
 
 
-def test_verify_tells_that_the_group_is_not_there(tmp_path: Path) -> None:
-    """Seen: it said "5 missing" and no more."""
+def test_verify_warns_of_missing_group(tmp_path: Path) -> None:
+    """Regression: `verify` reported only "5 missing"."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
     assert result.code == 5
@@ -46,7 +46,7 @@ def test_verify_tells_that_the_group_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mapped", [{}, {"t": "paymentz"}])
-def test_a_topic_that_the_broker_lacks_may_be_another(
+def test_missing_topic_gets_suggestion_of_similar_topic(
     tmp_path: Path, mapped: dict[str, str]
 ) -> None:
     extraction = extract(read_checkpoint(write_source(tmp_path / "chk-7", {0: splits("t", [1])})))

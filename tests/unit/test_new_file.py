@@ -1,4 +1,4 @@
-"""New files are written whole or not at all, and never over what is there."""
+"""Write new files completely or not at all, and never overwrite a file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     monkeypatch.setattr(os, "link", link)
 
 
-def test_a_file_is_written_whole_and_alone(tmp_path: Path) -> None:
+def test_new_file_is_written_without_leftovers(tmp_path: Path) -> None:
     write_new(tmp_path / "f.json", "ünïcode\n")
     assert (tmp_path / "f.json").read_text(encoding="utf-8") == "ünïcode\n"
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_file_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     for text in ("one", "zwölf"):
         replace_file(path, text)
@@ -58,7 +58,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     ],
     ids=["file", "folder", "dangling link"],
 )
-def test_what_is_there_stays(
+def test_existing_path_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Callable[[Path], object], links: bool
 ) -> None:
     if not links:
@@ -75,7 +75,7 @@ def test_what_is_there_stays(
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_disk_without_hard_links_will_do(
+def test_file_is_written_on_disk_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     _no_links(monkeypatch, code)
@@ -84,14 +84,14 @@ def test_a_disk_without_hard_links_will_do(
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
-def test_any_other_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_link_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _no_links(monkeypatch, errno.EIO)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         write_new(tmp_path / "f.json", "ours")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stage_of_somebody_else_is_left_alone(
+def test_temporary_file_of_different_process_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = itertools.cycle(("same", "other"))
@@ -106,8 +106,8 @@ def test_a_stage_of_somebody_else_is_left_alone(
     assert sorted(tmp_path.iterdir()) == [theirs, path]
 
 
-def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path: Path) -> None:
-    """Process ids come again, in a container at every start."""
+def test_leftover_of_killed_run_does_not_prevent_write(tmp_path: Path) -> None:
+    """Process IDs are reused, in a container at every start."""
     left = tmp_path / f".f.json.{os.getpid()}"
     left.write_text("half")
     write_new(tmp_path / "f.json", "ours")
@@ -116,7 +116,7 @@ def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("where", "name"), [(os, "fsync"), (os, "link"), (Path, "replace")])
-def test_an_interrupt_leaves_nothing(
+def test_interrupted_write_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -130,7 +130,7 @@ def test_an_interrupt_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_and_its_name_are_on_the_disk(
+def test_file_and_directory_are_synced_to_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []
@@ -150,10 +150,10 @@ def test_the_file_and_its_name_are_on_the_disk(
 @pytest.mark.parametrize(
     ("code", "told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)]
 )
-def test_a_folder_that_does_not_reach_the_disk_is_told(
+def test_failed_sync_of_directory_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
 ) -> None:
-    """EINVAL: a disk that knows of no such thing."""
+    """EINVAL means that the file system does not support this sync."""
     fsync = os.fsync
 
     def failing(descriptor: int) -> None:
@@ -170,7 +170,7 @@ def test_a_folder_that_does_not_reach_the_disk_is_told(
     assert (tmp_path / "f.json").read_text() == "ours"
 
 
-def test_a_folder_that_may_be_written_and_not_read_will_do(
+def test_unreadable_but_writable_directory_is_sufficient(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = os.open
@@ -185,7 +185,7 @@ def test_a_folder_that_may_be_written_and_not_read_will_do(
     assert (tmp_path / "f.json").read_text() == "ours"
 
 
-def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused_before_write(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (
         tmp_path / "missing/f.json",
@@ -199,7 +199,7 @@ def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_the_system_says_of_no_file_is_said_of_this_one() -> None:
+def test_error_without_path_gets_path_of_file() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(OSError) as told, add_path_to_errors(Path("/data/f.json")):
         raise full
@@ -239,8 +239,8 @@ def _write(store: Files) -> None:
         raise OSError(errno.EIO, "read back otherwise", "s3://bucket/new")
 
 
-def test_a_file_without_which_the_others_are_nothing_goes_first_or_none_does() -> None:
-    """_metadata alone would be a savepoint whose files are missing."""
+def test_failed_removal_of_metadata_keeps_all_files_in_store() -> None:
+    """`_metadata` without the other files would be a damaged savepoint, so it is removed first."""
     store = _Store(stays="_metadata")
     with pytest.raises(OSError, match="read back otherwise") as failed:
         _write(store)
@@ -250,7 +250,7 @@ def test_a_file_without_which_the_others_are_nothing_goes_first_or_none_does() -
 
 
 @pytest.mark.parametrize("fails", ["", "b", "_metadata"])
-def test_what_a_store_took_is_removed_whatever_it_did_not_take(fails: str) -> None:
+def test_failed_write_removes_all_files_from_store(fails: str) -> None:
     store = _Store(stays="nothing", fails=fails or "nothing")
     with pytest.raises(OSError, match="not written" if fails else "read back") as failed:
         _write(store)
@@ -258,7 +258,7 @@ def test_what_a_store_took_is_removed_whatever_it_did_not_take(fails: str) -> No
     assert "still there" not in str(failed.value)
 
 
-def test_why_a_named_file_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     free, taken, nowhere = tmp_path / "free.json", tmp_path / "taken.json", tmp_path / "no/r.json"
     taken.write_text("theirs")
     check_new_file("--rollback-file", free)

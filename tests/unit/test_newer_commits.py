@@ -1,4 +1,4 @@
-"""Commits that would rewind a group."""
+"""Refuse commits that would rewind a group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _refusals(now: GroupView, file: RollbackFile | None = None) -> list[str]:
 @pytest.mark.parametrize(
     "now", [_group(), _group(5, 5, 5), _group(4, None, 5), _group(None, None, None, 9)]
 )
-def test_commit_that_rewinds_no_partition_is_not_refused(now: GroupView) -> None:
+def test_forward_commit_is_allowed(now: GroupView) -> None:
     assert _refusals(now) == []
 
 
@@ -41,7 +41,7 @@ def test_commit_that_rewinds_no_partition_is_not_refused(now: GroupView) -> None
         (_group(4, 9), "1 offset", 4, "t-1: 9"),
     ],
 )
-def test_commit_that_rewinds_group_is_refused_without_rollback_file(
+def test_commit_rewinding_group_is_refused_without_rollback_file(
     now: GroupView, offsets: str, records: int, first: str
 ) -> None:
     assert _refusals(now) == [
@@ -51,18 +51,18 @@ def test_commit_that_rewinds_group_is_refused_without_rollback_file(
     ]
 
 
-def test_commit_may_rewind_what_newest_rollback_file_wrote() -> None:
+def test_commit_may_rewind_offsets_of_newest_rollback_file() -> None:
     assert _refusals(_group(9, 9, 9), _commit(_group(), _group(9, 9, 9))) == []
 
 
-def test_commit_that_rewinds_consumers_beyond_newest_rollback_file_is_refused() -> None:
+def test_commit_rewinding_consumers_beyond_newest_rollback_file_is_refused() -> None:
     file = _commit(_group(), _group(9, 9, 9))
     (refusal,) = _refusals(_group(9, 12, 9), file)
     assert "1 offset would be rewound (the first is t-1: 12" in refusal
 
 
-def test_commit_that_rewinds_partition_left_unchanged_by_earlier_commit_is_refused() -> None:
-    """Regression: one unchanged partition hid the progress of consumers in another partition."""
+def test_commit_rewinding_partition_unchanged_by_earlier_commit_is_refused() -> None:
+    """Regression: An unchanged partition hid the progress of consumers in a different partition."""
     file = _commit(_group(1, 9), _group(9, 9))  # partition 1 held its offset already
     (refusal,) = _refusals(_group(9, 12), file)
     assert "(the first is t-1: 12" in refusal

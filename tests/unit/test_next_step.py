@@ -1,4 +1,4 @@
-"""A command ends with what came of it, and with the next command as it can be copied."""
+"""Check that a command ends with its result and with a next command to copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(line: str) -> Result:
     return migrate(*shlex.split(line.partition(": migrate ")[2]))
 
 
-def test_a_seed_is_verified_by_the_line_that_tells_how(chk: Path, tmp_path: Path) -> None:
+def test_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
     assert seeded.startswith("next, to check this now, and again once the query has run: ")
     verified = _run(seeded)
@@ -37,16 +37,14 @@ def test_a_seed_is_verified_by_the_line_that_tells_how(chk: Path, tmp_path: Path
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
-def test_after_a_rehearsal_the_job_is_to_be_stopped(chk: Path) -> None:
+def test_dry_run_suggests_stop_with_savepoint(chk: Path) -> None:
     told = "next: stop the job with a savepoint, then run this with that savepoint"
     assert _last(migrate("to-spark", chk)) == told
     stopped = _last(migrate("to-spark", golden("2.2/stop"), "--partitions", "orders:0"))
     assert stopped.startswith("next: a new query takes this as startingOffsets")
 
 
-def test_no_command_is_told_that_would_compare_with_something_else(
-    chk: Path, tmp_path: Path
-) -> None:
+def test_renamed_topics_suggest_saved_plan_instead_of_verify(chk: Path, tmp_path: Path) -> None:
     mapped = ("--topic-map", "orders=other")
     seeded = migrate("to-spark", chk, *mapped, "--checkpoint-dir", tmp_path / "query")
     assert seeded.code == 0 and "migrate verify" not in seeded.stderr
@@ -61,40 +59,40 @@ def test_no_command_is_told_that_would_compare_with_something_else(
     assert "2 ok" in _run(_last(seeded)).stdout
 
 
-def test_a_source_that_was_named_is_named_again(tmp_path: Path) -> None:
+def test_suggested_command_repeats_source_option(tmp_path: Path) -> None:
     two = golden("2.2/two-sources")
     saved = migrate("to-spark", two, "--source", "orders-us", "--checkpoint-dir", tmp_path / "q")
     assert "3 ok" in _run(_last(saved)).stdout
 
 
-def test_a_plan_is_shown_where_it_is_saved(chk: Path, tmp_path: Path) -> None:
+def test_saved_plan_is_shown(chk: Path, tmp_path: Path) -> None:
     saved = migrate("to-spark", chk, "--plan-out", tmp_path / "plan.json")
     rows = [line.split() for line in saved.stderr.splitlines()]
     assert ["orders", "1", "40", "ok"] in rows
 
 
-def test_the_newest_of_a_list_is_inspected_next(chk: Path) -> None:
+def test_list_suggests_inspection_of_newest_checkpoint(chk: Path) -> None:
     listed = _last(migrate("inspect", "--list", chk.parent))
     assert listed.startswith("1 complete checkpoint; next: ")
     assert _last(_run(listed)).startswith("1 Kafka source, 2 positions, ")
 
 
-def test_findings_are_counted_the_worst_first() -> None:
+def test_findings_are_counted_by_severity() -> None:
     assert ", 1 warning, 1 note; next: " in _last(migrate("inspect", golden("2.2/stop")))
 
 
-def test_the_entries_of_a_state_come_next(tmp_path: Path) -> None:
+def test_state_list_suggests_entries_of_single_state(tmp_path: Path) -> None:
     listed = _last(migrate("state", write_totals(tmp_path / "a job" / "savepoint-1", 3)))
     assert listed.startswith("1 state of 1 operator; next, the entries of one: ")
     assert len(_run(listed).stdout.splitlines()) == 3
 
 
-def test_what_is_read_by_programs_has_no_next_step(chk: Path) -> None:
+def test_json_and_csv_output_suggest_no_next_step(chk: Path) -> None:
     for format in ("json", "csv"):
         assert migrate("inspect", chk, "--format", format).stderr == ""
 
 
-def test_quiet_hides_it(chk: Path, tmp_path: Path) -> None:
+def test_quiet_hides_next_step(chk: Path, tmp_path: Path) -> None:
     query = tmp_path / "query"
     seeded = migrate("to-spark", chk, "-q", "--checkpoint-dir", query)
     verified = migrate("verify", "-q", chk, f"spark:{query}")
@@ -103,10 +101,10 @@ def test_quiet_hides_it(chk: Path, tmp_path: Path) -> None:
         assert all(line.startswith("warning: ") for line in quiet.stderr.splitlines())
 
 
-def test_of_a_jobs_directory_the_checkpoint_that_was_read_is_verified(
+def test_verify_suggestion_refers_to_checkpoint_instead_of_job_directory(
     chk: Path, tmp_path: Path
 ) -> None:
-    """Seen: the directory was named, whose newest checkpoint was another one by then."""
+    """Regression: The command contained the job directory, and so verified a newer checkpoint."""
     job = tmp_path / "of a job"
     read = write_source(job / "chk-7", {0: splits("orders", [3, 40])})
     seeded = migrate("to-spark", job, "--checkpoint-dir", tmp_path / "query")
@@ -115,7 +113,7 @@ def test_of_a_jobs_directory_the_checkpoint_that_was_read_is_verified(
     assert _run(_last(seeded)).code == 0
 
 
-def test_not_verified(chk: Path, tmp_path: Path) -> None:
+def test_failed_verification_ends_with_summary(chk: Path, tmp_path: Path) -> None:
     query = tmp_path / "query"
     assert migrate("to-spark", chk, "--checkpoint-dir", query).code == 0
     later = write_source(tmp_path / "chk-8", {0: splits("orders", [3, 41])})
@@ -125,7 +123,7 @@ def test_not_verified(chk: Path, tmp_path: Path) -> None:
     assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions did not come out ok"
 
 
-def test_how_kafka_is_reached_is_told_but_for_its_properties() -> None:
+def test_suggested_command_contains_kafka_options_without_properties() -> None:
     told = command(
         "rollback",
         Path("r.json"),

@@ -1,4 +1,4 @@
-"""Files and directories that users take for a checkpoint: each is named, with what to do."""
+"""Recognize files and directories that users mistake for a checkpoint, and report the remedy."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _problem(path: Path | str) -> str:
         ),
     ],
 )
-def test_file_of_another_kind_is_named(name: str, problem: str) -> None:
-    """Regression: only "its magic number is missing" was reported."""
+def test_file_of_different_kind_is_recognized(name: str, problem: str) -> None:
+    """Regression: The message was only "its magic number is missing"."""
     assert f"{_NO_MAGIC}{problem}" in _problem(_FIELD / name)
 
 
-def test_archives_are_named(tmp_path: Path) -> None:
+def test_archives_are_recognized(tmp_path: Path) -> None:
     content = (_FIELD / "only-metadata" / "_metadata").read_bytes()
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -67,7 +67,7 @@ def test_archives_are_named(tmp_path: Path) -> None:
         assert f"it is {kind}: unpack it" in _problem(file)
 
 
-def test_pointer_of_high_availability_cut_anywhere_names_no_wrong_path(tmp_path: Path) -> None:
+def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: Path) -> None:
     pointer = (_FIELD / "completedCheckpoint6a3c9d").read_bytes()
     file = tmp_path / "completedCheckpoint6a3c9d"
     named = set()
@@ -79,8 +79,8 @@ def test_pointer_of_high_availability_cut_anywhere_names_no_wrong_path(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["only-metadata", "only-metadata/_metadata"])
-def test_metadata_without_its_state_files_asks_for_the_whole_directory(name: str) -> None:
-    """Regression: "Flink writes _metadata last; name another chk-<n> or a savepoint"."""
+def test_metadata_without_state_files_asks_for_whole_directory(name: str) -> None:
+    """Regression: The advice was to choose a different checkpoint."""
     problem = _problem(_FIELD / name)
     assert "operator state is missing; tried " in problem
     assert "copy the whole directory" in problem
@@ -90,12 +90,12 @@ def test_metadata_without_its_state_files_asks_for_the_whole_directory(name: str
     "name",
     ["", "offsets", "commits", "sources", "metadata", "offsets/3", "commits/4", "sources/0/0"],
 )
-def test_parts_of_a_spark_location_are_named(name: str) -> None:
+def test_parts_of_spark_location_are_recognized(name: str) -> None:
     problem = _problem(_LOCATION / name)
     assert f"name it spark:{_LOCATION}" in problem
 
 
-def test_empty_file_is_not_advised_to_take_another_checkpoint(tmp_path: Path) -> None:
+def test_empty_file_is_reported_as_directory_marker(tmp_path: Path) -> None:
     (tmp_path / "chk-5").write_bytes(b"")
     assert "an empty file or object, as some tools write for a directory" in _problem(
         tmp_path / "chk-5"
@@ -103,7 +103,7 @@ def test_empty_file_is_not_advised_to_take_another_checkpoint(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("part", ["", "_metadata"])
-def test_flink_checkpoint_as_a_spark_location_is_named(tmp_path: Path, part: str) -> None:
+def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: str) -> None:
     chk = tmp_path / "chk-4"
     shutil.copytree(golden("1.20/retained-files"), chk)
     result = migrate("to-spark", f"spark:{chk / part}")

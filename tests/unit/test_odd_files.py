@@ -1,6 +1,6 @@
-"""Files that are none, or have no end: pipes, devices, sparse files of many GiB.
+"""Refuse pipes, devices, and sparse files of many GiB.
 
-Whatever a file is named by, nothing waits for it, and no memory is filled with it.
+For every way to pass a file, the command neither waits for the file nor fills the memory.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _put(odd: str) -> None:
         Path(path).symlink_to(odd)
 
 
-def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
+def test_file_is_read_up_to_size_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
     assert read_file(file, 5) == b"12345"
@@ -112,7 +112,7 @@ def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "device", "sparse"])
-def test_what_is_no_file_or_has_no_end_is_refused_at_once(here: Path, kind: str) -> None:
+def test_pipe_device_or_sparse_file_is_refused_without_waiting(here: Path, kind: str) -> None:
     odd = here / "odd"
     match kind:
         case "pipe":

@@ -1,4 +1,4 @@
-"""Metadata of committed offsets; strings of Kafka Streams are from real applications."""
+"""Classify metadata of committed offsets. Strings of Kafka Streams are from real applications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MirrorMaker 2's offset syncs: their bytes. Those of a real mirror are in test_translation.py."""
+"""Parse the bytes of MirrorMaker 2's offset syncs. `test_translation.py` uses a real mirror."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY = struct.pack(">h", 6) + b"orders" + struct.pack(">i", 3)
 VALUE = struct.pack(">qq", 1000, 997)
 
 
-def test_a_sync() -> None:
+def test_offset_sync_is_parsed() -> None:
     assert parse_offset_sync(KEY, VALUE) == (("orders", 3), (1000, 997))
 
 
@@ -28,5 +28,5 @@ def test_a_sync() -> None:
         (KEY, struct.pack(">qq", 5, -1)),
     ],
 )
-def test_other_bytes_are_left_out(key: bytes, value: bytes) -> None:
+def test_malformed_offset_sync_is_ignored(key: bytes, value: bytes) -> None:
     assert parse_offset_sync(key, value) is None

@@ -1,4 +1,4 @@
-"""Where Flink wrote a checkpoint, told by what it holds; and whether it lies there."""
+"""Find the original directory of a checkpoint from its content, and detect copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.golden_topics import GOLDEN
 
 
-def test_what_a_golden_checkpoint_tells_is_where_its_job_wrote_it() -> None:
+def test_golden_checkpoint_contains_original_directory() -> None:
     entries = json.loads((GOLDEN / "manifest.json").read_text())["checkpoints"]
     told = 0
     for entry in entries:
@@ -46,7 +46,9 @@ def test_what_a_golden_checkpoint_tells_is_where_its_job_wrote_it() -> None:
         ("/home/me/chk-7", "s3://bucket/j/chk-7", True),
     ],
 )
-def test_a_place_is_known_by_several_names(directory: str, written: str, elsewhere: bool) -> None:
+def test_directory_is_recognized_under_several_names(
+    directory: str, written: str, elsewhere: bool
+) -> None:
     assert is_other_directory(directory, written) is elsewhere
 
 
@@ -60,7 +62,7 @@ def _warnings(chk: Path) -> str:
     return "\n".join(make_plan(extraction, extraction.sources, ClusterSnapshot(logs)).warnings)
 
 
-def test_the_age_of_a_copy_is_not_known(tmp_path: Path) -> None:
+def test_copy_has_unknown_age(tmp_path: Path) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     copy = shutil.copytree(savepoint, tmp_path / savepoint.name, copy_function=shutil.copyfile)
     os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))

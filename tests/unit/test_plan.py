@@ -1,6 +1,6 @@
-"""The plan, a pure function: verdicts, refusals, and what is written.
+"""Make plans as a pure function, with verdicts, refusals, and output.
 
-The same verdicts against a real broker are in tests/integration/test_to_spark.py.
+`tests/integration/test_to_spark.py` checks the same verdicts on a real broker.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapshot:
     return ClusterSnapshot({"t": {0: LogRange(0, 50)}}, source_group=group)
 
 
-def test_positions_within_the_log_go_on_from_there(tmp_path: Path) -> None:
+def test_position_within_log_is_start_offset(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [5, 0, 10], _log((5, 9), (0, 0), (0, 10)))
     assert not plan.refusals
     assert {p.verdict for p in plan.partitions} == {Verdict.OK}
@@ -67,7 +67,7 @@ def test_positions_within_the_log_go_on_from_there(tmp_path: Path) -> None:
         (COMMITTED, (5, 9), Verdict.UNRESOLVED, "--source-group"),
     ],
 )
-def test_what_would_lose_or_repeat_is_refused_never_clipped(
+def test_position_outside_log_is_refused(
     tmp_path: Path, start: int, log: tuple[int, int], verdict: Verdict, says: str
 ) -> None:
     plan = _plan(tmp_path, [start], _log(log))
@@ -78,7 +78,7 @@ def test_what_would_lose_or_repeat_is_refused_never_clipped(
     assert says in str(refusal)
 
 
-def test_earliest_is_the_log_start_and_needs_a_broker(tmp_path: Path) -> None:
+def test_earliest_is_log_start_offset_and_requires_broker(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [EARLIEST], _log((40, 50)))
     assert plan.next_offsets == {("t", 0): 40}
     assert plan.partitions[0].verdict is Verdict.MARKER_RESOLVED
@@ -86,7 +86,7 @@ def test_earliest_is_the_log_start_and_needs_a_broker(tmp_path: Path) -> None:
     assert "--bootstrap-servers" in refusal.way_out
 
 
-def test_committed_is_what_flinks_own_group_committed(tmp_path: Path) -> None:
+def test_committed_marker_is_offset_of_source_group(tmp_path: Path) -> None:
     snapshot = _with_group({("t", 0): 33})
     plan = _plan(tmp_path, [COMMITTED], snapshot)
     assert plan.next_offsets == {("t", 0): 33}
@@ -95,7 +95,7 @@ def test_committed_is_what_flinks_own_group_committed(tmp_path: Path) -> None:
     assert "'flink-job' has committed nothing" in refusal.what
 
 
-def test_a_group_committed_beyond_a_position_proves_that_the_job_ran_on(tmp_path: Path) -> None:
+def test_source_group_ahead_of_position_requires_override(tmp_path: Path) -> None:
     snapshot = _with_group({("t", 0): 34})
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [33])}))
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
@@ -106,7 +106,7 @@ def test_a_group_committed_beyond_a_position_proves_that_the_job_ran_on(tmp_path
     assert allowed.next_offsets == {("t", 0): 33}
 
 
-def test_gone_topics_and_partitions_are_refused(tmp_path: Path) -> None:
+def test_deleted_topics_and_partitions_are_refused(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [1, 1], _log((0, 5)))
     assert [p.verdict for p in plan.partitions] == [Verdict.OK, Verdict.PARTITION_GONE]
     gone = _plan(tmp_path / "again", [1], ClusterSnapshot({}))
@@ -115,7 +115,7 @@ def test_gone_topics_and_partitions_are_refused(tmp_path: Path) -> None:
     assert gone.refusals
 
 
-def test_a_new_partition_starts_at_the_log_start_where_flink_would_start_it(
+def test_new_partition_starts_at_log_start_offset(
     tmp_path: Path,
 ) -> None:
     plan = _plan(tmp_path, [1], _log((0, 5), (7, 9)))
@@ -127,7 +127,7 @@ def test_a_new_partition_starts_at_the_log_start_where_flink_would_start_it(
 @pytest.mark.parametrize(
     "state", [{"initial_discovery_finished": False}, {"enumerator_version": 1}]
 )
-def test_a_new_partition_whose_start_is_the_jobs_policy_is_refused(
+def test_new_partition_with_start_policy_is_refused(
     tmp_path: Path, state: dict[str, object]
 ) -> None:
     plan = _plan(tmp_path, [1], _log((0, 5), (7, 9)), **state)
@@ -135,7 +135,7 @@ def test_a_new_partition_whose_start_is_the_jobs_policy_is_refused(
     assert plan.refusals
 
 
-def test_records_in_flight_stand_in_the_way_whichever_source_is_chosen(tmp_path: Path) -> None:
+def test_in_flight_records_are_refused_for_every_source(tmp_path: Path) -> None:
     operator = source_operator(SourceState({0: splits("t", [1])}))
     chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
     extraction = extract(read_checkpoint(chk))
@@ -158,7 +158,7 @@ def test_sources_of_different_topics_move_together(tmp_path: Path) -> None:
     assert starting_offsets(plan.next_offsets) == '{"a":{"0":3},"b":{"0":1,"1":2}}'
 
 
-def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_path: Path) -> None:
+def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -173,7 +173,7 @@ def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_pa
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_sources_that_agree_are_one_where_the_user_says_so(tmp_path: Path) -> None:
+def test_agreeing_sources_of_topic_require_one_cluster_option(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -184,7 +184,7 @@ def test_sources_that_agree_are_one_where_the_user_says_so(tmp_path: Path) -> No
     assert plan.next_offsets == {("t", 0): 1, ("t", 1): 2}
 
 
-def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
+def test_source_is_chosen_by_operator_id_or_topic(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("a", [1])}),
@@ -200,7 +200,7 @@ def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
         choose(replace(extraction, sources=()), Choice())
 
 
-def test_two_topics_do_not_become_one(tmp_path: Path) -> None:
+def test_topic_map_to_topic_of_checkpoint_is_refused_unless_swapped(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))
     renamed = Policies(topic_map={"a": "b"})
     (refusal,) = make_plan(extraction, extraction.sources, None, renamed).refusals
@@ -213,7 +213,7 @@ def test_two_topics_do_not_become_one(tmp_path: Path) -> None:
     assert (plan.refusals, plan.next_offsets) == ((), {("b", 0): 1})
 
 
-def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
+def test_partitions_are_sorted_numerically_in_json(tmp_path: Path) -> None:
     readers = {0: [KafkaSplit("t", n, n) for n in (10, 9, 2)]}
     extraction = _extraction(tmp_path, SourceState(readers))
     plan = make_plan(extraction, extraction.sources, None)
@@ -237,7 +237,7 @@ def _snapshot(
     )
 
 
-def test_a_group_that_read_an_untouched_or_new_partition_ran_on(tmp_path: Path) -> None:
+def test_source_group_with_commits_for_untouched_partition_proves_progress(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [EARLIEST])}))
     logs = {"t": [(0, 200), (0, 90)]}
     for place in (("t", 0), ("t", 1)):
@@ -249,7 +249,7 @@ def test_a_group_that_read_an_untouched_or_new_partition_ran_on(tmp_path: Path) 
     assert not make_plan(extraction, extraction.sources, level).refusals
 
 
-def test_one_group_does_not_stand_for_two_sources(tmp_path: Path) -> None:
+def test_single_group_cannot_resolve_committed_for_two_sources(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("a", [COMMITTED])}),
@@ -264,7 +264,7 @@ def test_one_group_does_not_stand_for_two_sources(tmp_path: Path) -> None:
     }
 
 
-def test_one_group_does_not_stand_for_two_sources_that_are_each_partly_at_committed(
+def test_single_group_cannot_resolve_partly_committed_sources(
     tmp_path: Path,
 ) -> None:
     extraction = _extraction(
@@ -278,20 +278,20 @@ def test_one_group_does_not_stand_for_two_sources_that_are_each_partly_at_commit
     assert "2 sources are still at the 'committed' marker" in refusal.what
 
 
-def test_a_group_that_committed_nothing_shows_nothing(tmp_path: Path) -> None:
+def test_source_group_without_commits_triggers_warning(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [1])}))
     plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(0, 9)]}, {}))
     assert any("has committed nothing for these topics" in warning for warning in plan.warnings)
 
 
-def test_a_committed_offset_out_of_range_is_refused(tmp_path: Path) -> None:
+def test_committed_offset_out_of_range_is_refused(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [COMMITTED])}))
     plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(5, 9)]}, {("t", 0): 3}))
     assert plan.partitions[0].verdict is Verdict.EXPIRED
     assert plan.refusals
 
 
-def test_sources_with_different_partitions_of_a_topic_disagree(tmp_path: Path) -> None:
+def test_sources_with_different_partitions_of_topic_conflict(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: [KafkaSplit("t", 0, 1)]}),
@@ -301,8 +301,8 @@ def test_sources_with_different_partitions_of_a_topic_disagree(tmp_path: Path) -
     assert "disagree on 2" in refusal.what
 
 
-def test_a_new_partition_starts_as_every_reader_of_its_topic_would(tmp_path: Path) -> None:
-    """And not as a reader of another topic would."""
+def test_new_partition_start_depends_on_readers_of_its_topic(tmp_path: Path) -> None:
+    """Readers of other topics have no effect."""
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("a", [1])}),
@@ -316,17 +316,19 @@ def test_a_new_partition_starts_as_every_reader_of_its_topic_would(tmp_path: Pat
     assert verdicts["b", 1] is Verdict.UNRESOLVED
 
 
-def test_records_in_flight_elsewhere_stand_in_the_way_of_a_named_source(tmp_path: Path) -> None:
+def test_in_flight_records_of_different_operator_are_refused_for_chosen_source(
+    tmp_path: Path,
+) -> None:
     operator = source_operator(SourceState({0: splits("t", [1])}))
     chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
     extraction = extract(read_checkpoint(chk))
     assert make_plan(extraction, extraction.sources, None, ignore_other_sources=True).refusals
 
 
-def test_records_in_flight_in_another_source_stand_in_the_way_of_a_named_one(
+def test_in_flight_records_of_different_source_are_refused_for_chosen_source(
     tmp_path: Path,
 ) -> None:
-    """They may be of the topics that move: what is in flight is told by where it waits."""
+    """In-flight records are located by their operator, so they can belong to the moved topics."""
     in_flight = in_flight_operator(10).subtasks[0].input_channels
     other = source_operator(SourceState({0: splits("u", [1])}, operator_id=_OTHER))
     holding = replace(other, subtasks=(replace(other.subtasks[0], input_channels=in_flight),))
@@ -338,7 +340,7 @@ def test_records_in_flight_in_another_source_stand_in_the_way_of_a_named_one(
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_why_a_position_is_not_resolved_is_told(tmp_path: Path, asked: bool) -> None:
+def test_reason_for_unresolved_position_is_reported(tmp_path: Path, asked: bool) -> None:
     readers = {0: [KafkaSplit("t", 0, 10)], 1: [KafkaSplit("t", 0, 12)]}
     found = _extraction(tmp_path, SourceState(readers, entries=[]))
     snapshot = _log((0, 20)) if asked else None
@@ -346,7 +348,7 @@ def test_why_a_position_is_not_resolved_is_told(tmp_path: Path, asked: bool) -> 
     assert "reader state has it 2 times, with starts from 10 to 12" in refusal.what
 
 
-def test_where_the_target_group_is_moved_back_or_ahead_is_said(tmp_path: Path) -> None:
+def test_rewind_and_skip_of_target_group_trigger_warning(tmp_path: Path) -> None:
     held = {("t", 0): Committed(9), ("t", 1): Committed(2), ("t", 2): Committed(5)}
     target = GroupView("g", True, "Empty", "classic", committed=held)
     snapshot = replace(_log((0, 10), (0, 10), (0, 10)), target_group=target)

@@ -1,4 +1,4 @@
-"""A saved plan is edited by people: what it cannot mean is refused before anything is asked."""
+"""Refuse invalid saved plans before any broker is queried, because users edit plans."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ _EDITS = [_other_offset, _other_position, _without_a_partition, _without_a_warni
 
 
 @pytest.mark.parametrize("edit", [*_EDITS, _without_a_checksum])
-def test_an_edited_plan_is_refused_by_every_reader(plan: Path, edit: Edit) -> None:
-    """Seen: an offset changed by 5 was applied, and then said to be verified."""
+def test_edited_plan_is_refused_by_every_command(plan: Path, edit: Edit) -> None:
+    """Regression: An offset increased by 5 was applied, and then reported as verified."""
     edit_plan(plan, edit)
     for command in (
         ("to-spark", "--plan", plan),
@@ -106,7 +106,7 @@ def test_an_edited_plan_is_refused_by_every_reader(plan: Path, edit: Edit) -> No
         assert "edited" in result.stderr and "make a new one with --plan-out" in result.stderr
 
 
-def test_a_plan_that_is_laid_out_anew_is_the_same(plan: Path) -> None:
+def test_reformatted_plan_is_unchanged(plan: Path) -> None:
     before = read_plan(plan)
     held = json.loads(plan.read_text())
     plan.write_text(json.dumps(dict(reversed(held.items()))))
@@ -114,8 +114,10 @@ def test_a_plan_that_is_laid_out_anew_is_the_same(plan: Path) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["ok", "finished", "suspect"])
-def test_a_partition_that_is_ok_goes_on_at_its_position(plan: Path, verdict: str) -> None:
-    """Also where the checksum was made again."""
+def test_offset_different_from_position_is_refused_for_ok_partition(
+    plan: Path, verdict: str
+) -> None:
+    """The plan was resealed with a valid checksum."""
 
     def edit(held: dict[str, Any]) -> None:
         held["partitions"][0] |= {"verdict": verdict, "next_offset": 8}
@@ -129,7 +131,7 @@ def test_a_partition_that_is_ok_goes_on_at_its_position(plan: Path, verdict: str
     )
 
 
-def test_a_plan_of_the_version_before_is_refused_with_what_to_do(plan: Path) -> None:
+def test_plan_of_version_1_is_refused_with_remedy(plan: Path) -> None:
     held = json.loads(plan.read_text())
     of_before = {name: value for name, value in held.items() if name != "sha256"}
     plan.write_text(json.dumps({**of_before, "version": 1}))
@@ -139,7 +141,7 @@ def test_a_plan_of_the_version_before_is_refused_with_what_to_do(plan: Path) -> 
     assert "make a new one with --plan-out" in result.stderr
 
 
-def test_there_is_room_for_a_translation_to_another_cluster(plan: Path) -> None:
+def test_plan_format_has_fields_for_translation(plan: Path) -> None:
     held = json.loads(plan.read_text())
     assert held["version"] == 2 and held["to_cluster_id"] is None
     assert [row["translation"] for row in held["partitions"]] == [None, None]
@@ -160,7 +162,7 @@ def test_there_is_room_for_a_translation_to_another_cluster(plan: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("rewrite", [edit_plan, edit_and_seal_plan])
-def test_what_an_edited_plan_cannot_mean_is_refused(
+def test_invalid_value_in_plan_is_refused(
     plan: Path, edit: Edit, told: str, rewrite: Callable[[Path, Edit], None]
 ) -> None:
     rewrite(plan, edit)
@@ -170,7 +172,7 @@ def test_what_an_edited_plan_cannot_mean_is_refused(
     assert (result.code, result.stdout) == (3, "")
 
 
-def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
+def test_control_characters_in_plan_warning_are_escaped(plan: Path) -> None:
     def edit(held: dict[str, Any]) -> None:
         held["warnings"] = ["a\x1b[31m\nrefused: b [not-checked]"]
 
@@ -190,13 +192,13 @@ def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
         ((0, 9), ("t-0 ended at 10 and now ends at 9: it has lost records, or was recreated",)),
     ],
 )
-def test_a_log_that_is_no_longer_what_was_planned_for(
+def test_log_change_after_planning_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     log: tuple[int, int],
     moved: tuple[str, ...],
 ) -> None:
-    """The cluster gives no topic ids, as Kafka's do before 2.8, of which none is run here."""
+    """The cluster has no topic IDs, like Kafka before 2.8. No such Kafka runs in these tests."""
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
@@ -215,7 +217,7 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
         ({}, ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"]),
     ],
 )
-def test_a_partition_or_a_topic_that_is_gone_since(
+def test_partition_or_topic_deleted_after_planning_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     now: dict[str, dict[int, LogRange]],

@@ -1,4 +1,4 @@
-"""What a plan tells, word for word: refusals and their ways out, warnings, the plan in lines."""
+"""Check the texts of a plan, word for word: refusals with remedies, warnings, and plan lines."""
 
 from __future__ import annotations
 
@@ -107,18 +107,18 @@ def _source(*partitions: int, topic: str = "t") -> Source:
         ),
     ],
 )
-def test_every_refusal_says_a_way_out(planned: PlannedPartition, way_out: str) -> None:
+def test_every_refusal_has_remedy(planned: PlannedPartition, way_out: str) -> None:
     fields = {name: getattr(planned, name) for name in ("operator_id", "position", "log_end")}
     refused = _planned(3, verdict=planned.verdict, problem="it is so", **fields)
     assert _refused(refused) == [f"t-3: {planned.verdict.value}: it is so; {way_out}"]
 
 
-def test_what_has_no_problem_is_not_refused() -> None:
+def test_partition_without_problem_is_not_refused() -> None:
     assert _refused(_planned(0, 5), _planned(1, 6)) == []
 
 
-def test_the_same_problem_is_told_once_and_its_own_numbers_are_those_of_the_first() -> None:
-    """Seen: 'None' for a position, where the state does not tell it."""
+def test_same_problem_of_several_partitions_is_reported_once() -> None:
+    """Regression: The message contained "None" for a position that the state does not contain."""
     told = _refused(
         _planned(0, problem="offset 4 is gone", verdict=Verdict.EXPIRED),
         _planned(0, problem="it has no start", verdict=Verdict.UNRESOLVED, topic="u"),
@@ -136,7 +136,7 @@ def test_the_same_problem_is_told_once_and_its_own_numbers_are_those_of_the_firs
 
 
 @pytest.mark.parametrize(("number", "more"), [(20, ""), (21, " and 1 more")])
-def test_a_refusal_names_twenty(number: int, more: str) -> None:
+def test_refusal_lists_up_to_twenty_partitions(number: int, more: str) -> None:
     planned = [_planned(n, verdict=Verdict.TOPIC_GONE, problem="it is gone") for n in range(number)]
     (told,) = _refused(*planned)
     names = ", ".join(f"t-{n}" for n in range(20))
@@ -144,7 +144,7 @@ def test_a_refusal_names_twenty(number: int, more: str) -> None:
 
 
 @pytest.mark.parametrize(("missing", "more"), [({7}, ""), ({7, 8}, " and 1 more")])
-def test_partitions_that_nobody_has(missing: set[int], more: str) -> None:
+def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], more: str) -> None:
     there = [_planned(0, 5), _planned(1, 6)]
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
@@ -162,7 +162,7 @@ def _finding(code: Code, operator_id: str | None = None) -> Finding:
     return Finding(code, f"{code} is so", operator_id)
 
 
-def test_findings_that_are_warnings_are_told_with_their_operator() -> None:
+def test_warning_findings_are_reported_with_their_operator() -> None:
     findings = (
         _finding(Code.FINISHED_OPERATORS, operator_id="abc"),
         _finding(Code.NOT_A_STOP),
@@ -181,7 +181,7 @@ def test_findings_that_are_warnings_are_told_with_their_operator() -> None:
     ]
 
 
-def test_what_a_sink_remembers_is_told_to_a_group_whatever_its_severity() -> None:
+def test_sink_memory_triggers_warning_only_for_groups() -> None:
     findings = (_finding(Code.SINK_MEMORY),)
     planned = _planned(0, 5)
     assert _warned(planned, findings=findings) == []
@@ -196,7 +196,7 @@ def test_what_a_sink_remembers_is_told_to_a_group_whatever_its_severity() -> Non
     ("ends", "told"),
     [([5, 9], True), ([5, 8], False), ([None, 8], True), ([], True)],
 )
-def test_output_beyond_the_log_is_told_unless_there_is_nothing_left(
+def test_output_beyond_log_triggers_warning_unless_no_records_remain(
     ends: list[int | None], told: bool
 ) -> None:
     planned = [
@@ -207,7 +207,7 @@ def test_output_beyond_the_log_is_told_unless_there_is_nothing_left(
     assert warned == (["output-beyond is so [output-beyond]"] if told else [])
 
 
-def test_the_group_of_the_job_that_has_committed_nothing_of_it() -> None:
+def test_source_group_without_commits_for_topics_triggers_warning() -> None:
     nothing = (
         "group 'g' has committed nothing for these topics, so it does not show whether the job ran "
         "on [source-group-empty]"
@@ -225,7 +225,7 @@ def test_the_group_of_the_job_that_has_committed_nothing_of_it() -> None:
     assert _warned(*planned, snapshot=alike) == [nothing.replace("'g'", "'g' (did you mean 'h'?)")]
 
 
-def test_costs_are_told_by_the_first_of_them() -> None:
+def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
@@ -273,7 +273,7 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     ]
 
 
-def test_a_group_that_does_not_exist_is_told_with_those_alike() -> None:
+def test_warning_about_new_group_suggests_similar_names() -> None:
     snapshot = _snapshot(target_group=_group({}, "h"))
     assert list(
         messages.target_group_warnings(Origin("checkpoint", "/chk-7", 7), snapshot, [])
@@ -283,7 +283,7 @@ def test_a_group_that_does_not_exist_is_told_with_those_alike() -> None:
     ]
 
 
-def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
+def test_rewind_and_skip_of_existing_group_are_reported() -> None:
     planned = [
         _planned(0, 5),  # it holds none
         _planned(1, 5, current=5),
@@ -308,7 +308,7 @@ def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
         assert list(messages.target_group_warnings(origin, _snapshot(), planned)) == []
 
 
-def test_a_checkpoint_whose_age_is_not_known() -> None:
+def test_unknown_checkpoint_age_triggers_warning() -> None:
     unknown = Origin("checkpoint", "/chk-7", 7)
     hidden = "a topic that was deleted and created again cannot be detected [age-unknown]"
     assert list(messages.unknown_age_warnings(unknown, _snapshot())) == [
@@ -325,7 +325,7 @@ def test_a_checkpoint_whose_age_is_not_known() -> None:
     assert list(messages.unknown_age_warnings(Origin("batch", "spark:/q", 7), _snapshot())) == []
 
 
-def test_another_topics_log() -> None:
+def test_renamed_topic_triggers_warning() -> None:
     policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
     moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
     assert list(messages.renamed_topic_warnings(moved, policies)) == [
@@ -335,7 +335,7 @@ def test_another_topics_log() -> None:
     assert list(messages.renamed_topic_warnings(moved, Policies())) == []
 
 
-def test_partitions_left_out_are_told_by_the_first_topic() -> None:
+def test_warning_about_partial_topics_shows_first_topic() -> None:
     policies = Policies(
         partitions={"t": frozenset({0}), "s": frozenset({1}), "whole": frozenset({0})}
     )
@@ -361,7 +361,7 @@ def _lines(*planned: PlannedPartition, notes: tuple[str, ...] = ()) -> list[str]
     return list(messages.plan_lines(plan))
 
 
-def test_a_plan_in_lines_tells_what_does_not_simply_go_on() -> None:
+def test_plan_lines_list_partitions_with_losses_or_problems() -> None:
     assert _lines(notes=("in order",)) == ["in order"]
     assert _lines(
         _planned(0, 5),
@@ -397,5 +397,5 @@ def test_a_plan_in_lines_tells_what_does_not_simply_go_on() -> None:
         (Origin("positions", "group:g", 0), "positions"),
     ],
 )
-def test_the_title_of_an_origin(origin: Origin, title: str) -> None:
+def test_title_of_origin_depends_on_kind_and_name(origin: Origin, title: str) -> None:
     assert origin.title == title

@@ -1,4 +1,4 @@
-"""What stands in the way of a move as a whole, word for word, by values."""
+"""Check the texts of obstacles to a whole move, word for word."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _FINDINGS = [
 
 
 @pytest.mark.parametrize(("named", "kept"), [(False, [0, 1, 2, 3, 4]), (True, [0, 1, 2])])
-def test_what_is_told_of_other_sources(named: bool, kept: list[int]) -> None:
+def test_findings_of_unselected_sources_are_omitted(named: bool, kept: list[int]) -> None:
     found = _extraction(_FINDINGS, {})
     told = obstacles.relevant_findings(found, found.sources[:1], named)
     assert told == [_FINDINGS[n] for n in kept]
@@ -98,7 +98,9 @@ def test_what_is_told_of_other_sources(named: bool, kept: list[int]) -> None:
         ({"d" * 32: 9}, None),
     ],
 )
-def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: str | None) -> None:
+def test_state_not_moved_is_reported_in_single_finding(
+    held: dict[str, int], told: str | None
+) -> None:
     findings = [_finding(Code.STATE_NOT_MOVED, operator_id=one) for one in (_A, _C)]
     found = _extraction(findings, held)
     expected = [
@@ -111,7 +113,7 @@ def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: st
     assert obstacles.relevant_findings(found, found.sources, False) == (expected if told else [])
 
 
-def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
+def test_blockers_are_refused_unless_allowed() -> None:
     findings = [
         _finding(Code.RAN_ON),
         _finding(Code.IN_FLIGHT_RECORDS, _A),
@@ -153,7 +155,9 @@ def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
         ),
     ],
 )
-def test_one_target_takes_one_cluster(clusters: list[str | None], told: list[str]) -> None:
+def test_several_clusters_require_cluster_option(
+    clusters: list[str | None], told: list[str]
+) -> None:
     sources = [
         _source(one, _at(1, cluster=cluster))
         for one, cluster in zip((_A, _B), clusters, strict=True)
@@ -161,7 +165,7 @@ def test_one_target_takes_one_cluster(clusters: list[str | None], told: list[str
     assert _texts(obstacles.several_cluster_refusals(sources)) == told
 
 
-def test_three_clusters_of_which_one_is_not_named() -> None:
+def test_three_clusters_with_unnamed_cluster_are_refused() -> None:
     sources = [
         _source(_A, _at(1)),
         _source(_B, _at(1, cluster="east"), _at(1, 1, cluster="west")),
@@ -187,7 +191,7 @@ def test_three_clusters_of_which_one_is_not_named() -> None:
         ("", "x:9", None),
     ],
 )
-def test_other_brokers_than_those_that_the_job_knows(
+def test_brokers_unknown_to_job_trigger_warning(
     known: str, asked: str | None, shown: str | None
 ) -> None:
     source = _source(_A, _at(1, cluster="east"), east=known, west="x:9")
@@ -202,7 +206,7 @@ def test_other_brokers_than_those_that_the_job_knows(
     )
 
 
-def test_of_no_cluster_or_of_several_no_brokers_are_told() -> None:
+def test_brokers_are_compared_only_for_single_named_cluster() -> None:
     two = _source(_A, _at(1, cluster="east"), _at(1, cluster="west"), east="a:1", west="b:1")
     assert list(obstacles.other_brokers_warnings([two], "x:9")) == []
     assert list(obstacles.other_brokers_warnings([_source(_A, _at(1), east="a:1")], "x:9")) == []
@@ -240,7 +244,7 @@ _MIN = Policies(merge_sources=MergeSources.MIN)
         ),
     ],
 )
-def test_sources_of_one_topic_agree_on_all_of_it(
+def test_sources_of_topic_must_agree_on_all_partitions(
     one: list[Position], other: list[Position], told: str | None
 ) -> None:
     sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
@@ -257,7 +261,7 @@ def test_sources_of_one_topic_agree_on_all_of_it(
     assert disagreements == expected
 
 
-def test_sources_that_name_one_cluster_may_be_merged() -> None:
+def test_sources_of_same_named_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _refused(sources, Policies())
     assert told.endswith(f"; choose one with --source OPERATOR_ID, or take the lower with {_LOWER}")
@@ -267,7 +271,7 @@ def test_sources_that_name_one_cluster_may_be_merged() -> None:
     assert _refused([alone], Policies()) == []
 
 
-def test_sources_that_agree_may_read_two_clusters() -> None:
+def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> None:
     sources = [
         _source(_A, _at(1), _at(2, topic="u")),
         _source(_B, _at(1)),
@@ -297,9 +301,7 @@ def test_sources_that_agree_may_read_two_clusters() -> None:
         ({"x": "u"}, False),
     ],
 )
-def test_a_topic_is_not_renamed_to_another_that_moves(
-    topic_map: dict[str, str], told: bool
-) -> None:
+def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
             "--topic-map t=u: u is a topic of the checkpoint itself; rename that one too, or "
@@ -310,7 +312,7 @@ def test_a_topic_is_not_renamed_to_another_that_moves(
     )
 
 
-def test_one_group_does_not_stand_for_two_sources() -> None:
+def test_single_group_for_two_committed_sources_is_refused() -> None:
     sources = [
         _source(_A, _at(1), _at(Marker.COMMITTED, 1)),
         _source(_B, _at(Marker.COMMITTED), _at(2, 1)),

@@ -1,6 +1,6 @@
-"""One position against one log, in values: each bound from both sides, and every field of a plan.
+"""Plan one position against one log, for each bound from both sides, and every plan field.
 
-The same by whole checkpoints is in test_plan.py and test_policies.py.
+`test_plan.py` and `test_policies.py` use whole checkpoints.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def _planned(
         ),
     ],
 )
-def test_a_next_offset_is_within_the_log_or_refused(start: int, expected: dict[str, Any]) -> None:
+def test_offset_outside_log_is_refused(start: int, expected: dict[str, Any]) -> None:
     assert _planned(_at(start)) == _found(position=start, job_reached=start, **expected)
 
 
-def test_what_the_user_allows_goes_on_at_the_logs_bound() -> None:
+def test_allowed_out_of_range_position_starts_at_log_bound() -> None:
     policies = Policies(on_expired=OnExpired.EARLIEST, on_beyond_end=OnBeyondEnd.LATEST)
     assert _planned(_at(4), policies=policies) == _found(
         verdict=Verdict.EXPIRED, next_offset=10, position=4, job_reached=4, lost=6
@@ -93,7 +93,7 @@ def test_what_the_user_allows_goes_on_at_the_logs_bound() -> None:
     )
 
 
-def test_a_finished_position_goes_on_at_its_end() -> None:
+def test_finished_position_starts_at_its_end() -> None:
     finished = _at(12, PositionState.FINISHED)
     assert _planned(finished).verdict is Verdict.FINISHED
     assert plan_position(finished, None, Policies()) == PlannedPartition(
@@ -118,7 +118,7 @@ def test_a_finished_position_goes_on_at_its_end() -> None:
         ),
     ],
 )
-def test_what_only_a_broker_knows_is_refused_without_one(
+def test_position_requiring_broker_is_refused_without_broker(
     start: Marker | None, problem: str
 ) -> None:
     assert plan_position(_at(start), None, Policies()) == PlannedPartition(
@@ -146,7 +146,7 @@ def test_what_only_a_broker_knows_is_refused_without_one(
         ),
     ],
 )
-def test_what_the_broker_does_not_tell_is_refused(start: Marker | None, problem: str) -> None:
+def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem: str) -> None:
     told = _planned(_at(start))
     assert told == _found(
         verdict=Verdict.UNRESOLVED,
@@ -168,7 +168,7 @@ def test_what_the_broker_does_not_tell_is_refused(start: Marker | None, problem:
 
 
 @pytest.mark.parametrize(("start", "next_offset"), [(Marker.EARLIEST, 10), (Marker.COMMITTED, 12)])
-def test_a_marker_that_the_broker_resolves(start: Marker, next_offset: int) -> None:
+def test_marker_is_resolved_by_broker(start: Marker, next_offset: int) -> None:
     assert _planned(_at(start), committed=12) == _found(
         verdict=Verdict.MARKER_RESOLVED,
         next_offset=next_offset,
@@ -189,7 +189,7 @@ def test_a_marker_that_the_broker_resolves(start: Marker, next_offset: int) -> N
         (Unresolved.COMMITTED, 31, None, 20, 0),
     ],
 )
-def test_what_a_choice_for_the_unresolved_may_cost(
+def test_choice_for_unresolved_position_reports_losses_and_duplicates(
     choice: Unresolved, committed: int | None, next_offset: int | None, lost: int, repeated: int
 ) -> None:
     told = _planned(_at(None), policies=Policies(unresolved=choice), committed=committed)
@@ -213,15 +213,15 @@ def test_what_a_choice_for_the_unresolved_may_cost(
         (Marker.EARLIEST, 10, False),
     ],
 )
-def test_a_log_that_was_written_anew_below_a_position(
+def test_log_with_many_new_records_below_position_is_suspect(
     start: int | Marker, first_since: int | None, suspect: bool
 ) -> None:
     told = _planned(_at(start), LogRange(10, 30, first_since))
     assert (told.verdict is Verdict.SUSPECT) is suspect
 
 
-def test_a_group_that_committed_it_is_no_position_of_the_job() -> None:
-    """It has committed since: that the log holds new records below says nothing."""
+def test_committed_marker_is_never_suspect() -> None:
+    """The group may have committed after the log was rewritten, so new records prove nothing."""
     told = _planned(_at(Marker.COMMITTED), LogRange(10, 30, 12), committed=25)
     assert told.verdict is Verdict.MARKER_RESOLVED
 
@@ -233,7 +233,7 @@ def test_a_group_that_committed_it_is_no_position_of_the_job() -> None:
         ({"t": {1: _LOG}}, Verdict.PARTITION_GONE, "the broker has no such partition"),
     ],
 )
-def test_what_is_gone(
+def test_deleted_topic_or_partition_is_refused_or_skipped(
     there: dict[str, dict[int, LogRange]], verdict: Verdict, problem: str
 ) -> None:
     snapshot = ClusterSnapshot(there, alike={"t": ("tt",)})
@@ -264,7 +264,7 @@ def test_what_is_gone(
         (NewPartitions.FAIL, True, None, None, None, "it is not in the checkpoint"),
     ],
 )
-def test_a_partition_that_no_source_knows(
+def test_new_partition_follows_new_partitions_policy(
     choice: NewPartitions,
     as_flink: bool,
     next_offset: int | None,
@@ -306,7 +306,7 @@ def test_a_partition_that_no_source_knows(
         ({"next_offset": 0, "job_reached": 0, "flink_committed": 1}, None, 1, 0, None),
     ],
 )
-def test_what_follows_from_the_fields_of_a_partition(
+def test_derived_numbers_follow_from_partition_fields(
     fields: dict[str, Any],
     difference: int | None,
     ran_on: int,
@@ -323,7 +323,7 @@ def test_what_follows_from_the_fields_of_a_partition(
 # -- positions -----------------------------------------------------------------------------------
 
 
-def test_what_a_start_is_resolved_to() -> None:
+def test_start_is_resolved_against_log() -> None:
     log = LogRange(3, 9)
     for start, expected in (
         (0, 0),
@@ -345,7 +345,7 @@ def test_what_a_start_is_resolved_to() -> None:
     ]
 
 
-def test_the_positions_of_a_group_and_of_logs() -> None:
+def test_positions_are_built_from_logs_and_groups() -> None:
     logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
     starts = PositionSet("broker:earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
     assert broker_positions(parse_side("broker:earliest"), logs) == starts
@@ -361,7 +361,7 @@ def test_the_positions_of_a_group_and_of_logs() -> None:
     )
 
 
-def test_what_a_broker_is_asked_in_words() -> None:
+def test_question_to_broker_is_described_in_words() -> None:
     one = frozenset({("id", 1, 0)})
     assert str(Question(frozenset({"t"}))) == "1 topic"
     assert str(Question(frozenset({"t", "u"}), "a", "b", transactions=one)) == (
@@ -369,7 +369,7 @@ def test_what_a_broker_is_asked_in_words() -> None:
     )
 
 
-def test_a_moment_of_the_years_that_are_written() -> None:
+def test_time_outside_supported_years_is_printed_as_number() -> None:
     assert iso_time(0) == "1970-01-01T00:00:00+00:00"
     assert iso_time(1999) == "1970-01-01T00:00:01+00:00"
     assert iso_time(253_402_300_799_999) == "9999-12-31T23:59:59+00:00"
@@ -377,7 +377,7 @@ def test_a_moment_of_the_years_that_are_written() -> None:
     assert iso_time(253_402_300_800_000) == "253402300800000"
 
 
-def test_control_characters_are_written_out() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable("a b\té\x1b[2J\n") == "a b\\té\\x1b[2J\\n"
 
 
@@ -399,12 +399,14 @@ def test_control_characters_are_written_out() -> None:
         ([], None),
     ],
 )
-def test_the_pattern_that_names_suggest(topics: list[str], pattern: str | None) -> None:
+def test_topic_pattern_is_suggested_from_common_parts_of_names(
+    topics: list[str], pattern: str | None
+) -> None:
     found = suggested_pattern([topics])
     assert (found.text if found is not None else None) == pattern
 
 
-def test_the_patterns_of_several_sources_are_one() -> None:
+def test_suggested_patterns_of_several_sources_are_joined() -> None:
     excluded = frozenset({"a-3"})
     found = suggested_pattern([["a-1", "a-2"], ["b.1", "b.2"], ["lonely"]], excluded)
     assert found is not None
@@ -414,13 +416,13 @@ def test_the_patterns_of_several_sources_are_one() -> None:
 
 
 @pytest.mark.parametrize(("suggested", "number"), [(True, 20), (False, 25)])
-def test_of_a_suggested_pattern_twenty_topics_are_asked_about(suggested: bool, number: int) -> None:
+def test_suggested_pattern_matches_at_most_twenty_topics(suggested: bool, number: int) -> None:
     given = suggested_pattern([["a-1", "a-2"]]) if suggested else topic_pattern("a-.*")
     assert given is not None
     names = [f"a-{n:02}" for n in range(25)]
     assert given.matching(reversed(names)) == names[:number]
 
 
-def test_kafkas_own_topics_match_no_pattern() -> None:
+def test_internal_topics_of_kafka_match_no_pattern() -> None:
     own = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
     assert topic_pattern(".*").matching([*own, "__cluster_metadata", "__mine"]) == ["__mine"]

@@ -1,4 +1,4 @@
-"""The playground without Kafka and Flink: what a stop ends, and what a second start says."""
+"""Stop and start the playground without Kafka and Flink."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def processes(home: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def test_a_stop_ends_its_own_processes_where_others_have_died(
-    home: Path, processes: list[subprocess.Popen[bytes]]
-) -> None:
+def test_stop_ends_only_own_processes(home: Path, processes: list[subprocess.Popen[bytes]]) -> None:
     ours, other = processes
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -54,7 +52,7 @@ def test_a_stop_ends_its_own_processes_where_others_have_died(
         stop(home)
 
 
-def test_a_second_start_is_refused(home: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+def test_second_start_is_refused(home: Path, processes: list[subprocess.Popen[bytes]]) -> None:
     ours, _ = processes
     (home / "kafka/pid").write_text(f"{ours.pid}\n")
     (port,) = free_ports(1)

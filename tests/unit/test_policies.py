@@ -1,4 +1,4 @@
-"""What each flag allows, and what a plan says it costs."""
+"""Check the effect of each policy option, and the losses and duplicates that a plan reports."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def _only(plan: Plan) -> PlannedPartition:
     return planned
 
 
-def test_an_expired_position_may_go_on_after_the_gap(tmp_path: Path) -> None:
+def test_expired_position_may_start_after_gap(tmp_path: Path) -> None:
     planned = _only(_plan(tmp_path, [3], [(10, 20)], Policies(on_expired=OnExpired.EARLIEST)))
     assert (planned.verdict, planned.next_offset) == (Verdict.EXPIRED, 10)
     assert (planned.lost, planned.repeated, planned.records_left) == (7, 0, 10)
 
 
-def test_a_position_beyond_the_end_may_go_on_from_the_end(tmp_path: Path) -> None:
+def test_position_beyond_end_may_start_at_log_end_offset(tmp_path: Path) -> None:
     policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
     planned = _only(_plan(tmp_path, [30], [(5, 20)], policies))
     assert (planned.verdict, planned.next_offset) == (Verdict.BEYOND_END, 20)
@@ -92,7 +92,7 @@ def test_a_position_beyond_the_end_may_go_on_from_the_end(tmp_path: Path) -> Non
         (NewPartitions.LATEST, False, 9, 5, 0),
     ],
 )
-def test_new_partitions_may_be_chosen_for(
+def test_new_partitions_start_at_chosen_end_of_log(
     tmp_path: Path,
     choice: NewPartitions,
     discovery_finished: bool,
@@ -112,7 +112,7 @@ def test_new_partitions_may_be_chosen_for(
     assert (planned.next_offset, planned.lost, planned.repeated) == (next_offset, lost, repeated)
 
 
-def test_new_partitions_may_be_refused_even_where_flink_would_start_them(tmp_path: Path) -> None:
+def test_new_partitions_fail_policy_refuses_new_partition(tmp_path: Path) -> None:
     policies = Policies(new_partitions=NewPartitions.FAIL)
     (refusal,) = _plan(tmp_path, [1], [(0, 5), (4, 9)], policies).refusals
     assert "t-1: new partition" in refusal.what
@@ -128,10 +128,10 @@ def test_new_partitions_may_be_refused_even_where_flink_would_start_them(tmp_pat
         ((0, 1000), None, 0),  # nobody asked
     ],
 )
-def test_a_new_partition_with_records_from_before_the_checkpoint_is_warned_of(
+def test_new_partition_with_older_records_triggers_warning(
     tmp_path: Path, log: tuple[int, int], since: int | None, older: int
 ) -> None:
-    """Perhaps the job was told which partitions to read (``setPartitions``)."""
+    """The job may read only selected partitions (``setPartitions``)."""
     state = SourceState({0: splits("t", [1])})
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     logs = {0: LogRange(0, 5, 5), 1: LogRange(*log, since)}
@@ -143,7 +143,7 @@ def test_a_new_partition_with_records_from_before_the_checkpoint_is_warned_of(
         assert f"the first is t-1: up to {older}" in warning
 
 
-def test_what_is_gone_may_be_left_out(tmp_path: Path) -> None:
+def test_gone_skip_omits_deleted_partition(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [1, 2], [(0, 5)], Policies(gone=Gone.SKIP))
     assert not plan.refusals
     assert plan.next_offsets == {("t", 0): 1}
@@ -159,7 +159,7 @@ def test_what_is_gone_may_be_left_out(tmp_path: Path) -> None:
         (Unresolved.COMMITTED, 12, 2, 18),
     ],
 )
-def test_an_unresolved_position_may_be_chosen_and_its_cost_is_told(
+def test_unresolved_choice_reports_losses_and_duplicates(
     tmp_path: Path, choice: Unresolved, next_offset: int, lost: int, repeated: int
 ) -> None:
     planned = _only(
@@ -186,7 +186,7 @@ def test_an_unresolved_position_may_be_chosen_and_its_cost_is_told(
         (30, (20, 100), (30, 10, 70)),
     ],
 )
-def test_what_a_choice_beside_the_log_costs_is_counted_from_where_it_goes_on(
+def test_out_of_range_choice_counts_losses_from_actual_start(
     tmp_path: Path, committed: int, log: tuple[int, int], expected: tuple[int, int, int]
 ) -> None:
     policies = Policies(
@@ -208,13 +208,13 @@ def test_what_a_choice_beside_the_log_costs_is_counted_from_where_it_goes_on(
     assert [(p.lost, p.repeated) for p in refused.partitions] == [expected[1:]]
 
 
-def test_committed_without_a_commit_stays_refused(tmp_path: Path) -> None:
+def test_unresolved_committed_without_commit_is_refused(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
     assert "nothing committed" in str(plan.refusals[0])
 
 
 @pytest.mark.parametrize(("since", "suspect"), [(None, False), (0, True), (40, True), (95, False)])
-def test_a_log_written_anew_below_a_position_is_suspect(
+def test_log_rewritten_below_position_is_suspect(
     tmp_path: Path, since: int | None, suspect: bool
 ) -> None:
     plan = _plan(tmp_path, [100], [(0, 150)], Policies(), since=since)
@@ -222,7 +222,7 @@ def test_a_log_written_anew_below_a_position_is_suspect(
     assert any("recreated" in warning for warning in plan.warnings) is suspect
 
 
-def test_records_in_flight_may_be_lost_knowingly(tmp_path: Path) -> None:
+def test_allowed_in_flight_records_trigger_warning(tmp_path: Path) -> None:
     operator = source_operator(SourceState({0: splits("t", [1])}))
     chk = write_checkpoint(tmp_path / "c", operator, in_flight_operator(10))
     extraction = extract(read_checkpoint(chk))
@@ -231,7 +231,7 @@ def test_records_in_flight_may_be_lost_knowingly(tmp_path: Path) -> None:
     assert any("10 bytes of records" in warning for warning in plan.warnings)
 
 
-def test_the_lower_of_two_sources_may_be_taken_but_not_over_an_unknown_one(tmp_path: Path) -> None:
+def test_lower_of_two_positions_is_used_unless_unresolved(tmp_path: Path) -> None:
     def plan(name: str, mine: list[int], other: list[int]) -> Plan:
         chk = write_checkpoint(
             tmp_path / name,
@@ -259,7 +259,7 @@ def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
     assert plan.next_offsets == {("new", 0): 1, ("new", 2): 3}
 
 
-def test_a_topic_of_another_name_is_another_log(tmp_path: Path) -> None:
+def test_each_renamed_topic_triggers_warning(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("a", [1, 2]), *splits("b", [3]), *splits("c", [4])]})
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     renamed = Policies(topic_map={"a": "west.a", "b": "west.b", "c": "c"})
@@ -285,7 +285,7 @@ def test_a_topic_of_another_name_is_another_log(tmp_path: Path) -> None:
         ({0}, 2, True, False),  # a group has offsets of these alone, and that is all
     ],
 )
-def test_spark_is_to_be_told_of_partitions_that_it_must_not_read(
+def test_spark_move_of_some_partitions_warns_to_assign_partitions(
     tmp_path: Path, kept: set[int], on_broker: int | None, for_group: bool, narrowed: bool
 ) -> None:
     state = SourceState({0: [*splits("old", [1, 2]), *splits("other", [4, 5])]})
@@ -304,7 +304,7 @@ def test_spark_is_to_be_told_of_partitions_that_it_must_not_read(
     assert all("1 topic (the first is new)" in warning for warning in warned)
 
 
-def test_a_partition_that_is_nowhere_is_not_left_out_in_silence(tmp_path: Path) -> None:
+def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("old", [1]), *splits("other", [4])]})
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     wanted = {"old": frozenset({0, 1, 7, 8}), "other": frozenset({3})}
@@ -335,7 +335,7 @@ def _policies(
     )
 
 
-def test_flags_are_read() -> None:
+def test_policy_options_are_parsed() -> None:
     policies = _policies(
         "timestamp:2026-01-02T03:04:05Z", ["a=b"], ["t:0-2,7", "t:9", "with:colon:1"]
     )
@@ -352,7 +352,7 @@ def test_flags_are_read() -> None:
     assert _policies("latest").unresolved is Unresolved.LATEST
 
 
-def test_a_time_without_a_zone_is_said_with_its_zone(caplog: pytest.LogCaptureFixture) -> None:
+def test_timestamp_without_zone_is_reported_as_utc(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     _policies("timestamp:2026-01-02 03:04:05")
     (told,) = caplog.messages
@@ -383,7 +383,7 @@ def test_a_time_without_a_zone_is_said_with_its_zone(caplog: pytest.LogCaptureFi
         {"partitions": ["t:0-999999999"]},
     ],
 )
-def test_flags_that_are_not_of_their_form_are_usage_errors(flags: dict[str, Any]) -> None:
+def test_malformed_policy_options_are_usage_errors(flags: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         _policies(**flags)
 
@@ -415,7 +415,7 @@ def _costs(plan: Plan) -> list[tuple[int | None, int | None, int | None]]:
     return [(p.next_offset, p.lost, p.repeated) for p in plan.partitions]
 
 
-def test_the_lower_of_two_sources_repeats_what_lies_between_them(tmp_path: Path) -> None:
+def test_merged_sources_report_duplicated_records(tmp_path: Path) -> None:
     plan = _two_sources(tmp_path, [5, 9, 4], [7, 2, 4], None, _MIN)
     assert _costs(plan) == [(5, 0, 2), (2, 0, 7), (4, 0, 0)]
     (warning,) = [w for w in plan.warnings if "--merge-sources" in w]
@@ -423,10 +423,10 @@ def test_the_lower_of_two_sources_repeats_what_lies_between_them(tmp_path: Path)
 
 
 @pytest.mark.parametrize("offsets", [([5], [5]), ([5], [7])], ids=["equal", "different"])
-def test_sources_that_name_no_cluster_are_merged_only_as_one_cluster(
+def test_merge_of_sources_with_unnamed_clusters_requires_one_cluster_option(
     tmp_path: Path, offsets: tuple[list[int], list[int]]
 ) -> None:
-    """Seen: equal offsets of two clusters were merged without a word."""
+    """Regression: Equal offsets of two clusters were merged without a warning."""
     lower = Policies(merge_sources=MergeSources.MIN)
     refused = _two_sources(tmp_path, *offsets, None, lower)
     (refusal,) = refused.refusals
@@ -449,7 +449,7 @@ def test_sources_that_name_no_cluster_are_merged_only_as_one_cluster(
         ((1, 2), (3, 20), (3, 2, 0)),
     ],
 )
-def test_the_lower_of_two_sources_is_taken_of_what_the_broker_makes_of_them(
+def test_merged_position_is_lower_of_resolved_positions(
     tmp_path: Path, starts: tuple[int, int], log: tuple[int, int], expected: tuple[int, ...]
 ) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(*log)}})
@@ -459,7 +459,7 @@ def test_the_lower_of_two_sources_is_taken_of_what_the_broker_makes_of_them(
     assert _costs(plan) == [expected]
 
 
-def test_a_choice_for_the_unresolved_does_not_skip_what_another_source_has_to_read(
+def test_choice_for_unresolved_source_does_not_skip_records_of_second_source(
     tmp_path: Path,
 ) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}})
@@ -469,7 +469,7 @@ def test_a_choice_for_the_unresolved_does_not_skip_what_another_source_has_to_re
     assert _costs(plan) == [(5, 5, 15)]
 
 
-def test_a_partition_that_one_of_two_sources_lacks_may_cost_it_records(tmp_path: Path) -> None:
+def test_partition_missing_from_single_source_may_lose_records(tmp_path: Path) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
     plan = _two_sources(tmp_path, [5, 6], [5], snapshot, _MIN)
     assert _costs(plan) == [(5, 0, 0), (6, 4, 0)]
@@ -478,7 +478,7 @@ def test_a_partition_that_one_of_two_sources_lacks_may_cost_it_records(tmp_path:
     assert _costs(unasked) == [(5, 0, 0), (6, None, 0)]
 
 
-def test_what_a_job_that_ran_on_will_repeat_is_counted_and_warned_of(tmp_path: Path) -> None:
+def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> None:
     plan = _plan(
         tmp_path,
         [5, 5, EARLIEST],
@@ -502,7 +502,7 @@ def test_what_a_job_that_ran_on_will_repeat_is_counted_and_warned_of(tmp_path: P
         (NewPartitions.LATEST, {("t", 0): 30}, [(5, 0, 15), (20, 16, 0)]),
     ],
 )
-def test_what_a_job_that_ran_on_will_repeat_is_bounded_by_the_log(
+def test_duplicates_of_running_job_are_limited_by_log(
     tmp_path: Path,
     new_partitions: NewPartitions,
     committed: dict[tuple[str, int], int],
@@ -520,14 +520,14 @@ def test_what_a_job_that_ran_on_will_repeat_is_bounded_by_the_log(
     assert _costs(plan) == expected
 
 
-def test_a_refusal_of_a_job_that_ran_on_says_how_much_it_would_repeat(tmp_path: Path) -> None:
+def test_refusal_of_running_job_reports_number_of_duplicates(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [5], [(0, 20)], Policies(), committed={("t", 0): 9})
     (refusal,) = plan.refusals
     assert "4 records beyond 1 partition " in refusal.what
 
 
-def test_a_group_level_with_the_source_furthest_on_proves_nothing(tmp_path: Path) -> None:
-    """It is the group of one source, and the other one had not come as far."""
+def test_source_group_at_higher_of_two_positions_proves_nothing(tmp_path: Path) -> None:
+    """The group belongs to the source with the higher position."""
     held = {("t", 0): Committed(7)}
     group = GroupView("flink", True, "Empty", "classic", committed=held)
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)
@@ -536,14 +536,14 @@ def test_a_group_level_with_the_source_furthest_on_proves_nothing(tmp_path: Path
     assert _costs(plan) == [(5, 0, 2)]
 
 
-def test_a_group_level_with_a_position_that_is_gone_proves_nothing(tmp_path: Path) -> None:
+def test_source_group_at_position_beyond_end_proves_nothing(tmp_path: Path) -> None:
     policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
     plan = _plan(tmp_path, [30], [(5, 20)], policies, committed={("t", 0): 30})
     assert _costs(plan) == [(20, 15, 0)]
     assert not plan.refusals
 
 
-def test_how_far_a_job_ran_on_is_not_known_where_only_a_newer_checkpoint_shows_it(
+def test_progress_shown_only_by_newer_checkpoint_is_not_counted(
     tmp_path: Path,
 ) -> None:
     operator = source_operator(SourceState({0: splits("t", [5])}))
@@ -575,13 +575,11 @@ def _snapshot_with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapsh
         (MergeSources, ["fail", "min"]),
     ],
 )
-def test_the_words_of_the_flags_are_those_that_scripts_use(
-    choices: type[Enum], words: list[str]
-) -> None:
+def test_policy_values_are_stable(choices: type[Enum], words: list[str]) -> None:
     assert [choice.value for choice in choices] == words
 
 
-def test_a_plan_in_lines_says_what_each_partition_costs_where_that_is_known(
+def test_plan_lines_report_losses_and_duplicates_per_partition(
     tmp_path: Path,
 ) -> None:
     asked = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})

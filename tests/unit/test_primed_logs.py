@@ -1,4 +1,4 @@
-"""The logs of a primed checkpoint location: Kafka in a file source's place."""
+"""Replace file sources with Kafka in the logs of a primed checkpoint location."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _log(rows: str) -> str:
 ORDERS, PAYMENTS = {("orders", 0): 5, ("orders", 1): 0}, {("payments", 0): 12}
 
 
-def test_kafka_stands_where_the_files_stood(checkpoint: Path) -> None:
+def test_kafka_sources_replace_file_sources(checkpoint: Path) -> None:
     pinned = replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 1_700_000_000_000)
     assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
     assert kafka_seeds(str(checkpoint), Files()) == {"0": ORDERS, "1": PAYMENTS}
@@ -75,12 +75,12 @@ def test_kafka_stands_where_the_files_stood(checkpoint: Path) -> None:
     }
 
 
-def test_the_rows_own_times_leave_no_watermark(checkpoint: Path) -> None:
+def test_without_watermark_next_batch_watermark_is_zero(checkpoint: Path) -> None:
     replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":0}'
 
 
-def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
+def test_file_source_logs_show_directory_of_rows(checkpoint: Path) -> None:
     assert source_names(checkpoint) == ["0", "1"]
     assert [source_directory(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
@@ -92,7 +92,7 @@ def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
-def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> None:
+def test_unknown_log_version_is_reported_and_location_unchanged(checkpoint: Path, log: str) -> None:
     entry = checkpoint / log / "0"
     entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
@@ -101,8 +101,8 @@ def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> Non
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 
 
-def test_logs_of_version_2_stay_so(checkpoint: Path) -> None:
-    """Seen of Spark 4.2, told to write them: the source before its offset; ids of state files."""
+def test_logs_of_version_2_stay_version_2(checkpoint: Path) -> None:
+    """Spark 4.2 writes the source name before its offset, and the IDs of the state files."""
     entry = checkpoint / "offsets/0"
     _, metadata, *sources = entry.read_text().split("\n")
     named = [f"{number}:{line}" for number, line in enumerate(sources)]
@@ -118,8 +118,8 @@ def test_logs_of_version_2_stay_so(checkpoint: Path) -> None:
     assert commit == 'v2\n{"nextBatchWatermarkMs":70,"stateUniqueIds":{}}'
 
 
-def test_sources_with_names_keep_them(checkpoint: Path) -> None:
-    """As Spark 4.2 logs them: tests/golden/spark/4.3/named-sources."""
+def test_named_sources_keep_their_names(checkpoint: Path) -> None:
+    """Spark 4.2 writes this format, see tests/golden/spark/4.3/named-sources."""
     entry = checkpoint / "offsets/0"
     _, metadata, *_ = entry.read_text().split("\n")
     entry.write_text("\n".join(["v2", metadata, 'paid:{"logOffset":0}', 'bought:{"logOffset":0}']))
@@ -135,7 +135,7 @@ def test_sources_with_names_keep_them(checkpoint: Path) -> None:
     ]
 
 
-def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) -> None:
+def test_copy_for_reading_has_single_source(checkpoint: Path, tmp_path: Path) -> None:
     (checkpoint / "state").mkdir()
     (checkpoint / "state" / "1.delta").write_text("state")
     (tmp_path / "0.json").touch()
@@ -151,11 +151,14 @@ def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) ->
     assert seen == f'v1\n{{"path":"{path}","timestamp":7000,"batchId":0}}'
 
 
-def test_files_that_vanish_while_a_query_runs_are_not_missed(
+def test_files_deleted_by_running_query_are_omitted_from_copy(
     checkpoint: Path, tmp_path: Path
 ) -> None:
-    """Spark renames what it writes, and deletes what is old: a link to nothing is a file that has
-    gone since its directory was listed. A state that lacks a file it needs is not read by Spark."""
+    """Spark renames new files and deletes old files during the copy.
+
+    In the copy, a dangling link represents a file deleted after the listing. Spark itself rejects a
+    state with a missing file.
+    """
     folder = checkpoint / "state" / "0" / "0"
     folder.mkdir(parents=True)
     for name in ("2.delta", ".2.delta.crc", ".3.delta.aa.tmp", "..3.delta.aa.tmp.crc"):
@@ -176,7 +179,7 @@ def test_files_that_vanish_while_a_query_runs_are_not_missed(
         ("commits", 0, "no batch"),
     ],
 )
-def test_more_batches_than_one_are_refused(
+def test_more_or_fewer_batches_than_expected_are_refused(
     checkpoint: Path, log: str, batches: int, told: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
@@ -184,8 +187,8 @@ def test_more_batches_than_one_are_refused(
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
 
 
-def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
-    """The first is empty: it has the second judge by a watermark what is late."""
+def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> None:
+    """The first batch is empty, so the second batch has a watermark to detect late records."""
     write_watermark(checkpoint, 0, 50)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":50}'
     for log in ("offsets", "commits"):

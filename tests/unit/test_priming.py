@@ -1,4 +1,4 @@
-"""What priming takes for the same, and what it refuses: no Spark runs here."""
+"""Check casts, field matching, and refusals of priming without Spark."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _struct(type_: DataType) -> StructType:
         (_struct(_LONG), StructType(), False),
     ],
 )
-def test_which_casts_tell_whether_a_value_is_the_same(
+def test_cast_is_allowed_only_if_equality_is_decidable(
     own: DataType, target: DataType, told: bool
 ) -> None:
     assert may_be_cast(own, target) is told
@@ -148,15 +148,15 @@ def _fields(*names: str) -> list[Field]:
         ([], [], []),
     ],
 )
-def test_each_field_has_a_value_of_its_own(
+def test_each_field_is_matched_with_its_own_value(
     told: list[AggregateValue], fields: list[Field], places: list[int]
 ) -> None:
     assert match_values(told, fields) == places
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_a_sum_beside_an_extreme_needs_the_number_of_records(kind: str) -> None:
-    """One row cannot have both values, and how many rows can is not known."""
+def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
+    """One row cannot have both values, and nothing shows the number of required rows."""
     values = [_SUM, AggregateValue(kind, "a")]
     with pytest.raises(UsageError, match=r"^a bigint: .* give count or counts"):
         group_by_column({"a": _LONG}, values)
@@ -173,7 +173,7 @@ def test_a_sum_beside_an_extreme_needs_the_number_of_records(kind: str) -> None:
         ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
     ],
 )
-def test_a_count_of_records_has_each_place_among_counts_of_columns(
+def test_count_of_records_is_tried_at_each_place_among_column_counts(
     values: list[AggregateValue], orders: list[list[int]]
 ) -> None:
     assert [list(order) for order in value_orders(values)] == orders
@@ -191,13 +191,15 @@ def test_a_count_of_records_has_each_place_among_counts_of_columns(
         ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
     ],
 )
-def test_no_value_stands_for_two_fields(told: list[AggregateValue], fields: list[Field]) -> None:
+def test_values_and_fields_without_unique_match_are_refused(
+    told: list[AggregateValue], fields: list[Field]
+) -> None:
     with pytest.raises(Refused, match=r"give the state that Spark must have \(expected\)"):
         match_values(told, fields)
 
 
-def test_an_error_of_a_worker_of_python_names_its_cause() -> None:
-    """Regression: "An exception was thrown from the Python worker", and no more."""
+def test_error_of_python_worker_includes_cause() -> None:
+    """Regression: The message was only "An exception was thrown from the Python worker"."""
     message = (
         "An exception was thrown from the Python worker. Please see the stack trace below.\n"
         'Traceback (most recent call last):\n  File "arrow.py", line 152, in _batch_of\n'
@@ -207,8 +209,8 @@ def test_an_error_of_a_worker_of_python_names_its_cause() -> None:
     assert summarize_failure(message).endswith(f"below.; {cause}")
 
 
-def test_what_was_not_looked_for_is_said() -> None:
-    """Of a sample: that no key is Spark's alone was told, and nobody had looked."""
+def test_sample_proof_states_unchecked_keys() -> None:
+    """Regression: A proof by a sample reported no unexpected keys, although none were checked."""
     sample = StateProof(7, 0, 0, None)
     told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for"
     assert (str(sample), sample.is_right) == (told, True)
@@ -223,7 +225,7 @@ def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
 
 
 @pytest.mark.parametrize("first_end", [0, 100])
-def test_pending_windows_bound_the_watermark_from_above(first_end: int) -> None:
+def test_pending_windows_limit_watermark_from_above(first_end: int) -> None:
     rows = _rows(first_end, FiredWindows())
     check_watermark(True, first_end - 1, rows)
     with pytest.raises(Refused, match=f"a window that ends at {first_end}"):
@@ -232,7 +234,7 @@ def test_pending_windows_bound_the_watermark_from_above(first_end: int) -> None:
         check_watermark(True, None, rows)
 
 
-def test_fired_windows_bound_it_from_below() -> None:
+def test_fired_windows_limit_watermark_from_below() -> None:
     rows = _rows(100, FiredWindows(3, 90))
     check_watermark(True, 90, rows)
     with pytest.raises(Refused, match="Flink has fired a window that ends at 90"):
@@ -240,7 +242,7 @@ def test_fired_windows_bound_it_from_below() -> None:
     assert any("3 windows that Flink has fired" in told for told in priming_warnings(rows, 90))
 
 
-def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
+def test_watermark_without_pending_window_has_warning() -> None:
     (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
     assert "no pending window limits it" in told and "drops records" in told
     assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
@@ -263,10 +265,10 @@ def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
         ),
     ],
 )
-def test_positions_are_of_the_savepoint_of_the_rows(
+def test_positions_must_match_savepoint_of_rows(
     starts: list[dict[tuple[str, int], int]], problems: list[str]
 ) -> None:
-    """As Flink wrote it: events-0 at 350, events-1 at 365."""
+    """In the savepoint, events-0 is at 350 and events-1 is at 365."""
     found = list(contradictions([StateOrigin(str(SAVEPOINT), "", "", False), None], starts))
     assert len(found) == len(problems)
     assert all(problem in one for one, problem in zip(found, problems, strict=True))
@@ -291,10 +293,10 @@ def _named(**fields: DataType) -> StructType:
         (_named(user=_LONG), _named(groupState=_LONG), "flatMapGroupsWithState"),
     ],
 )
-def test_spark_3_5_tells_an_operator_by_its_state(
+def test_operator_of_spark_3_5_is_identified_by_state_schema(
     tmp_path: Path, key: StructType, value: StructType, operator: str
 ) -> None:
-    """Its checkpoint location holds no operator's name, but the schemas of what is kept."""
+    """The checkpoint location contains no operator names, but the schemas of the state."""
     path = tmp_path / "schema"
     told = _java_utf("v2")
     for one in (key, value):

@@ -1,4 +1,4 @@
-"""The command as a process of its own: what it imports, how it ends."""
+"""Run the command as a process, and check its imports and exit codes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_both_console_scripts_are_the_command() -> None:
+def test_both_console_scripts_run_same_command() -> None:
     for name in ("migrate", "flink-offset-migrate"):
         done = _run(Path(sys.executable).with_name(name), "inspect", "-q", golden("2.2/retained"))
         assert (done.returncode, done.stderr) == (0, "")
         assert "orders-and-payments" in done.stdout
 
 
-def test_a_pipe_that_closes_early_is_no_failure() -> None:
+def test_closed_pipe_is_no_failure() -> None:
     command = f"{sys.executable} -m migrate inspect -q {golden('1.20/compressed')} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT
@@ -37,7 +37,7 @@ def test_a_pipe_that_closes_early_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_else() -> None:
+def test_full_disk_on_stdout_is_reported_in_single_line() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "migrate", "inspect", golden("1.20/compressed")],
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_else() -> None:
     assert (done.returncode, done.stderr) == (6, "migrate: stdout: No space left on device\n")
 
 
-def test_a_closed_stdout_is_wrong_usage() -> None:
+def test_closed_stdout_is_usage_error() -> None:
     command = f"{sys.executable} -m migrate inspect {golden('1.20/compressed')} >&-"
     done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert done.returncode == 2
@@ -57,7 +57,7 @@ def test_a_closed_stdout_is_wrong_usage() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["inspect"], ["to-spark"]])
-def test_neither_spark_nor_kafkas_client_is_imported_without_need(
+def test_spark_and_kafka_client_are_imported_only_on_demand(
     tmp_path: Path, arguments: list[str]
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
@@ -86,16 +86,16 @@ def test_neither_spark_nor_kafkas_client_is_imported_without_need(
         ("inspect /no/such/checkpoint", 3),
     ],
 )
-def test_nobody_reading_any_more_changes_no_exit_code(arguments: str, code: int) -> None:
-    """1 is what ``diff --exit-code`` says, and nothing else."""
+def test_closed_reader_does_not_change_exit_code(arguments: str, code: int) -> None:
+    """Exit code 1 is reserved for ``diff --exit-code``."""
     command = f"{sys.executable} -m migrate {arguments} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.parametrize("module", ["migrate.cli.main", "typer", "migrate.cli.inspect"])
-def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
-    """Half a second of imports, in which a user may think better of it."""
+def test_ctrl_c_during_startup_prints_no_traceback(tmp_path: Path, module: str) -> None:
+    """The imports take half a second. A user can press Ctrl-C during this time."""
     code = (
         "import sys; sys.argv = ['migrate', 'inspect', 'chk-7']\n"
         "class Interrupted:\n"
@@ -109,8 +109,8 @@ def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_what_other_libraries_log_is_not_shown() -> None:
-    """Seen: gcsfs printed two tracebacks, Azure's credentials their whole chain five times."""
+def test_logs_of_libraries_are_hidden_unless_verbose() -> None:
+    """Regression: gcsfs printed two tracebacks, and Azure's credentials printed five chains."""
     code = (
         "import sys; sys.argv = ['migrate', *sys.argv[1:]]\n"
         "import logging\n"

@@ -1,4 +1,4 @@
-"""Work shared among processes of this machine: what becomes of it when one of them ends."""
+"""Share work among local processes, also when processes end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def square_and_process(number: int) -> tuple[int, int]:
     return number**2, os.getpid()
 
 
-def test_results_come_in_the_order_of_the_items_whichever_process_made_them() -> None:
+def test_results_are_in_order_of_items_for_any_process() -> None:
     told: list[int] = []
     with WorkerPool(3) as some:
         made = some.map(square_and_process, range(200), told.append)
@@ -44,7 +44,7 @@ def test_results_come_in_the_order_of_the_items_whichever_process_made_them() ->
     assert not [process for process in used - {os.getpid()} if _runs(process)]
 
 
-def test_a_process_alone_starts_no_other() -> None:
+def test_pool_of_single_process_starts_no_worker() -> None:
     with WorkerPool(1) as alone:
         assert {process for _, process in alone.map(square_and_process, range(5))} == {os.getpid()}
 
@@ -69,14 +69,14 @@ def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
     return number
 
 
-def test_what_a_killed_process_was_at_is_done_by_another(tmp_path: Path) -> None:
+def test_item_of_killed_process_is_done_by_second_process(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 3)
     with WorkerPool(2) as two:
         assert two.map(function, range(20)) == list(range(20))
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_what_ends_every_process_ends_the_work(tmp_path: Path) -> None:
+def test_work_fails_if_every_worker_is_killed(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 1_000)
     with (
         WorkerPool(2) as two,
@@ -93,7 +93,7 @@ def raises(caller: int, number: int) -> int:
     return number
 
 
-def test_what_is_raised_elsewhere_is_raised_here_with_its_traceback() -> None:
+def test_error_of_worker_is_raised_with_its_traceback() -> None:
     with WorkerPool(2) as two, pytest.raises(FileExistsError, match="/there") as raised:
         two.map(partial(raises, os.getpid()), range(20))
     assert "in raises" in str(raised.value.__cause__)
@@ -118,7 +118,7 @@ def raises_here(caller: int, folder: Path, number: int) -> None:
     time.sleep(0.05)
 
 
-def test_after_an_error_in_this_process_no_further_item_is_started(tmp_path: Path) -> None:
+def test_error_in_calling_process_stops_further_items(tmp_path: Path) -> None:
     with WorkerPool(3) as some:
         with pytest.raises(ValueError, match="here"):
             some.map(partial(raises_here, os.getpid(), tmp_path), range(500))
@@ -133,11 +133,10 @@ def sleeps(seconds: float, name: str) -> None:
 
 
 @pytest.mark.parametrize(("ended_by", "seconds"), [(signal.SIGINT, _SECONDS), (signal.SIGKILL, 3)])
-def test_no_process_outlives_the_one_that_it_helps(
+def test_worker_ends_with_its_caller(
     tmp_path: Path, ended_by: signal.Signals, seconds: int
 ) -> None:
-    """Ctrl-C ends what is under way. Where the caller is killed, there is nobody left to answer,
-    which shows once there is an answer."""
+    """Ctrl-C ends the current items. If the caller is killed, a worker ends at its next result."""
     caller = subprocess.Popen(
         [sys.executable, "-c", _SLEEPS, str(seconds)],
         cwd=tmp_path,
@@ -159,8 +158,8 @@ def test_no_process_outlives_the_one_that_it_helps(
     assert told.count("Traceback") == (ended_by is signal.SIGINT)  # of the caller alone
 
 
-def test_a_script_that_scans_runs_once(tmp_path: Path) -> None:
-    """multiprocessing would run it again in each process, where it does not say ``if __name__``."""
+def test_scanning_script_runs_once(tmp_path: Path) -> None:
+    """Without ``if __name__``, multiprocessing would run the script in each process."""
     generate(tmp_path / "estate", 250)
     script = tmp_path / "script.py"
     script.write_text(
@@ -176,7 +175,7 @@ def test_a_script_that_scans_runs_once(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("once\n250\n", "")
 
 
-def test_no_more_cores_are_used_than_a_container_may(
+def test_number_of_workers_respects_container_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = tmp_path / "cpu.max"

@@ -1,4 +1,4 @@
-"""What is said of a job that may still run: a JobManager's answer, and a savepoint's age."""
+"""Judge whether a job may still run, from a JobManager's answer and a savepoint's age."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPat
         ),
     ],
 )
-def test_a_jobmanager_that_may_be_anothers_proves_nothing(
+def test_jobmanager_without_job_proves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     said: pytest.LogCaptureFixture,
@@ -118,7 +118,7 @@ def test_a_jobmanager_that_may_be_anothers_proves_nothing(
     assert "--execute looks twice, 20 s apart" in said.text
 
 
-def test_the_jobs_own_jobmanager_is_proof(
+def test_jobmanager_of_job_proves_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     jobs = [FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING")]
@@ -315,7 +315,9 @@ def test_ended_job_is_judged_by_its_newest_checkpoint(
 
 
 @pytest.mark.parametrize("kind", ["completed", "savepoint"])
-def test_newest_checkpoint_counts_savepoints(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_newest_checkpoint_number_includes_savepoints(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """Regression: after a stop with savepoint 8, checkpoint 7 was taken for the newest."""
     latest = {"completed": {"id": 7}, "savepoint": {"id": 6}, "restored": {"id": 3}}
     latest[kind] = {"id": 8}
@@ -325,10 +327,10 @@ def test_newest_checkpoint_counts_savepoints(monkeypatch: pytest.MonkeyPatch, ki
     assert numbers == CheckpointNumbers(8, 3)
 
 
-def test_history_server_is_no_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: "ok", although a HistoryServer lists no running job.
+def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: The result was "ok", although a HistoryServer lists no running jobs.
 
-    The field is that of DashboardConfiguration @ Flink 1.20.3 and 2.3.0.
+    The field is from DashboardConfiguration of Flink 1.20.3 and 2.3.0.
     """
     answers = {
         "/config": '{"flink-version": "2.2.0", "features": {"web-history": true}}',
@@ -380,7 +382,7 @@ def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
         (300, 900, None, True),
     ],
 )
-def test_wait_follows_from_the_interval_and_the_age(
+def test_wait_depends_on_interval_and_age(
     tmp_path: Path, apart: float, age: float, wait: float | None, is_quiet: bool
 ) -> None:
     chk = _retained(tmp_path / _JOB, apart=apart, age=age)
@@ -389,23 +391,23 @@ def test_wait_follows_from_the_interval_and_the_age(
     assert watch.is_quiet == is_quiet
 
 
-def test_the_clock_of_a_store_may_differ_by_more() -> None:
+def test_quiet_period_depends_on_clock_tolerance_of_store() -> None:
     for clocks, is_quiet in ((60.0, True), (900.0, False)):
         assert Watch(1.0, 300.0, 3.0, clocks).is_quiet == is_quiet
 
 
 @pytest.mark.parametrize(("age", "wait"), [(0, 6), (100, None)])
-def test_a_single_fresh_checkpoint_of_a_job_is_watched_shortly(
+def test_single_recent_checkpoint_is_watched_briefly(
     tmp_path: Path, age: float, wait: float | None
 ) -> None:
-    """Flink retains one checkpoint by default, which shows no interval."""
+    """By default, Flink retains one checkpoint. A single checkpoint does not show the interval."""
     chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3])})
     os.utime(chk / "_metadata", (time.time() - age,) * 2)
     assert find_watch(extract(read_checkpoint(chk)).origin).wait == wait
 
 
 @pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
-def test_a_newer_checkpoint_during_the_wait_refuses_the_write(
+def test_newer_checkpoint_during_wait_prevents_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str
 ) -> None:
     chk, out, waits = _retained(tmp_path / _JOB, apart=2), tmp_path / "out", list[float]()
@@ -423,7 +425,7 @@ def test_a_newer_checkpoint_during_the_wait_refuses_the_write(
 
 
 @pytest.mark.parametrize(("flag", "waits"), [((), 0), (("--allow-ran-on",), 0), (None, 1)])
-def test_only_a_write_waits_and_allow_ran_on_skips_the_wait(
+def test_wait_applies_only_to_writes_without_override(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...] | None, waits: int
 ) -> None:
     chk, slept = _retained(tmp_path / _JOB, apart=2), list[float]()
@@ -438,10 +440,10 @@ def test_only_a_write_waits_and_allow_ran_on_skips_the_wait(
 
 
 @pytest.mark.parametrize("age", [0, 3600])
-def test_times_of_a_copy_show_no_stop(
+def test_file_times_of_copy_do_not_prove_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, age: float
 ) -> None:
-    """Regression: the times of the copy gave an interval of 0 s, and "the job seems stopped"."""
+    """Regression: The times of a copy led to an interval of 0 s, and "the job seems stopped"."""
     chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
     monkeypatch.setattr(time, "sleep", slept.append)
     origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
@@ -454,10 +456,8 @@ def test_times_of_a_copy_show_no_stop(
     assert any("[job-may-run]" in line for line in lines)
 
 
-def test_flink_is_asked_again_after_the_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Regression: a job that was restarted during the wait was not seen."""
+def test_flink_is_requeried_after_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: A job restarted during the wait was not detected."""
     chk, jobs = _retained(tmp_path / _JOB, apart=2), list[tuple[FlinkJob, str | None]]()
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
     monkeypatch.setattr(
@@ -470,7 +470,7 @@ def test_flink_is_asked_again_after_the_wait(
     assert not out.exists()
 
 
-def test_a_write_without_evidence_says_that_the_job_may_run(tmp_path: Path) -> None:
+def test_write_without_evidence_warns_of_running_job(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "orders" / "chk-7", {0: splits("t", [3])})
     moved = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "out")
     assert moved.code == 0
@@ -479,8 +479,8 @@ def test_a_write_without_evidence_says_that_the_job_may_run(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_a_plan_whose_checkpoint_was_deleted_is_refused(tmp_path: Path, stop: bool) -> None:
-    """Flink deletes a subsumed checkpoint, and a savepoint that a job was restored from (CLAIM)."""
+def test_plan_of_deleted_checkpoint_or_savepoint_is_refused(tmp_path: Path, stop: bool) -> None:
+    """Flink deletes a subsumed checkpoint, and a savepoint after a restore with CLAIM."""
     kept: tuple[str, ...] = ()
     if stop:
         (original,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
@@ -530,7 +530,7 @@ def _moved(folder: Path, days: float, *flags: str | Path) -> Result:
 @pytest.mark.parametrize(
     "flags", [(), ("--spark-source", "0=topic:orders", "--spark-source", "1=topic:payments")]
 )
-def test_that_a_savepoint_may_have_been_started_from_again_is_said_once(
+def test_possible_restart_from_savepoint_triggers_single_warning(
     tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     moved = _moved(tmp_path, 0, *flags)
@@ -538,7 +538,7 @@ def test_that_a_savepoint_may_have_been_started_from_again_is_said_once(
     assert "ago" not in moved.stderr
 
 
-def test_it_is_said_of_a_saved_plan_too(tmp_path: Path) -> None:
+def test_possible_restart_from_savepoint_triggers_warning_for_saved_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     _moved(tmp_path, 0, "--plan-out", plan)
     applied = migrate("to-spark", "--plan", plan)
@@ -546,10 +546,10 @@ def test_it_is_said_of_a_saved_plan_too(tmp_path: Path) -> None:
     assert applied.stderr.count(_STOPPED_WITH) == 1
 
 
-def test_saved_plan_keeps_the_time_of_the_savepoint(
+def test_saved_plan_stores_time_of_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: a plan that grew old was applied, and its advice did not go with --plan."""
+    """Regression: An outdated plan was applied, and its advice was invalid with --plan."""
     plan, out, now = tmp_path / "plan.json", tmp_path / "out", time.time
     _moved(tmp_path, 0.9, "--plan-out", plan)
     saved = read_plan(plan)
@@ -572,8 +572,8 @@ def test_saved_plan_keeps_the_time_of_the_savepoint(
     assert refused.code == 4, refused.stderr
 
 
-def test_saved_plan_keeps_the_original_of_a_copy(tmp_path: Path) -> None:
-    """Regression: the jobs that were restored from the original were not recognized."""
+def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
+    """Regression: Jobs restored from the original were not recognized."""
     planned = _planned(tmp_path / _JOB)
     copied = "s3://key:secret@bucket/chk-7?sig=hush"
     save_plan(replace(planned, origin=replace(planned.origin, copied_from=copied)), tmp_path / "p")
@@ -589,10 +589,10 @@ def test_saved_plan_keeps_the_original_of_a_copy(tmp_path: Path) -> None:
         [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # another cluster's
     ],
 )
-def test_jobmanager_without_the_job_is_no_evidence_for_an_old_savepoint(
+def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
-    """Regression: "ok" and a location; and the advice was to add, and then to omit, the option."""
+    """Regression: The result was "ok", and the advice was to add, then to omit, the option."""
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
     asked, out = _savepoint(tmp_path, 3), tmp_path / "out"
     refused = migrate("to-spark", *asked, "--flink-rest", _URL, "--checkpoint-dir", out)
@@ -607,7 +607,7 @@ def test_jobmanager_without_the_job_is_no_evidence_for_an_old_savepoint(
     assert "ok:" not in fresh.stderr and "[job-may-run]" in fresh.stderr
 
 
-def test_refusal_for_a_running_job_names_the_override(
+def test_refusal_for_running_job_suggests_override(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [(FlinkJob(_OTHER, "x", "RUNNING", 2**45), None)]
@@ -629,7 +629,7 @@ def test_refusal_for_a_running_job_names_the_override(
         ((4, 5), None),
     ],
 )
-def test_group_is_evidence_only_if_its_commits_are_at_the_positions(
+def test_group_is_evidence_only_with_commits_at_positions(
     tmp_path: Path, commits: tuple[int | None, ...], group: str | None
 ) -> None:
     chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3, 5])})
@@ -643,14 +643,14 @@ def test_group_is_evidence_only_if_its_commits_are_at_the_positions(
     assert compared_group(plan) == group
 
 
-def test_an_old_one_is_warned_of(tmp_path: Path) -> None:
+def test_old_savepoint_triggers_warning(tmp_path: Path) -> None:
     moved = _moved(tmp_path, 12.5)
     assert "warning: this savepoint was written 12 days ago: if the job was rest" in moved.stderr
     assert "[old-savepoint]" in moved.stderr
 
 
 @pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
-def test_an_old_savepoint_needs_evidence_before_a_write(tmp_path: Path, flag: str) -> None:
+def test_write_from_old_savepoint_requires_evidence(tmp_path: Path, flag: str) -> None:
     asked, out = _savepoint(tmp_path, 1.5), tmp_path / "out"
     refused = migrate("to-spark", *asked, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
@@ -661,10 +661,10 @@ def test_an_old_savepoint_needs_evidence_before_a_write(tmp_path: Path, flag: st
     assert allowed.code == 0, allowed.stderr
 
 
-def test_flink_is_asked_for_every_command_that_moves(
+def test_flink_is_queried_for_every_moving_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable names the JobManager, too; it lists a job restored from the savepoint."""
+    """The environment sets the JobManager. Flink lists a job restored from the savepoint."""
     asked, out = _savepoint(tmp_path, 0), tmp_path / "out"
     again = FlinkJob(_OTHER, "x", "RUNNING")
     restored: list[tuple[FlinkJob, str | None]] = [(again, str(asked[0]))]
@@ -704,7 +704,7 @@ def test_flink_is_asked_for_every_command_that_moves(
     assert "ok: the job was stopped with this savepoint, and Flink lists no job" in moved.stderr
 
 
-def test_nothing_of_it_is_said_of_a_checkpoint(tmp_path: Path) -> None:
+def test_stop_messages_are_omitted_for_checkpoint(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     os.utime(chk / "_metadata", (0, 0))
     moved = migrate("to-spark", chk)

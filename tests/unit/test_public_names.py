@@ -1,4 +1,4 @@
-"""Every name that a package says it has is there; what it has not is no attribute of it."""
+"""Check that packages export all names in __all__, and no unknown attributes."""
 
 from __future__ import annotations
 
@@ -30,26 +30,28 @@ def _packages() -> list[str]:
 
 
 @pytest.mark.parametrize("name", _packages())
-def test_every_name_of_a_package_is_there(name: str) -> None:
+def test_every_exported_name_exists(name: str) -> None:
     package = import_module(name)
     assert package.__all__
     for one in package.__all__:
         assert getattr(package, one) is not None
 
 
-def test_what_spark_has_not() -> None:
+def test_unknown_name_of_spark_package_is_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         migrate.spark.Nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("name", sorted(migrate.spark.__all__))
-def test_what_needs_pyspark_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_name_without_pyspark_reports_install_command(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda _: None)
     with pytest.raises(ImportError, match=f"{name} needs PySpark: pip install"):
         getattr(migrate.spark, name)
 
 
-def test_a_data_source_needs_pyspark_4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_source_before_pyspark_4_suggests_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda name: name if name == "pyspark" else None)
     with pytest.raises(ImportError, match="or newer, and this is") as refused:
         migrate.spark.FlinkCheckpointDataSource  # noqa: B018

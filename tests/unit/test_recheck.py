@@ -1,5 +1,7 @@
-"""Is what a plan was made from still what is there: told from the plan and what the broker says
-now. A real broker that has moved is in tests/integration/test_group_commands.py."""
+"""Compare a saved plan with the current state of the cluster.
+
+`tests/integration/test_group_commands.py` uses a real broker.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
     return plan
 
 
-def test_a_plan_that_was_applied_is_named_so(tmp_path: Path) -> None:
-    """Seen: a line for each partition, "the group held no offset for t-0 and now holds 3"."""
+def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
+    """Regression: The output had a line about a changed offset for each partition."""
     group = _group("g", t0=1)
     plan = _plan(tmp_path, replace(_cluster(), target_group=group))
     for offsets, changes in (
@@ -91,11 +93,13 @@ def test_a_plan_that_was_applied_is_named_so(tmp_path: Path) -> None:
         (replace(_cluster(), topic_ids={}), []),  # brokers that give none
     ],
 )
-def test_what_has_moved(tmp_path: Path, now: ClusterSnapshot, told: list[str]) -> None:
+def test_cluster_changes_after_planning_are_reported(
+    tmp_path: Path, now: ClusterSnapshot, told: list[str]
+) -> None:
     assert list(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
 
 
-def test_a_plan_of_another_cluster_is_refused_alone(tmp_path: Path) -> None:
+def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: Path) -> None:
     now = replace(_cluster({}), cluster_id="elsewhere")
     with pytest.raises(Refused) as refused:
         list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
@@ -105,14 +109,14 @@ def test_a_plan_of_another_cluster_is_refused_alone(tmp_path: Path) -> None:
     )
 
 
-def test_new_partitions_are_no_matter_where_only_some_move(tmp_path: Path) -> None:
+def test_new_partitions_are_ignored_if_only_selected_partitions_move(tmp_path: Path) -> None:
     plan = _plan(tmp_path, _cluster(), Policies(partitions={"t": frozenset({0, 1})}))
     more = _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG}})
     assert list(find_cluster_changes(plan, more)) == []
 
 
-def test_a_partition_that_was_gone_and_is_there_again(tmp_path: Path) -> None:
-    """Skipped when the plan was made; and then nothing of its log was known."""
+def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) -> None:
+    """The plan skipped the partition, so the plan contains no bounds of its log."""
     then = _cluster({"t": {0: _LOG}})
     plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
     assert list(find_cluster_changes(plan, then)) == []
@@ -131,7 +135,7 @@ def test_a_partition_that_was_gone_and_is_there_again(tmp_path: Path) -> None:
         (_group("g"), ["the group held 1 for t-0 and now holds no offset"]),
     ],
 )
-def test_a_target_group_that_has_moved(
+def test_newer_commits_of_target_group_are_reported(
     tmp_path: Path, now: GroupView | None, told: list[str]
 ) -> None:
     then = replace(_cluster(), target_group=_group("g", t0=1))
@@ -139,7 +143,7 @@ def test_a_target_group_that_has_moved(
     assert list(find_cluster_changes(plan, replace(_cluster(), target_group=now))) == told
 
 
-def test_of_a_partition_that_is_gone_the_group_is_not_told(tmp_path: Path) -> None:
+def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
     assert list(find_cluster_changes(plan, now)) == ["t-1 is gone since the plan was made"]
@@ -170,7 +174,7 @@ def test_of_a_partition_that_is_gone_the_group_is_not_told(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_job_that_has_run_on_since(
+def test_progress_of_job_after_planning_is_reported(
     tmp_path: Path, group: GroupView | None, newer: tuple[int, ...], told: list[str]
 ) -> None:
     plan = _plan(tmp_path, replace(_cluster(), source_group=_group("flink", t0=3)))

@@ -1,4 +1,4 @@
-"""The recorder of command lines: two recordings are equal, and a difference is seen."""
+"""Compare two recordings of command lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_in_a_process_of_its_own():
 
 
 @pytest.mark.slow
-def test_two_recordings_are_equal_and_a_change_is_seen(
+def test_recordings_are_equal_until_output_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tests, before, after = (tmp_path / name for name in ("test_it.py", "a.jsonl", "b.jsonl"))

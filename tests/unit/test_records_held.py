@@ -1,6 +1,6 @@
-"""Records that operators hold when a job stops, and what a move says of them: SEMANTICS A 7, 9, 17.
+"""Report records in operator state when a job stops (SEMANTICS A 7, 9, 17).
 
-The bytes come from the encoder; what real jobs leave is in tests/golden.
+The encoder writes the bytes. State of real jobs is in tests/golden.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _of_the_other(path: Path) -> dict[str, Finding]:
 # -- async I/O -----------------------------------------------------------------------------------
 
 
-def test_records_that_wait_for_requests_are_in_flight_even_at_a_stop(tmp_path: Path) -> None:
+def test_records_in_async_queue_are_in_flight_even_after_stop(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(**{_QUEUE: [b"record"] * 30}))
     refused = migrate("to-spark", path)
     assert (refused.code, refused.stdout) == (4, "")
@@ -69,7 +69,7 @@ def test_records_that_wait_for_requests_are_in_flight_even_at_a_stop(tmp_path: P
     assert "30 records" in allowed.stderr
 
 
-def test_an_empty_queue_holds_nothing(tmp_path: Path) -> None:
+def test_empty_queue_yields_no_finding(tmp_path: Path) -> None:
     assert not _of_the_other(_write(tmp_path, _operator(**{_QUEUE: []})))
 
 
@@ -77,7 +77,7 @@ def test_an_empty_queue_holds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [_STOP, "checkpoint RETAIN_ON_CANCELLATION"])
-def test_an_open_file_of_a_file_sink_is_told_of_with_its_place(tmp_path: Path, kind: str) -> None:
+def test_open_file_of_file_sink_is_reported_with_path(tmp_path: Path, kind: str) -> None:
     elements = [
         encode_file_writer_element("a", "s3://lake/orders/a", b"resume"),
         encode_file_writer_element("b", "s3://lake/orders/b", None),
@@ -91,7 +91,7 @@ def test_an_open_file_of_a_file_sink_is_told_of_with_its_place(tmp_path: Path, k
     assert ".inprogress" in migrate("to-spark", path).stderr
 
 
-def test_a_file_sink_without_an_open_file_is_no_warning(tmp_path: Path) -> None:
+def test_file_sink_without_open_file_is_note(tmp_path: Path) -> None:
     element = encode_file_writer_element("a", "s3://lake/orders/a", None)
     path = _write(tmp_path, _operator(**{WRITER_STATE: [element]}))
     assert {code: found.severity for code, found in _of_the_other(path).items()} == {
@@ -101,10 +101,8 @@ def test_a_file_sink_without_an_open_file_is_no_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut in the path", "left over", "magic", "version"])
-def test_what_only_resembles_a_file_sinks_is_a_sink_of_another_kind(
-    tmp_path: Path, damage: str
-) -> None:
-    """Delta's writers begin with the same magic number."""
+def test_damaged_file_sink_state_is_treated_as_unknown_sink(tmp_path: Path, damage: str) -> None:
+    """Writers of Delta have the same magic number."""
     element = encode_file_writer_element("a", "s3://lake/orders/a", b"resume")
     version, body = element[:4], element[8:]
     version, body = {
@@ -122,21 +120,21 @@ def test_what_only_resembles_a_file_sinks_is_a_sink_of_another_kind(
 # -- other state ---------------------------------------------------------------------------------
 
 
-def test_a_move_says_in_one_line_how_much_state_stays_behind() -> None:
-    """Two operators of 2530 bytes each, by what Flink's own classes read."""
+def test_size_of_unmoved_state_is_reported_in_single_line() -> None:
+    """Flink's own classes read 2530 bytes for each of the two operators."""
     told = migrate("to-spark", golden("2.2/two-sources"), "--source", "orders-eu").stderr
     lines = [line for line in told.splitlines() if "does not move" in line]
     assert len(lines) == 1
     assert lines[0].startswith("warning: 2 operators hold 5060 bytes of state")
 
 
-def test_nothing_is_said_of_state_where_there_is_none(tmp_path: Path) -> None:
+def test_empty_state_yields_no_finding(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(buffer=[], end_of_input_state=[b"\0"]))
     assert not _of_the_other(path)
     assert "does not move" not in migrate("to-spark", path).stderr
 
 
-def test_list_state_with_an_element_is_state(tmp_path: Path) -> None:
+def test_list_state_with_element_is_reported_as_unmoved_state(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(buffer=[b"record"]))
     assert _of_the_other(path)["state-not-moved"].severity is Severity.WARNING
     assert "1 operator holds" in migrate("to-spark", path).stderr
@@ -146,7 +144,7 @@ def test_list_state_with_an_element_is_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", [["--source", "orders"], ["--spark-source", "0=orders"]])
-def test_to_choose_a_source_silences_no_sink(tmp_path: Path, choice: list[str]) -> None:
+def test_source_choice_keeps_warnings_about_sinks(tmp_path: Path, choice: list[str]) -> None:
     pending = {5: {0: [Committable("pay-0-5", 77, 3)]}}
     path = _write(
         tmp_path,
@@ -159,8 +157,8 @@ def test_to_choose_a_source_silences_no_sink(tmp_path: Path, choice: list[str]) 
     assert "1 transaction to commit" in told.stderr
 
 
-def test_to_choose_a_source_silences_what_is_about_another(tmp_path: Path) -> None:
-    """One without an enumerator, and one that is not Kafka's."""
+def test_source_choice_hides_findings_of_other_sources(tmp_path: Path) -> None:
+    """One source has no enumerator, and one source is not a KafkaSource."""
     split = encode_reader_element(encode_split("payments", 0, 5, NO_STOPPING_OFFSET))
     other = operator_with_elements({0: [split]}, None, _OTHER)
     foreign = operator_with_elements({0: [b"\0\0\0\1\0\0\0\1x"]}, None, bytes(16))

@@ -1,7 +1,7 @@
-"""The rules by which a rehearsal judges: no Spark runs here.
+"""Check the rules by which a rehearsal judges, without Spark.
 
-Expected values are computed here, by exact fractions, or from Flink's rules as its sources state
-them (``TtlUtils.expired``: ``lastAccess + ttl <= now``).
+The expected values are computed with exact fractions, or from the rules in Flink's sources
+(``TtlUtils.expired``: ``lastAccess + ttl <= now``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _flink_has_dropped(last_access_ms: int, ttl_ms: int, now_ms: int) -> bool:
 
 @pytest.mark.parametrize("ttl_ms", [1, 1_000, 60_000])
 @pytest.mark.parametrize("age_ms", [0, 1, 999, 1_000, 1_001, 59_999, 60_000, 60_001])
-def test_a_key_of_the_earlier_checkpoint_has_expired_if_flink_treats_it_as_absent(
+def test_key_of_earlier_checkpoint_is_expired_if_flink_treats_key_as_absent(
     ttl_ms: int, age_ms: int
 ) -> None:
     later = EARLIER + 30_000
@@ -50,22 +50,22 @@ def test_a_key_of_the_earlier_checkpoint_has_expired_if_flink_treats_it_as_absen
     assert expiry.cause(later - age_ms, is_new=False) is expected
 
 
-def test_a_key_that_the_job_cleared_is_no_expired_key() -> None:
-    """Regression: savepoints seconds apart, a TTL of 7 days: "Flink has dropped them since"."""
+def test_key_cleared_by_job_is_not_expired() -> None:
+    """Regression: With savepoints seconds apart and a TTL of 7 days, the cause was "expired"."""
     expiry = Expiry(7 * DAY_MS, EARLIER, EARLIER + 5_000)
     assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.DIFFERENT
     assert expiry.cause(EARLIER - 7 * DAY_MS + 5_000, is_new=False) is Cause.EXPIRED
     assert expiry.cause(None, is_new=True) is Cause.DIFFERENT
 
 
-def test_a_new_key_may_have_expired_only_if_the_checkpoints_are_that_far_apart() -> None:
+def test_new_key_can_be_expired_only_if_checkpoints_are_far_enough_apart() -> None:
     assert Expiry(1_000, EARLIER, EARLIER + 999).cause(None, is_new=True) is Cause.DIFFERENT
     assert Expiry(1_000, EARLIER, EARLIER + 1_000).cause(None, is_new=True) is Cause.UNKNOWN
     assert Expiry(1_000, None, EARLIER).cause(None, is_new=True) is Cause.UNKNOWN
 
 
 @pytest.mark.parametrize("expiry", [Expiry(None, EARLIER, EARLIER), Expiry(5, EARLIER, None)])
-def test_without_the_duration_or_the_time_the_cause_is_unknown(expiry: Expiry) -> None:
+def test_cause_without_ttl_or_time_is_undetermined(expiry: Expiry) -> None:
     assert expiry.cause(EARLIER, is_new=False) is Cause.UNKNOWN
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
@@ -80,7 +80,7 @@ def test_the_time_of_a_copy_is_no_proof_that_a_key_has_expired() -> None:
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
-def test_a_key_without_last_access_is_unknown() -> None:
+def test_cause_for_key_without_last_access_is_undetermined() -> None:
     expiry = Expiry(1, EARLIER, EARLIER + DAY_MS)
     assert expiry.cause(None, is_new=False) is Cause.UNKNOWN
     ((number, reason),) = Dropped(0, 3).reasons(expiry)
@@ -111,7 +111,7 @@ def _coverage(compared: int, *numbers: int | None, least: float = 0.5) -> Covera
         (_coverage(99, least=1), True),
     ],
 )
-def test_little_compared_is_not_called_right(coverage: Coverage, is_right: bool | None) -> None:
+def test_low_coverage_is_not_reported_as_correct(coverage: Coverage, is_right: bool | None) -> None:
     assert verdict([True, True], coverage, []) is is_right
     assert verdict([True, False], coverage, []) is False
     assert verdict([True], coverage, ["whether keys have expired"]) is None
@@ -134,7 +134,7 @@ def test_coverage_is_printed_with_each_reason() -> None:
     st.lists(st.floats(-1e12, 1e12, allow_nan=False), min_size=1, max_size=60),
     st.integers(0, 2**32),
 )
-def test_sums_in_two_orders_differ_by_no_more_than_the_rounding_error(
+def test_sums_in_two_orders_differ_by_at_most_rounding_error(
     numbers: list[float], seed: int
 ) -> None:
     shuffled = random.Random(seed).sample(numbers, len(numbers))
@@ -154,14 +154,14 @@ def _added(numbers: list[float]) -> float:
     return total
 
 
-def test_one_missing_cent_is_no_rounding_error() -> None:
-    """1,000,000 records of 100.00: the error is far below a cent."""
+def test_missing_cent_exceeds_rounding_error() -> None:
+    """For 1,000,000 records of 100.00, the rounding error is far below a cent."""
     assert rounding_error(1_000_000, 1e8) < 0.03
     assert rounding_error(1_000, 1e5) < 1e-7
     assert rounding_error(0, 1e300) == 0
 
 
-def test_which_fields_may_be_rounded() -> None:
+def test_rounding_applies_to_sums_and_variances_of_doubles() -> None:
     double, float_, long = DoubleType(), FloatType(), LongType()
     fields = [
         Field("sum", double),
@@ -176,7 +176,7 @@ def test_which_fields_may_be_rounded() -> None:
     assert Rounding(10, all_fields=True).fields(fields) == [0, 2, 4, 5, 6]
 
 
-def test_the_user_sets_the_error() -> None:
+def test_rounding_error_can_be_set_by_user() -> None:
     field = Field("sum", DoubleType())
     assert Rounding(10, 1e-09).allowed(0, field, "m", "n") == "1e-09D * m"
     assert "least(10L, n)" in Rounding(10).allowed(0, field, "m", "n")
@@ -264,7 +264,7 @@ def test_another_record_of_the_same_key_is_no_mistake_of_a_deduplication() -> No
 
 @pytest.mark.parametrize("step_ms", [5, 10])
 @pytest.mark.parametrize("phase_ms", [0, 3, 1_000])
-def test_the_first_window_of_a_record_is_the_first_that_ends_after_it(
+def test_first_window_of_record_is_first_window_ending_after_record(
     step_ms: int, phase_ms: int
 ) -> None:
     ends = [phase_ms + step_ms * number for number in range(-500, 500)]
@@ -274,7 +274,7 @@ def test_the_first_window_of_a_record_is_the_first_that_ends_after_it(
     assert WindowGrid(step_ms, None).first_end(7) == 7 + step_ms
 
 
-def test_late_records_name_the_delay_that_takes_all() -> None:
+def test_late_records_message_suggests_sufficient_delay() -> None:
     told = str(LateRecords(4, 0, 1_835, ("orders-0 at 17", "orders-1 at 3", "orders-1 at 9")))
     assert "delay (withWatermark) of 0 ms" in told and "a delay of 1835 ms takes all" in told
     assert told.endswith("(orders-0 at 17, orders-1 at 3, orders-1 at 9, …)")
@@ -283,14 +283,14 @@ def test_late_records_name_the_delay_that_takes_all() -> None:
 # -- patterns ------------------------------------------------------------------------------------
 
 
-def test_keys_are_grouped_by_their_difference() -> None:
+def test_keys_are_grouped_by_difference() -> None:
     groups: list[tuple[dict[str, object], int]]
     groups = [({"count": 1, "sum": -17}, 12), ({"count": -42, "sum": None}, 1)]
     assert describe_differences(groups) == ("count +1, sum -17 in 12 keys; count -42 in 1 key")
 
 
-def test_records_are_grouped_by_the_hour_that_is_as_large_as_the_difference() -> None:
-    """A day in another time zone: all records of its last hour are in the next day."""
+def test_hour_with_as_many_records_as_difference_is_reported() -> None:
+    """With days in a different time zone, all records of the last hour belong to the next day."""
     counts = {0: 51, 22: 40, 23: 42}
     assert describe_hours(counts, -42) == (
         "00h 51, 22h 40, 23h 42; as many as the difference of the count (-42): 23h"

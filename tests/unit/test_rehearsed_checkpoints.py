@@ -1,4 +1,4 @@
-"""What ``rehearse`` refuses of two checkpoints, and which records are between them."""
+"""Determine the records between two checkpoints, and refuse unsuitable pairs."""
 
 from __future__ import annotations
 
@@ -36,25 +36,28 @@ def _pair(earlier: Path, later: Path) -> CheckpointPair:
     return read_pair(earlier, later, Choice())
 
 
-def test_the_range_is_from_position_to_position(tmp_path: Path) -> None:
+def test_range_of_partition_is_between_its_two_positions(tmp_path: Path) -> None:
     pair = _pair(_write(tmp_path / "a", 7, 10, 20, 5), _write(tmp_path / "b", 9, 15, 20, 6))
     assert pair.ranges == {("orders", 0): Range(10, 15), ("orders", 2): Range(5, 6)}
     assert pair.warnings == ()
 
 
-def test_a_new_partition_starts_at_the_log_start(tmp_path: Path) -> None:
+def test_new_partition_of_later_checkpoint_starts_at_earliest(tmp_path: Path) -> None:
     pair = _pair(_write(tmp_path / "a", 7, 10), _write(tmp_path / "b", 9, 15, 3))
     assert pair.ranges["orders", 1] == Range(Marker.EARLIEST, 3)
 
 
-def test_a_new_partition_whose_start_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_new_partition_with_undetermined_start_is_refused(tmp_path: Path) -> None:
     earlier = _write(tmp_path / "a", 7, 10, discovered=False)
     with pytest.raises(Refused, match="orders-1: the earlier checkpoint neither has it nor says"):
         _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
 
 
-def test_a_partition_that_was_not_read_yet(tmp_path: Path) -> None:
-    """From the log start it is known, from the log end it is not; unread in both, it is empty."""
+def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None:
+    """The marker earliest defines a start. The marker latest does not.
+
+    A partition without reads in both checkpoints is empty.
+    """
     pair = _pair(_write(tmp_path / "a", 7, EARLIEST, 1), _write(tmp_path / "b", 9, 3, 2))
     assert pair.ranges["orders", 0] == Range(Marker.EARLIEST, 3)
     with pytest.raises(Refused, match="orders-0: the earlier checkpoint has it as latest"):
@@ -74,21 +77,21 @@ def test_a_partition_that_was_not_read_yet(tmp_path: Path) -> None:
         ((7, 10), (9, EARLIEST), "the later checkpoint has it as earliest, without an offset"),
     ],
 )
-def test_what_is_refused(
+def test_unsuitable_pair_of_checkpoints_is_refused(
     tmp_path: Path, earlier: tuple[int, ...], later: tuple[int, ...], message: str
 ) -> None:
     with pytest.raises(Refused, match=message):
         _pair(_write(tmp_path / "a", *earlier), _write(tmp_path / "b", *later))
 
 
-def test_another_job_is_refused(tmp_path: Path) -> None:
+def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
     other = Operator(bytes(16), 1, 128)
     with pytest.raises(Refused, match=r"not of one job: only one of them has the operators 0000"):
         _pair(_write(tmp_path / "a", 7, 1), _write(tmp_path / "b", 9, 2, more=other))
 
 
 @pytest.mark.parametrize("side", ["earlier", "later"])
-def test_records_in_flight_are_refused(tmp_path: Path, side: str) -> None:
+def test_in_flight_records_are_refused(tmp_path: Path, side: str) -> None:
     mores = [in_flight_operator(100) if side == end else EMPTY for end in ("earlier", "later")]
     with pytest.raises(Refused, match="100 bytes of records are in its channels"):
         _pair(
@@ -96,8 +99,8 @@ def test_records_in_flight_are_refused(tmp_path: Path, side: str) -> None:
         )
 
 
-def test_two_runs_are_named(tmp_path: Path) -> None:
-    """A run that was restored has another id; nothing shows from what it was restored."""
+def test_two_runs_of_job_trigger_warning(tmp_path: Path) -> None:
+    """A restored run has a different ID, and nothing shows the restored checkpoint."""
     runs = [tmp_path / (digit * 32) for digit in "ab"]
     pair = _pair(_write(runs[0] / "chk-7", 7, 1), _write(runs[1] / "chk-9", 9, 2))
     assert "two runs, aaaa" in pair.warnings[0] and pair.warnings[0].endswith("[another-run]")
@@ -105,7 +108,7 @@ def test_two_runs_are_named(tmp_path: Path) -> None:
     assert _pair(runs[0] / "chk-7", savepoint).warnings == ()
 
 
-def test_each_stream_reads_its_share(tmp_path: Path) -> None:
+def test_each_stream_reads_its_assigned_partitions(tmp_path: Path) -> None:
     def write(name: str, number: int, *starts: int) -> Path:
         topics = ("orders", "orders", "clicks")
         kafka = [KafkaSplit(t, p, s) for t, p, s in zip(topics, (0, 1, 0), starts, strict=True)]

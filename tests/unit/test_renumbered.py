@@ -1,6 +1,7 @@
-"""Checkpoint numbers that begin anew: a job started without its state, in the directory of before.
+"""Detect checkpoint numbers that restart in the directory of an earlier run.
 
-The highest number is of an earlier run then. Only the times tell, and not those of a copy.
+A job restarted without its state starts counting at 1, so the highest number belongs to the earlier
+run. The times show this, unless the files are copies.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _findings(chk: Path) -> dict[str, tuple[Severity, str]]:
 _RENUMBERED = {119: 10 * _DAY + 2, 120: 10 * _DAY, 3: 22, 4: 12, 5: 2}
 
 
-def test_a_directory_whose_highest_number_was_not_written_last_is_refused(tmp_path: Path) -> None:
+def test_directory_whose_highest_number_is_not_newest_is_refused(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     refused = migrate("to-spark", job)
     assert (refused.code, refused.stdout) == (4, "")
@@ -69,7 +70,7 @@ def test_a_directory_whose_highest_number_was_not_written_last_is_refused(tmp_pa
     assert "chk-5 beside it was written after" in allowed.stderr
 
 
-def test_the_last_one_written_moves_by_its_name(tmp_path: Path) -> None:
+def test_newest_checkpoint_of_renumbered_job_moves_by_its_name(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     moved = migrate("to-spark", job / "chk-5")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
@@ -78,7 +79,7 @@ def test_the_last_one_written_moves_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [3, 119, 120])
-def test_one_that_is_not_the_last_is_refused_for_the_one_that_is(
+def test_older_checkpoint_of_renumbered_job_is_refused_with_newest(
     tmp_path: Path, number: int
 ) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
@@ -99,7 +100,7 @@ def test_one_that_is_not_the_last_is_refused_for_the_one_that_is(
         ({3: 50, 5: 30, 9: 20, 120: 10}, ()),
     ],
 )
-def test_the_last_run_is_told_by_its_times(
+def test_latest_run_is_determined_by_times(
     tmp_path: Path, ages: dict[int, float], newer: tuple[int, ...]
 ) -> None:
     job = _job(tmp_path / "job", ages)
@@ -118,7 +119,9 @@ def test_the_last_run_is_told_by_its_times(
         {7: 30, 9: 30, 12: 30},
     ],
 )
-def test_a_tree_copied_without_its_times_moves(tmp_path: Path, ages: dict[int, float]) -> None:
+def test_directory_copied_without_times_moves_by_numbers(
+    tmp_path: Path, ages: dict[int, float]
+) -> None:
     job = _job(tmp_path / "job", ages)
     newest, *others = sorted(ages, reverse=True)
     for path in (job, job / f"chk-{newest}"):
@@ -134,7 +137,7 @@ def test_a_tree_copied_without_its_times_moves(tmp_path: Path, ages: dict[int, f
 _MEET = {1: 12, 2: 7, 3: 2, 4: 50, 5: 40}  # 1 to 3 are of today's run, 38 seconds later
 
 
-def test_where_two_runs_meet_without_a_gap_both_are_named(tmp_path: Path) -> None:
+def test_adjacent_runs_report_both_candidates(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _MEET)
     stale = migrate("to-spark", job)
     assert (stale.code, stale.stdout) == (0, '{"t":{"0":5}}\n')
@@ -157,7 +160,7 @@ def test_where_two_runs_meet_without_a_gap_both_are_named(tmp_path: Path) -> Non
         ({8: 10, 10: 30}, ()),  # across a gap it is another run
     ],
 )
-def test_times_that_contradict_the_numbers_of_one_run(
+def test_times_contradicting_numbers_of_single_run_are_detected(
     tmp_path: Path, ages: dict[int, float], contradicting: tuple[int, ...]
 ) -> None:
     assert read_checkpoint(_job(tmp_path / "job", ages)).contradicting == contradicting
@@ -171,7 +174,7 @@ class _Timeless(LocalFiles):
         return None
 
 
-def test_without_times_the_numbers_tell(tmp_path: Path) -> None:
+def test_numbers_decide_without_times(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     assert read_checkpoint(job, _Timeless()).newer_siblings == ()
     assert read_checkpoint(job / "chk-5", _Timeless()).newer_siblings == (119, 120)
@@ -186,8 +189,8 @@ class _Counting(LocalFiles):
         return super().modified_at(path)
 
 
-def test_a_copy_under_another_name_is_no_sibling_of_itself(tmp_path: Path) -> None:
-    """Regression: Flink's chk-9, copied as chk-99, was refused: "chk-99 is complete beside it"."""
+def test_copy_with_different_name_is_no_newer_sibling(tmp_path: Path) -> None:
+    """Regression: A copy of chk-9 named chk-99 was refused, as if the copy were a newer one."""
     (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
     copy = shutil.copytree(written, tmp_path / written.parent.name / "chk-99")
     checkpoint = read_checkpoint(copy)
@@ -201,7 +204,7 @@ def test_a_copy_under_another_name_is_no_sibling_of_itself(tmp_path: Path) -> No
     assert "chk-10 is complete beside it" in _findings(copy)["ran-on"][1]
 
 
-def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None:
+def test_times_are_requested_only_across_gaps_and_for_few_checkpoints(tmp_path: Path) -> None:
     whole = _job(tmp_path / "whole", {number: 500 - number for number in range(100, 120)})
     files = _Counting()
     for path in (whole, whole / "chk-110"):
@@ -214,7 +217,7 @@ def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None
     assert len(files.asked) == 1 + 16
 
 
-def test_a_new_run_that_goes_on_is_seen_beside_the_earlier_one(tmp_path: Path) -> None:
+def test_newer_checkpoint_of_new_run_is_found_despite_earlier_run(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((), 10.0)
     assert find_newer_checkpoints(str(job / "chk-4"), 4) == NewerCheckpoints((5,), 10.0)
@@ -223,7 +226,7 @@ def test_a_new_run_that_goes_on_is_seen_beside_the_earlier_one(tmp_path: Path) -
     assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((6,), 10.0)
 
 
-def test_a_scan_says_that_such_a_job_cannot_move(tmp_path: Path) -> None:
+def test_scan_reports_renumbered_job_as_not_movable(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     (candidate,) = discover([str(job)], Files(), latest_only=True)
     outcome = read_candidate(candidate, Files())
@@ -239,7 +242,7 @@ def _plan(path: Path, chk: Path, *flags: str) -> Plan:
     return read_plan(path)
 
 
-def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
+def test_plan_distinguishes_checkpoints_completed_after_planning(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     last = _plan(tmp_path / "last.json", job / "chk-5")
     allowed = _plan(tmp_path / "allowed.json", job, "--allow-ran-on")
@@ -271,7 +274,7 @@ class _Subsuming(LocalFiles):
         return super().read_range(path, start, size)
 
 
-def test_what_subsumed_a_checkpoint_is_of_its_own_run(tmp_path: Path) -> None:
+def test_subsuming_checkpoint_is_found_in_same_run(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {**_RENUMBERED, 6: 0})
     with pytest.raises(DecodeError, match=r"newest complete checkpoint is .*/chk-6$"):
         read_checkpoint(job / "chk-5", _Subsuming(job / "chk-5"))

@@ -1,5 +1,8 @@
-"""What taking a change back would do, told from values; real groups and logs are in
-tests/integration/test_commit_group.py, test_commit_faults.py and test_rollback_ranges.py."""
+"""Preview a rollback from values.
+
+`test_commit_group.py`, `test_commit_faults.py`, and `test_rollback_ranges.py` in tests/integration
+use real groups and logs.
+"""
 
 from __future__ import annotations
 
@@ -99,14 +102,14 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
         (_at(a0=1, b0=2), _at(a0=5, b0=2), NOTHING, _at(a0=1, b0=2)),
     ],
 )
-def test_what_the_group_is_to_hold(
+def test_rollback_target_keeps_newer_commits_of_unchanged_partitions(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
     assert rollback_target(_file(before, after), _group(now)) == target
 
 
-def test_the_topics_that_are_asked_for() -> None:
-    """Of what the change was about too where nothing is to change: it may be out of sight."""
+def test_rollback_queries_topics_of_changed_offsets() -> None:
+    """Topics of the change are queried even if nothing changes, because they may be invisible."""
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     for now, topics in (
         (_at(a0=5, b0=2), {"a"}),
@@ -120,7 +123,7 @@ def test_the_topics_that_are_asked_for() -> None:
 # -- what stands in the way ----------------------------------------------------------------------
 
 
-def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
+def test_rollback_of_unchanged_group_has_no_warnings() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5)))
     assert found.progress is ChangeProgress.APPLIED
     assert found.partitions == (
@@ -129,7 +132,7 @@ def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
 
 
-def test_members_and_another_cluster_are_refused() -> None:
+def test_active_group_and_different_cluster_are_refused() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     group = _group(_at(a0=5), Member("app", "host"))
     found = _restoration(file, group)
@@ -144,7 +147,7 @@ def test_members_and_another_cluster_are_refused() -> None:
     )
 
 
-def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
+def test_group_with_newer_commits_requires_force() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
     assert found.progress is ChangeProgress.MOVED_ON
@@ -194,7 +197,7 @@ def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
     ],
 )
-def test_an_offset_that_is_none_of_todays_log_is_brought_back_only_by_force(
+def test_offset_outside_current_log_requires_force(
     log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, told: str
 ) -> None:
     cluster = _cluster({A1: (0, 100), **({A0: log} if log is not None else {})}, ids)
@@ -209,12 +212,12 @@ def test_an_offset_that_is_none_of_todays_log_is_brought_back_only_by_force(
     assert line.startswith("a-0: ") and told in line
 
 
-def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
+def test_topics_without_id_in_file_are_not_compared() -> None:
     file = _file(_at(a0=10), _at(a0=20), ids={})
     assert _restoration(file, _group(_at(a0=20))).unless_forced == ()
 
 
-def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
+def test_offset_to_remove_is_never_doubtful() -> None:
     found = _restoration(_file(NOTHING, _at(a0=500)), _group(_at(a0=500)), _cluster({}))
     assert found.partitions == (RestoredOffset("a", 0, Committed(500), None, None, None),)
     assert found.unless_forced == ()
@@ -223,7 +226,7 @@ def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
 # -- what is warned of ---------------------------------------------------------------------------
 
 
-def test_offsets_that_come_from_a_file_are_warned_of() -> None:
+def test_restored_lost_offsets_trigger_warning() -> None:
     file = _file(_at(a0=1, b0=2, c0=3), _at(a0=5, b0=2, c0=3))
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
@@ -238,13 +241,13 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
 # -- how it is done ------------------------------------------------------------------------------
 
 
-def test_what_is_as_it_was_seen_is_done() -> None:
+def test_unchanged_preview_is_written() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     assert rollback_refusals(found, found, force=False) == ()
     assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
 
 
-def test_a_group_that_changed_since_it_was_seen_is_not_touched_even_by_force() -> None:
+def test_group_changed_after_preview_is_refused_even_with_force() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
     for force in (False, True):
@@ -252,7 +255,7 @@ def test_a_group_that_changed_since_it_was_seen_is_not_touched_even_by_force() -
         assert "the first is b-0: 2 then, 3 now" in refusal
 
 
-def test_force_overrules_doubts_and_no_more() -> None:
+def test_force_overrides_doubts_but_no_refusals() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
     assert rollback_refusals(moved_on, moved_on, force=False) == moved_on.unless_forced
@@ -261,7 +264,7 @@ def test_force_overrules_doubts_and_no_more() -> None:
     assert rollback_refusals(member, member, force=True) == member.refusals != ()
 
 
-def test_what_belongs_to_no_partition_is_left_out() -> None:
+def test_offsets_of_deleted_partitions_are_not_written() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
     assert rollback_refusals(found, found, force=True) == ()
@@ -278,8 +281,8 @@ def test_rollback_writes_only_changed_partitions() -> None:
     assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0})
 
 
-def test_an_aim_is_what_is_written_whole() -> None:
-    """Metadata and leader epochs come back as they were."""
+def test_target_contains_metadata_and_leader_epochs() -> None:
+    """The rollback restores metadata and leader epochs unchanged."""
     theirs = {A0: Committed(1, "theirs", 7)}
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
     assert found.target == theirs

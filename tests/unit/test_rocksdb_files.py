@@ -1,5 +1,7 @@
-"""States in RocksDB's own files: what is damaged there is refused, and said to be what it is. The
-files are written by RocksDB itself, as Flink's backend lays them out."""
+"""Read states in RocksDB's own files, and refuse damaged files.
+
+RocksDB itself writes the files in the layout of Flink's backend.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def _fails(state: KeyedState) -> DecodeError:
     return refused.value
 
 
-def test_rows_of_a_column_family(tmp_path: Path) -> None:
+def test_rows_of_column_family_are_read_per_key_group(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): pack(">q", 10 * key) for key in _KEYS})
     found = json_entries(_state(files))
     assert sorted((line["key"], line["value"]) for line in found) == [(1, 10), (2, 20), (3, 30)]
@@ -79,8 +81,8 @@ def test_rows_of_a_column_family(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
-    """Each in a namespace of its own: they come all, some at a time."""
+def test_many_rows_of_key_group_are_read_in_batches(tmp_path: Path) -> None:
+    """Each row has its own namespace. The rows are read completely, in several batches."""
     group = key_group_of(1, _MAX_PARALLELISM)
     keys = [key for key in range(400_000) if key_group_of(key, _MAX_PARALLELISM) == group][:2100]
     files = _database(tmp_path / "db", {_row(key): pack(">q", key) for key in keys})
@@ -95,8 +97,8 @@ def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_file_is_copied_in_parts(tmp_path: Path) -> None:
-    """Of more than what is copied at once."""
+def test_large_file_is_copied_in_parts(tmp_path: Path) -> None:
+    """The file is larger than one copied part."""
     value = Random(1).randbytes(17 * 1024 * 1024)
     files = _database(tmp_path / "db", {_row(1): pack(">i", len(value)) + value})
     assert max(map(len, files.values())) > len(value)
@@ -107,7 +109,7 @@ def test_a_large_file_is_copied_in_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rows_that_are_damaged(tmp_path: Path) -> None:
+def test_damaged_rows_are_refused(tmp_path: Path) -> None:
     where = "operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key group "
     group = key_group_of(1, _MAX_PARALLELISM)
     for name, row, kind, problem in (
@@ -120,7 +122,7 @@ def test_rows_that_are_damaged(tmp_path: Path) -> None:
         assert (error.file, error.field) == (f"{where}{group}", "state 'count'")
 
 
-def test_files_that_are_not_the_states(tmp_path: Path) -> None:
+def test_unexpected_files_and_column_families_are_refused(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(1): bytes(8)}, family="other")
     error = _fails(_state(files))
     assert (error.kind, error.problem) == (
@@ -136,7 +138,7 @@ def test_files_that_are_not_the_states(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_database_that_is_damaged(tmp_path: Path) -> None:
+def test_damaged_database_is_refused(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): bytes(8) for key in _KEYS})
     manifest = next(name for name in files if name.startswith("MANIFEST"))
     error = _fails(_state({**files, manifest: b"?" * 40}))

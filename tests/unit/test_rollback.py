@@ -1,4 +1,4 @@
-"""The rollback file: written whole or not at all, read strictly, and what it tells afterwards."""
+"""Write rollback files atomically, read them strictly, and determine the progress of a change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _file(
     )
 
 
-def test_what_a_large_group_is_to_hold_is_soon_told() -> None:
+def test_rollback_target_of_large_group_is_computed_quickly() -> None:
     before = {("t", n): Committed(5) for n in range(2_000)}
     after = {place: Committed(9) for place in before}
     begun = time.process_time()
@@ -54,7 +54,7 @@ def test_what_a_large_group_is_to_hold_is_soon_told() -> None:
 # -- on the disk ---------------------------------------------------------------------------------
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_rollback_file_is_read_back_unchanged(tmp_path: Path) -> None:
     file = _file(
         {A0: Committed(1, "theirs, ünïcode \x00", 7), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
     )
@@ -64,15 +64,15 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
 
 
-def test_the_file_is_for_people_too(tmp_path: Path) -> None:
-    """One field a line, what is there as it is written."""
+def test_rollback_file_is_readable_json(tmp_path: Path) -> None:
+    """The file has one field per line."""
     write_file(_file(_at(a0=1), _at(a0=5)), tmp_path / "r.json")
     lines = (tmp_path / "r.json").read_text(encoding="utf-8").splitlines()
     assert lines[:3] == ["{", '  "kind": "flink-offset-migrate rollback",', '  "version": 2,']
     assert lines[-1] == "}"
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten_by_rollback_file(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text("mine")
     with pytest.raises(FileExistsError):
@@ -118,7 +118,7 @@ def _written() -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_another_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_invalid_rollback_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "r.json"
     path.write_text(json.dumps(_written()))
     rollback_file.read(path)
@@ -127,7 +127,7 @@ def test_another_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> None
         rollback_file.read(path)
 
 
-def test_a_partition_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+def test_duplicate_partition_in_rollback_file_is_refused(tmp_path: Path) -> None:
     written = _written()
     written["before"]["offsets"] *= 2
     path = tmp_path / "r.json"
@@ -137,13 +137,13 @@ def test_a_partition_that_occurs_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null"])
-def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r.json").write_bytes(content)
     with pytest.raises(InputError):
         rollback_file.read(tmp_path / "r.json")
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
     hint = "; name a file that commit-group --execute wrote, or a copy of it$"
     with pytest.raises(InputError, match=f"No such file or directory{hint}"):
         rollback_file.read(tmp_path / "r.json")
@@ -152,7 +152,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["orders", "../../etc/passwd", "a b\nc", "ü" * 300, "."])
-def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> None:
+def test_default_path_stays_in_directory(tmp_path: Path, group: str) -> None:
     path = rollback_file.default_path(group, tmp_path)
     assert path.parent == tmp_path
     assert re.fullmatch(r"rollback-[A-Za-z0-9._-]{1,100}-\d{8}T\d{6}\.\d{6}Z\.json", path.name)
@@ -179,19 +179,19 @@ def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> Non
         (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), ChangeProgress.UNCHANGED),
     ],
 )
-def test_the_fate_of_a_commit(
+def test_progress_of_commit_is_determined_from_group(
     before: Offsets, after: Offsets, now: Offsets, fate: ChangeProgress
 ) -> None:
     assert rollback_file.change_progress(_file(before, after), _view(now)) is fate
 
 
-def test_a_commit_taken_back_is_not_told_as_one_that_never_was() -> None:
-    """Seen: a second rollback said that the commit "ended before it changed anything"."""
+def test_undone_commit_is_reported_as_possibly_undone() -> None:
+    """Regression: A second rollback reported that the commit "ended before it changed anything"."""
     taken_back = rollback_file.change_progress(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
     assert taken_back.value == "an earlier run changed nothing, or was taken back since"
 
 
-def test_metadata_counts_as_part_of_an_offset() -> None:
+def test_metadata_is_part_of_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
     assert file.changed_partitions == {A0}
     assert rollback_file.change_progress(file, _view(_at(a0=5))) is ChangeProgress.UNCHANGED
@@ -201,7 +201,7 @@ def _newest_change(folders: list[Path], cluster_id: str, now: GroupView) -> Logg
     return rollback_file.newest_of(rollback_file.history(folders, cluster_id, now.name), now)
 
 
-def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
+def test_newest_change_of_group_is_found(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     # By when they were made, not by their names.
     write_file(newer, tmp_path / "a.json")
@@ -217,8 +217,8 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
 
 
-def test_an_edited_file_is_not_passed_over(tmp_path: Path) -> None:
-    """Seen: an older file was taken for the newest."""
+def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
+    """Regression: An older file was taken for the newest file."""
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
     write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
     text = (tmp_path / "newer.json").read_text()
@@ -227,8 +227,8 @@ def test_an_edited_file_is_not_passed_over(tmp_path: Path) -> None:
         _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
 
 
-def test_a_file_without_its_checksum_is_not_applied(tmp_path: Path) -> None:
-    """Regression: a file without its checksum, with edited offsets, was rolled back to."""
+def test_rollback_file_without_checksum_is_not_applied(tmp_path: Path) -> None:
+    """Regression: A rollback applied a file without its checksum and with edited offsets."""
     path = tmp_path / "r.json"
     write_file(_file(_at(a0=5), _at(a0=6)), path)
     assert rollback_file.read_to_apply(path).before.committed == _at(a0=5)
@@ -241,7 +241,7 @@ def test_a_file_without_its_checksum_is_not_applied(tmp_path: Path) -> None:
     assert "has no checksum, so it may have been edited" in refused.stderr
 
 
-def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
+def test_newest_change_is_found_in_all_directories(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     for name, file in (("older", older), ("newer", newer)):
         (tmp_path / name).mkdir()
@@ -253,7 +253,7 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
         assert run.path == tmp_path / "newer/r.json"
 
 
-def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
+def test_changes_of_different_groups_and_clusters_are_ignored(tmp_path: Path) -> None:
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
     assert _newest_change([tmp_path], "cluster", _view(now)) is not None
@@ -274,7 +274,7 @@ class _Groups:
         return dict.fromkeys(topics, "an id")
 
 
-def test_a_rollback_file_that_came_meanwhile(
+def test_rollback_file_created_in_the_meantime_is_not_overwritten(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, groups = tmp_path / "r.json", cast(ConsumerGroups, _Groups())
@@ -286,10 +286,10 @@ def test_a_rollback_file_that_came_meanwhile(
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(a0=5), path)
 
 
-def test_rollback_file_that_could_not_be_read_is_refused(
+def test_rollback_file_above_size_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: the file was written, and the change could not be undone."""
+    """Regression: The file was written, but the change could not be undone."""
     path = tmp_path / "r.json"
     monkeypatch.setattr("migrate.storage.json_models.MAX_FILE_BYTES", 1000)
     with pytest.raises(Refused, match="migrate reads files of up to 1000"):
@@ -298,10 +298,8 @@ def test_rollback_file_that_could_not_be_read_is_refused(
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a\0b", "x" * 250])
-def test_rollback_file_with_topic_that_kafka_cannot_have_is_input_error(
-    tmp_path: Path, topic: str
-) -> None:
-    """Regression: an empty name ended in a traceback of confluent_kafka (exit code 70)."""
+def test_rollback_file_with_invalid_topic_name_is_input_error(tmp_path: Path, topic: str) -> None:
+    """Regression: An empty topic name raised a traceback of confluent_kafka (exit code 70)."""
     document = _file(_at(a0=1), _at(a0=2)).model_dump(mode="json")
     document["after"]["offsets"][0]["topic"] = topic
     document["sha256"] = checksum(document)

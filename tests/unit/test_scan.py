@@ -1,4 +1,4 @@
-"""What a scan makes of what it has read, without Spark: jobs, totals, the table, plans in bulk."""
+"""Summarize a scan without Spark: jobs, totals, the table, and plans for many jobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNALIGNED = _job(
 _UNREADABLE = _job("/e/c/chk-2", error_kind="truncated", error="/e/c/chk-2: cut short")
 
 
-def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
+def test_newest_complete_checkpoint_represents_job() -> None:
     def candidate(name: str, size: int | None = 1) -> Candidate:
         job = f"/e/{name.partition('/')[0]}" if "/" in name else None
         return Candidate(f"/e/{name}", job, size)
@@ -70,7 +70,7 @@ def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
     ]
 
 
-def test_totals() -> None:
+def test_totals_count_jobs_positions_obstacles_and_errors() -> None:
     told = totals([_MOVES, _UNALIGNED, _UNREADABLE, _job("/e/savepoint-1", error_kind="truncated")])
     assert (told.jobs, told.savepoints) == (3, 1)
     assert (told.movable, told.not_read) == (1, 2)
@@ -81,7 +81,7 @@ def test_totals() -> None:
 
 
 @pytest.mark.parametrize("kind", ["not found", "unreadable", "unavailable"])
-def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
+def test_missing_root_is_counted_as_unlistable(kind: str) -> None:
     missing = _job("/e/nope", error_kind=kind, error="/e/nope: no such directory")
     told = totals([_MOVES, missing])
     assert (told.jobs, told.savepoints, told.unlistable) == (1, 0, 1)
@@ -100,7 +100,7 @@ _ENDS = (
 )
 
 
-def test_the_table_and_its_summary() -> None:
+def test_table_and_summary_show_jobs_and_lag() -> None:
     inventory = Inventory((_MOVES, _UNALIGNED, _UNREADABLE), 12, 1)
     assert "".join(inventory_table(inventory, io.StringIO())) == (
         "MOVES       CHECKPOINT  SOURCES  PARTITIONS  LAG  WHY\n"
@@ -128,8 +128,8 @@ def test_the_table_and_its_summary() -> None:
     ]
 
 
-def test_what_ends_with_a_stop_is_said() -> None:
-    """Seen: the scan said "no" of a job, and the dry run of its cut-over "no obstacle"."""
+def test_summary_lists_obstacles_removed_by_stop() -> None:
+    """Regression: The scan reported "no" for a job, but its cut-over reported "no obstacle"."""
     pending = _job("/e/d/chk-1", obstacles=("pending-transactions",), positions=1)
     *_, last = summary_lines(Inventory((pending,), 1, 1))
     assert last == _ENDS.format("pending-transactions")
@@ -137,8 +137,8 @@ def test_what_ends_with_a_stop_is_said() -> None:
     assert "(of an unaligned checkpoint) and pending-transactions: `migrate cut-over`" in last
 
 
-def test_the_summary_counts_the_rows_of_the_table() -> None:
-    """Seen: 21 rows said yes, the summary 84, and 63 of those had been refused a plan."""
+def test_summary_counts_rows_of_table() -> None:
+    """Regression: 21 rows had yes, but the summary counted 84, including 63 without a plan."""
     checked = _job("/e/d/chk-1", to_check=("pending-transactions",), positions=1)
     refused = _job("/e/f/chk-1", to_check=("pending-transactions",), positions=1)
     jobs = (_MOVES, checked, refused, _UNALIGNED, _UNREADABLE)
@@ -172,7 +172,7 @@ def test_the_summary_counts_the_rows_of_the_table() -> None:
     assert "which cluster?" in "".join(inventory_table(after, io.StringIO()))
 
 
-def test_names_in_the_table_move_no_cursor() -> None:
+def test_control_characters_in_table_are_escaped() -> None:
     inventory = Inventory((_job("/e/\x1b[2J\nfake/chk-1"),), 1, 0)
     table = "".join(inventory_table(inventory, io.StringIO()))
     assert table.splitlines()[1].split()[1].startswith("/e/\\x1b[2J\\nfake")
@@ -181,7 +181,7 @@ def test_names_in_the_table_move_no_cursor() -> None:
 @pytest.mark.parametrize(
     "directory", ["..", ".", "", "a/../../b", "x" * 400, "\0", "ключ", "index.csv", "\udcff"]
 )
-def test_the_file_of_a_plan_lies_in_its_directory_whatever_a_job_is_called(directory: str) -> None:
+def test_plan_file_name_is_safe_for_any_job_directory(directory: str) -> None:
     job = ScannedJob(f"/e/{directory}/chk-1", f"/e/{directory}", None)
     name = file_name(job)
     assert Path(name).name == name
@@ -189,7 +189,7 @@ def test_the_file_of_a_plan_lies_in_its_directory_whatever_a_job_is_called(direc
     assert name.endswith(".json") and not name.startswith(".")
 
 
-def test_no_two_plans_have_one_file() -> None:
+def test_plan_file_names_are_unique() -> None:
     pointers = [f"/e/{team}/a{sign}b/chk-{n}" for team in "xy" for sign in "/:_" for n in (1, 2)]
     names = {file_name(ScannedJob(one, str(Path(one).parent), None)) for one in pointers}
     assert len(names) == len(pointers)
@@ -199,7 +199,7 @@ def test_no_two_plans_have_one_file() -> None:
     assert savepoint.startswith("savepoint-1-")
 
 
-def test_where_plans_cannot_be_made_as_asked(tmp_path: Path) -> None:
+def test_invalid_plan_options_of_scan_are_refused(tmp_path: Path) -> None:
     check_can_save(tmp_path, None, broker=False)
     check_can_save(tmp_path / "new", "spark-{job}", broker=True)
     with pytest.raises(UsageError, match="need a broker"):
@@ -213,7 +213,7 @@ def test_where_plans_cannot_be_made_as_asked(tmp_path: Path) -> None:
         check_can_save(tmp_path, None, broker=False)
 
 
-def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
+def test_scan_plans_match_to_spark_plans(tmp_path: Path) -> None:
     known, vanished = (
         write_source(tmp_path / "e" / name / "chk-7", {0: splits("t", [3, 4])}) for name in "ab"
     )
@@ -246,7 +246,7 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
     assert [row["plan"] for row in rows] == [file, "", "", "", ""]
 
 
-def test_a_plan_that_fails_costs_no_other_job_its_own(
+def test_failed_plan_does_not_affect_remaining_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, on_a_directory, unlucky = (
@@ -290,7 +290,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
     assert "File exists" in done.stderr.splitlines()[-1]
 
 
-def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
+def test_jobs_with_same_group_get_no_plan(tmp_path: Path) -> None:
     zeros = "0" * 32  # in application mode every job of a highly available cluster may have this id
     jobs = [
         ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
@@ -303,7 +303,7 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "plans").iterdir()] == [INDEX]
 
 
-def test_a_job_that_does_not_move_today_shares_its_group_too(tmp_path: Path) -> None:
+def test_job_without_plan_also_counts_as_user_of_group(tmp_path: Path) -> None:
     zeros = "0" * 32
     moves, other = (
         ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
@@ -315,8 +315,8 @@ def test_a_job_that_does_not_move_today_shares_its_group_too(tmp_path: Path) -> 
     assert plans[later.pointer].reasons == ("records are in flight",)
 
 
-def test_of_the_lines_of_one_job_only_the_newest_moves() -> None:
-    """Seen: a savepoint of a job that ran on had no obstacle, and a plan beside its job's."""
+def test_older_lines_of_job_do_not_move() -> None:
+    """Regression: A savepoint had no obstacle and a plan, although its job kept running."""
 
     def checkpoint(job_id: str, number: int, **values: Any) -> ScannedJob:
         directory = f"/e/{job_id}"
@@ -345,8 +345,8 @@ def test_of_the_lines_of_one_job_only_the_newest_moves() -> None:
     )
 
 
-def test_lines_whose_times_contradict_their_numbers_are_to_be_checked() -> None:
-    """A fixed job id: the old savepoint stopped nothing, and the job runs from chk-1 again."""
+def test_lines_with_contradicting_times_and_numbers_require_check() -> None:
+    """The job has a fixed ID. It kept running after its old savepoint, and restarted at chk-1."""
     day = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
     def savepoint(number: int, at: datetime | None) -> ScannedJob:
@@ -372,7 +372,7 @@ def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
     return [(checkpoint.newest, checkpoint.is_counted) for checkpoint in scanned]
 
 
-def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
+def test_newest_checkpoint_replaces_deleted_checkpoint_of_listed_job(tmp_path: Path) -> None:
     job = tmp_path / "job"
     newest = write_source(job / "chk-12", {0: splits("t", [5])})
     named = mark_newest(discover([str(job / "chk-9")], Files()))  # it never was
@@ -390,7 +390,7 @@ def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Pat
         (["--plans", "plans", "--group", "g-{job}"], "need a broker"),
     ],
 )
-def test_arguments_that_do_not_go_together(arguments: list[str], told: str) -> None:
+def test_conflicting_scan_options_are_usage_errors(arguments: list[str], told: str) -> None:
     done = migrate("scan", "nowhere", *arguments)
     assert (done.code, done.stdout) == (2, "")
     assert told in done.stderr
@@ -408,14 +408,14 @@ def _without(package: str, *arguments: str | Path) -> subprocess.CompletedProces
 
 
 @pytest.mark.slow
-def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
+def test_scan_with_master_but_without_pyspark_reports_install_command(tmp_path: Path) -> None:
     done = _without("pyspark", tmp_path, "--master", "local[1]")
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install '.[spark]'" in done.stderr
 
 
 @pytest.mark.slow
-def test_without_pyarrow_it_says_how_to_get_it_and_writes_csv(tmp_path: Path) -> None:
+def test_scan_without_pyarrow_reports_install_command_and_writes_csv(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "e" / "chk-7", {0: splits("t", [3, 4])})
     done = _without("pyarrow", chk, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
@@ -430,7 +430,7 @@ def test_without_pyarrow_it_says_how_to_get_it_and_writes_csv(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_ctrl_c_during_scan_leaves_no_files(tmp_path: Path) -> None:
     generate(tmp_path / "estate", 2_000)
     out, work = tmp_path / "out", tmp_path / "work"
     work.mkdir()
@@ -456,7 +456,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> None:
+def test_generated_estate_is_found_completely(tmp_path: Path) -> None:
     begun = time.process_time()
     estate = generate(tmp_path, 1_000)
     assert time.process_time() - begun < 3
@@ -469,7 +469,7 @@ def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> No
     assert newest >= set(estate.newest().values())
 
 
-def test_what_spark_fails_of_is_told_without_its_stack_traces() -> None:
+def test_spark_failure_is_reported_without_stack_traces() -> None:
     of_a_worker = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times
 \tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):

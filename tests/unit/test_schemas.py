@@ -1,4 +1,4 @@
-"""The schemas in docs/schemas are those of the models."""
+"""Compare the schemas in docs/schemas with the models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,5 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
         ("rollback", rollback_file.json_schema),
     ],
 )
-def test_a_schema_in_the_docs_is_the_one_of_its_models(
-    name: str, made: Callable[[], dict[str, Any]]
-) -> None:
+def test_schema_in_docs_matches_model(name: str, made: Callable[[], dict[str, Any]]) -> None:
     assert json.loads((SCHEMAS / f"{name}.schema.json").read_text()) == made()

@@ -1,7 +1,7 @@
-"""No credential of a URL is told: whatever option it is given to, wherever that tells of it.
+"""Check that no output contains credentials of a URL, for any option.
 
-The options are the command line's own list of them: a new one is fed too, unless it is said here
-that it takes no URL.
+The options are the command line's own list. A new option is included unless this file lists the
+option as one without a URL.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _FED = [
 ]
 
 
-def test_what_takes_no_url_is_there() -> None:
+def test_options_without_url_exist() -> None:
     known = {name for parameters in _PARAMETERS.values() for name in parameters}
     assert known >= _NO_URL.keys() | _BEFORE.keys()
 
@@ -146,7 +146,7 @@ def _assert_untold(told: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "fed"), sorted(_FED))
-def test_no_option_tells_a_secret(name: str, fed: str, here: Path) -> None:
+def test_no_option_leaks_secret(name: str, fed: str, here: Path) -> None:
     for before in _BEFORE.get(fed, [""]):
         for url in _URLS if fed in _EVERY_URL else _SOME_URLS:
             result = migrate(*_command(name, fed, before + url))
@@ -165,14 +165,14 @@ def test_no_option_tells_a_secret(name: str, fed: str, here: Path) -> None:
         ("to-spark", "chk-7", "--{url}"),
     ],
 )
-def test_a_slip_of_the_finger_tells_none(arguments: tuple[str, ...], here: Path) -> None:
+def test_mistyped_option_leaks_no_secret(arguments: tuple[str, ...], here: Path) -> None:
     for url in _SOME_URLS:
         result = migrate(*(argument.format(url=url) for argument in arguments))
         assert result.code == 2
         _assert_untold(result.stdout + result.stderr, here)
 
 
-def test_the_environment_tells_none(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_leak_no_secret(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     for url in _SOME_URLS:
         monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", url)
@@ -187,7 +187,7 @@ def test_the_environment_tells_none(here: Path, monkeypatch: pytest.MonkeyPatch)
         _assert_untold(result.stdout + result.stderr, here)
 
 
-def test_the_refusal_says_the_way_out(here: Path) -> None:
+def test_refusal_of_credentials_in_url_has_remedy(here: Path) -> None:
     def seed(url: str) -> Result:
         return migrate("to-spark", "chk-7", "--checkpoint-dir", url)
 
@@ -209,10 +209,8 @@ def test_the_refusal_says_the_way_out(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_library_says_of_a_url_tells_none(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seen: botocore repeats the endpoint that it was given."""
+def test_library_messages_leak_no_secret(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: botocore's message contains the whole endpoint URL."""
     pytest.importorskip("s3fs")  # an extra
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
@@ -229,7 +227,9 @@ def test_what_a_library_says_of_a_url_tells_none(
         _assert_untold(result.stdout + result.stderr, here)
 
 
-def test_the_traceback_of_a_bug_tells_none(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traceback_of_internal_error_leaks_no_secret(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no route to s3://AKIA:hush@bucket/x?sig=hush")
 
@@ -264,7 +264,7 @@ _CALLS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("call", _CALLS)
-def test_no_error_and_no_log_of_a_call_tells_a_secret(
+def test_errors_and_logs_of_calls_leak_no_secret(
     call: str, here: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -278,7 +278,7 @@ def test_no_error_and_no_log_of_a_call_tells_a_secret(
 
 
 @pytest.mark.parametrize("url", _URLS)
-def test_a_url_is_shown_without_what_logs_in_by_it(url: str) -> None:
+def test_url_is_shown_without_credentials(url: str) -> None:
     assert SECRET not in redact_url(url)
     assert SECRET not in redact_urls(f"it failed: '{url}' (at {url}, \"{url}\"); {url}")
     assert redact_url(url).partition(":")[0] == url.partition(":")[0]
@@ -294,7 +294,7 @@ def test_a_url_is_shown_without_what_logs_in_by_it(url: str) -> None:
         ("https://h/p?a=1&b=hush;c=2", "https://h/p?a=…&b=…;c=…"),
     ],
 )
-def test_what_is_left_of_a_url(url: str, shown: str) -> None:
+def test_redacted_url_keeps_remaining_parts(url: str, shown: str) -> None:
     assert redact_url(url) == shown
 
 
@@ -317,7 +317,7 @@ def test_what_is_left_of_a_url(url: str, shown: str) -> None:
         "C:/Users/me:x@y",
     ],
 )
-def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
+def test_text_without_credentials_is_unchanged(text: str) -> None:
     assert redact_url(text) == text
     assert redact_urls(f"at {text}, or so") == f"at {text}, or so"
 
@@ -363,7 +363,7 @@ def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
         ("ssl.keystore.password [hush], user [x]", "ssl.keystore.password […], user [x]"),
     ],
 )
-def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
+def test_secret_is_recognized_by_its_name(text: str, shown: str) -> None:
     assert redact_secrets(text) == shown
 
 
@@ -380,7 +380,7 @@ def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
         "Basic authentication failed",
     ],
 )
-def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
+def test_text_without_secret_is_unchanged(text: str) -> None:
     assert redact_secrets(text) == text
 
 
@@ -401,7 +401,7 @@ def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
     ids=lambda text: text[:12],
 )
 @pytest.mark.slow
-def test_no_text_takes_long(text: str) -> None:
+def test_redaction_is_fast_for_any_text(text: str) -> None:
     began = time.process_time()
     redact_secrets(text)
     assert time.process_time() - began < 2

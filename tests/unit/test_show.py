@@ -1,4 +1,4 @@
-"""``migrate show``: what ``migrate`` has written, for people."""
+"""Show the files that `migrate` has written with ``migrate show``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chk(tmp_path: Path) -> Path:
     return write_source(tmp_path / "chk-7", {0: splits("orders", [3, 40])})
 
 
-def test_a_plan(chk: Path, tmp_path: Path) -> None:
+def test_show_plan_lists_positions_and_apply_command(chk: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", path).code == 0
     shown = migrate("show", path)
@@ -47,7 +47,7 @@ def test_a_plan(chk: Path, tmp_path: Path) -> None:
     assert isinstance(show(path), Plan)
 
 
-def test_a_plan_says_that_the_job_was_stopped(tmp_path: Path) -> None:
+def test_show_plan_reports_stop_with_savepoint(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     (original,) = (GOLDEN / "1.20" / "stop").iterdir()
     savepoint = shutil.copytree(original, tmp_path / original.name, copy_function=shutil.copyfile)
@@ -57,7 +57,7 @@ def test_a_plan_says_that_the_job_was_stopped(tmp_path: Path) -> None:
     assert f"{savepoint.name}, with which the job was stopped\n" in migrate("show", path).stdout
 
 
-def test_a_rollback_file(tmp_path: Path) -> None:
+def test_show_rollback_file_lists_changes_and_rollback_command(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
     after = {("t", 0): Committed(9, ""), ("t", 1): Committed(2, "")}
@@ -75,7 +75,7 @@ def test_a_rollback_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_command_to_copy_quotes_the_name_of_the_file(chk: Path, tmp_path: Path) -> None:
+def test_suggested_command_quotes_file_name(chk: Path, tmp_path: Path) -> None:
     folder = tmp_path / "my plans"
     folder.mkdir()
     plan, location = folder / "plan.json", folder / "query"
@@ -92,7 +92,7 @@ def test_a_command_to_copy_quotes_the_name_of_the_file(chk: Path, tmp_path: Path
     assert f"migrate rollback '{rollback}'\n" in migrate("show", rollback).stdout
 
 
-def test_a_rollback_file_of_an_earlier_release_has_no_checksum(tmp_path: Path) -> None:
+def test_show_accepts_rollback_file_without_checksum(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
     write_file(rollback_file.rollback_file("commit", None, "broker:9092", held, {}, {}), path)
@@ -102,7 +102,7 @@ def test_a_rollback_file_of_an_earlier_release_has_no_checksum(tmp_path: Path) -
     assert migrate("show", path).code == 0
 
 
-def test_a_seed_that_no_query_has_run_from(chk: Path, tmp_path: Path) -> None:
+def test_show_seed_lists_positions_and_verify_command(chk: Path, tmp_path: Path) -> None:
     location = tmp_path / "query"
     assert migrate("to-spark", chk, "--checkpoint-dir", location).code == 0
     for name in (str(location), f"spark:{location}"):
@@ -114,7 +114,7 @@ def test_a_seed_that_no_query_has_run_from(chk: Path, tmp_path: Path) -> None:
         assert f"migrate verify CHK spark:{location}" in shown.stdout
 
 
-def test_a_query_that_has_run(tmp_path: Path) -> None:
+def test_show_query_lists_start_and_committed_offsets(tmp_path: Path) -> None:
     files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
     location = spark_directory(tmp_path / "query", files)
     shown = migrate("show", location)
@@ -129,7 +129,7 @@ def test_a_query_that_has_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "json", "directory", "checkpoint"])
-def test_anything_else_is_named_for_what_it_is_not(kind: str, chk: Path, tmp_path: Path) -> None:
+def test_show_of_unsupported_path_is_refused(kind: str, chk: Path, tmp_path: Path) -> None:
     path = {"directory": tmp_path, "checkpoint": chk}.get(kind, tmp_path / "file")
     if kind in ("text", "json"):
         path.write_text("[1]" if kind == "json" else "offset")

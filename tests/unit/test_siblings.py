@@ -1,4 +1,4 @@
-"""What the checkpoints beside one tell by their numbers and times: each bound from both sides."""
+"""Compare a checkpoint with its siblings by numbers and times, for each bound from both sides."""
 
 from __future__ import annotations
 
@@ -67,37 +67,37 @@ def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False
         (9, {9: 0, 1: 50_000, 2: None, 3: None, 4: None}, Siblings()),
     ],
 )
-def test_what_stands_beside_it(
+def test_siblings_are_classified_by_numbers_and_times(
     number: int, times: Mapping[int, int | None], expected: Siblings
 ) -> None:
     assert _beside(number, times) == expected
 
 
-def test_without_its_time_the_numbers_alone_tell() -> None:
+def test_numbers_decide_without_time_of_checkpoint() -> None:
     times = {2: 90_000, 5: 0, 6: -90_000, 9: -90_000}
     assert _beside(5, times, timeless=True) == Siblings(newer=(6, 9))
 
 
-def test_of_runs_below_it_sixteen_are_asked() -> None:
-    """The lowest ones: those that a job which began anew would write."""
+def test_sixteen_lowest_runs_below_are_queried() -> None:
+    """A renumbered job would write the lowest numbers."""
     late = {2 * n + 1: 50_000 for n in range(17)}
     found = _beside(99, {**late, 99: 0})
     assert found.newer == tuple(sorted(late))[:16]
 
 
-def test_of_its_own_run_the_first_and_those_next_to_it_are_asked() -> None:
+def test_first_and_nearest_checkpoints_of_own_run_are_queried() -> None:
     run = dict.fromkeys(range(1, 20), 50000)
     assert _beside(20, {**run, 20: 0}).contradicting == (1, *range(12, 20))
     higher = dict.fromkeys(range(21, 40), -50000)
     assert _beside(20, {20: 0, **higher}).contradicting == tuple(range(21, 29))
 
 
-def test_a_savepoint_has_no_siblings() -> None:
+def test_savepoint_has_no_siblings() -> None:
     files = _Timed({5: 0, 6: 1})
     assert find_siblings(f"{_JOB}/savepoint-1", 5, _NOW, files) == Siblings()
     assert files.asked == []
 
 
-def test_the_checkpoints_of_a_directory_by_number() -> None:
+def test_checkpoints_of_directory_are_sorted_by_number() -> None:
     names = ["chk-10", "chk-9", "shared", "chk-x", "taskowned", "chk-"]
     assert numbered_checkpoints("/j", names) == [(9, "/j/chk-9"), (10, "/j/chk-10")]

@@ -1,4 +1,4 @@
-"""What is read of the two sides of a comparison, and what is said of them."""
+"""Load the two sides of a comparison, and check the warnings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, LogRange]]:
     return logs
 
 
-def test_a_group_beside_its_log() -> None:
+def test_group_is_compared_with_log_bounds() -> None:
     for name, start in (("earliest", 2), ("latest", 9)):
         loaded = load_sides(parse_side("group:g"), parse_side(f"broker:{name}"), _BROKER)
         assert loaded.left == PositionSet("group:g", {("t", 0): 5})
@@ -56,7 +56,7 @@ def test_a_group_beside_its_log() -> None:
         assert (loaded.logs, loaded.warnings) == (_LOGS, ())
 
 
-def test_a_group_that_is_not_there_is_warned_of_once() -> None:
+def test_missing_group_on_both_sides_triggers_single_warning() -> None:
     loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _BROKER)
     assert loaded.warnings == (
         "group:h: there is no such group (did you mean 'g'?) [no-such-group]",
@@ -72,18 +72,20 @@ def test_a_group_that_is_not_there_is_warned_of_once() -> None:
         ("broker:latest", "broker:earliest", "both sides are the broker: one of them must name"),
     ],
 )
-def test_a_side_that_cannot_be_had_without_a_broker(left: str, right: str, told: str) -> None:
+def test_side_requiring_broker_is_usage_error_without_broker(
+    left: str, right: str, told: str
+) -> None:
     with pytest.raises(UsageError) as refused:
         load_sides(parse_side(left), parse_side(right), None)
     assert str(refused.value).startswith(told)
 
 
-def test_a_group_without_a_broker() -> None:
+def test_group_without_broker_is_usage_error() -> None:
     with pytest.raises(UsageError, match="group:g needs a broker"):
         ask_group(None, "g")
 
 
-def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
+def test_logs_are_queried_only_for_valid_topic_names() -> None:
     assert ask_logs(None, ["t"]) == {}
     assert ask_logs(_BROKER, ["t", "no topic"]) == _LOGS
     assert ask_logs(_BROKER, []) == {}
@@ -103,17 +105,17 @@ def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
         ),
     ],
 )
-def test_a_side_that_is_none(name: str, told: str) -> None:
+def test_invalid_side_is_usage_error(name: str, told: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_side(name)
     assert str(refused.value) == told
 
 
 @pytest.mark.parametrize(("end", "told"), [(5, False), (6, True)])
-def test_what_a_query_wrote_beyond_its_log_is_told_unless_nothing_lies_there(
+def test_output_beyond_log_triggers_warning_only_with_remaining_records(
     tmp_path: Path, end: int, told: bool, logs: dict[str, dict[int, LogRange]]
 ) -> None:
-    """Numbers are missing in its logs, as asynchronous progress tracking leaves them."""
+    """The logs lack numbers, as with asynchronous progress tracking."""
     files = {
         "metadata": '{"id":"00000000-0000-4000-8000-000000000000"}',
         "sources/0/0": SEED,
@@ -148,7 +150,7 @@ def test_what_a_query_wrote_beyond_its_log_is_told_unless_nothing_lies_there(
         (5, None, Relation.ONLY_LEFT, None),
     ],
 )
-def test_how_the_right_stands_to_the_left(
+def test_relation_of_sides_follows_from_their_starts(
     left: Start | None, right: Start | None, relation: Relation, difference: int | None
 ) -> None:
     sides = [
@@ -162,7 +164,7 @@ def test_how_the_right_stands_to_the_left(
 
 
 def test_diff_reads_same_group_name_in_both_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: both sides were read in the cluster of RIGHT, and were always the same."""
+    """Regression: Both sides were read in the cluster of RIGHT, and always matched."""
     clusters = {"old:1": 5, "new:1": 7}
 
     def take_snapshot(config: dict[str, str], _: Question) -> ClusterSnapshot:
@@ -204,7 +206,7 @@ def test_diff_warns_of_client_metadata_in_group(tmp_path: Path) -> None:
 def test_verify_fails_for_planned_offset_with_client_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: the group was verified, and Parallel Consumer would skip records."""
+    """Regression: The group was verified, but Parallel Consumer would skip records."""
     monkeypatch.chdir(tmp_path)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
     result = migrate("verify", chk, "group:g", "-b", "localhost:1")
@@ -214,7 +216,7 @@ def test_verify_fails_for_planned_offset_with_client_metadata(
 
 
 @pytest.mark.usefixtures("client_metadata")
-def test_verify_accepts_metadata_that_migrate_committed(
+def test_verify_accepts_metadata_committed_by_migrate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
-"""What is read of sinks' logs, written by hand: what no writer leaves, or none is to be had for.
+"""Read handmade logs of sinks, for states that no available writer produces.
 
-What real writers leave is in tests/golden/test_sinks.py; that they skip, in test_spark_sinks.py.
+`tests/golden/test_sinks.py` has logs of real writers. `test_spark_sinks.py` shows that writers skip
+batches.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def write(path: Path, text: str | bytes) -> None:
 # -- any sink --------------------------------------------------------------------------------------
 
 
-def test_nothing_is_remembered_where_nothing_is(tmp_path: Path) -> None:
+def test_empty_or_missing_sink_remembers_nothing(tmp_path: Path) -> None:
     nothing = SinkMemory((), (), (), empty=True)
     assert look(tmp_path) == nothing
     assert look(tmp_path / "new") == nothing
@@ -57,14 +58,14 @@ def test_nothing_is_remembered_where_nothing_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["part-0.parquet", "metadata/other.json", "snapshot/LATEST"])
-def test_a_kind_that_is_not_known_is_said_to_be_not_known(tmp_path: Path, name: str) -> None:
+def test_unknown_kind_of_sink_triggers_warning(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "x")
     assert look(tmp_path) == SinkMemory((), (), (), empty=False)
     for (warning,) in (check_sink_of_a_query(tmp_path, None), check_sink_of_a_job(tmp_path)):
         assert warning.endswith(" [sink-unknown]")
 
 
-def test_a_file_is_no_sink(tmp_path: Path) -> None:
+def test_file_as_sink_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "file", "")
     with pytest.raises(UnreadableSink, match="no directory"):
         look(tmp_path / "file")
@@ -73,20 +74,20 @@ def test_a_file_is_no_sink(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", ".hoodie"])
-def test_a_log_that_is_a_file_is_not_taken_for_none(tmp_path: Path, name: str) -> None:
+def test_log_directory_replaced_by_file_is_unreadable(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "")
     with pytest.raises(UnreadableSink, match=f"{name} is not a directory"):
         look(tmp_path)
 
 
-def test_what_blocks_its_reader_is_not_opened(tmp_path: Path) -> None:
+def test_named_pipe_in_log_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     os.mkfifo(tmp_path / "_delta_log" / f"{0:020}.json")
     with pytest.raises(OSError, match="No such file"):
         look(tmp_path)
 
 
-def test_a_directory_may_be_a_table_of_several_formats(tmp_path: Path) -> None:
+def test_directory_can_be_table_of_several_formats(tmp_path: Path) -> None:
     commit(tmp_path, 0, {"job": 1})
     write(tmp_path / "_spark_metadata/3", "v1\n")
     memory = look(tmp_path)
@@ -97,13 +98,13 @@ def test_a_directory_may_be_a_table_of_several_formats(tmp_path: Path) -> None:
     )
 
 
-def test_a_name_goes_with_a_sink() -> None:
+def test_sink_writer_requires_sink() -> None:
     with pytest.raises(UsageError, match="--sink-writer goes with --sink"):
         check_sink_of_a_query(None, "orders")
 
 
 @pytest.mark.parametrize("options", [(), ("--plan-out", "plan.json")])
-def test_the_command_asks_for_the_name(
+def test_to_spark_lists_remembered_writers_and_checks_sink_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -118,7 +119,7 @@ def test_the_command_asks_for_the_name(
     assert migrate(*asked, "--sink-writer", "other").code == 0
 
 
-def test_many_writers_are_not_all_listed(tmp_path: Path) -> None:
+def test_long_list_of_writers_is_truncated(tmp_path: Path) -> None:
     commit(tmp_path, 0, {f"job-{number}": number for number in range(25)})
     (warning,) = check_sink_of_a_query(tmp_path, None)
     assert warning.count(" up to ") - warning.count("up to that") == 20
@@ -137,7 +138,9 @@ def test_many_writers_are_not_all_listed(tmp_path: Path) -> None:
         (["9.compact"], 9),
     ],
 )
-def test_the_last_batch_of_a_file_sink(tmp_path: Path, names: list[str], last: int | None) -> None:
+def test_last_batch_of_file_sink_is_read(
+    tmp_path: Path, names: list[str], last: int | None
+) -> None:
     (tmp_path / "_spark_metadata").mkdir()
     for name in names:
         write(tmp_path / "_spark_metadata" / name, "v1\n")
@@ -174,7 +177,7 @@ def txn(app: str | None, version: int | None) -> Mapping[str, object]:
     return {"appId": app, "version": version}
 
 
-def test_a_delta_log_is_its_newest_checkpoint_and_what_came_since(tmp_path: Path) -> None:
+def test_delta_log_is_newest_checkpoint_with_later_commits(tmp_path: Path) -> None:
     commit(tmp_path, 0, {"job": 0, "gone": 9})  # superseded by the checkpoint
     checkpoint(tmp_path, 0, [None, txn("job", 0)])
     checkpoint(tmp_path, 1, [txn("job", 1), None], ".0000000001.0000000002")
@@ -183,26 +186,26 @@ def test_a_delta_log_is_its_newest_checkpoint_and_what_came_since(tmp_path: Path
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 2, CONSTANT: 5}
 
 
-def test_a_checkpoint_that_lacks_a_part_does_not_count(tmp_path: Path) -> None:
+def test_incomplete_delta_checkpoint_is_ignored(tmp_path: Path) -> None:
     commit(tmp_path, 1, {"job": 1})
     checkpoint(tmp_path, 1, [None], ".0000000001.0000000002")
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 1}
 
 
-def test_a_txn_whose_fields_are_empty_is_none(tmp_path: Path) -> None:
+def test_delta_txn_with_empty_fields_is_ignored(tmp_path: Path) -> None:
     commit(tmp_path, 0, {})
     checkpoint(tmp_path, 0, [txn(None, None), txn("job", 3), None])
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 3}
 
 
-def test_a_checkpoint_in_json_counts(tmp_path: Path) -> None:
-    """As the golden delta-json has it, whose commits Delta would remove in time."""
+def test_delta_checkpoint_in_json_is_read(tmp_path: Path) -> None:
+    """The golden table delta-json contains one. Over time, Delta removes its commits."""
     for file in (GOLDEN / "delta-json/_delta_log").glob("*.checkpoint.*.json"):
         write(tmp_path / "_delta_log" / file.name, file.read_bytes())
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"orders-job": 2}
 
 
-def test_a_checkpoint_without_any_txn(tmp_path: Path) -> None:
+def test_delta_checkpoint_without_txn_remembers_nothing(tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -213,8 +216,8 @@ def test_a_checkpoint_without_any_txn(tmp_path: Path) -> None:
     assert look(tmp_path).remembered == ()
 
 
-def test_a_query_and_a_constant_uuid_are_told_apart(tmp_path: Path) -> None:
-    """By the commits; a checkpoint has nothing to tell them apart, but keeps older commits."""
+def test_query_and_constant_uuid_are_distinguished(tmp_path: Path) -> None:
+    """The commits distinguish them. A checkpoint does not, but older commits remain."""
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
     commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
     memory = look(tmp_path)
@@ -229,8 +232,8 @@ def test_a_query_and_a_constant_uuid_are_told_apart(tmp_path: Path) -> None:
     assert memory.last_numbers(WriterKind.TXN_APP) == {QUERY: 5, CONSTANT: 7, "None": 1}
 
 
-def test_flinks_sink_for_delta_remembers_checkpoints_of_a_job(tmp_path: Path) -> None:
-    """As DeltaCommitter writes it, by its source: no artifact of it is to be had."""
+def test_flink_sink_of_delta_remembers_checkpoints_of_job(tmp_path: Path) -> None:
+    """DeltaCommitter's source defines this format. No artifact of the sink is available."""
     commit(tmp_path, 0, {f"{'0' * 31}1-0": 8})
     memory = look(tmp_path)
     assert memory.last_numbers(WriterKind.FLINK_JOB) == {f"job {'0' * 31}1, subtask 0": 8}
@@ -239,7 +242,7 @@ def test_flinks_sink_for_delta_remembers_checkpoints_of_a_job(tmp_path: Path) ->
     assert check_sink_of_a_query(tmp_path, None) == ()
 
 
-def test_commits_that_a_catalog_keeps_are_said_to_be_not_read(tmp_path: Path) -> None:
+def test_staged_commits_of_catalog_are_reported_as_unread(tmp_path: Path) -> None:
     commit(tmp_path, 0, {})
     (tmp_path / "_delta_log/_staged_commits").mkdir()
     assert look(tmp_path).unread == ()  # Delta 4.0.0 leaves the empty folder in every table
@@ -248,7 +251,7 @@ def test_commits_that_a_catalog_keeps_are_said_to_be_not_read(tmp_path: Path) ->
     assert "was not read completely" in check_sink_of_a_query(tmp_path, None)[0]
 
 
-def test_a_checkpoint_that_cannot_be_read_here_is_told(
+def test_delta_checkpoint_without_pyarrow_is_reported_as_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(tmp_path, 2, {"job": 2})
@@ -260,7 +263,7 @@ def test_a_checkpoint_that_cannot_be_read_here_is_told(
     assert "pyarrow" in memory.unread[0]
 
 
-def test_commits_before_a_checkpoint_are_read_until_all_queries_are_known(
+def test_commits_before_checkpoint_are_read_until_all_queries_are_identified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = "01234567-89ab-cdef-0123-456789abcdef"
@@ -279,9 +282,7 @@ def test_commits_before_a_checkpoint_are_read_until_all_queries_are_known(
     assert [name for name in names if name.endswith(".json")] == [f"{3:020}.json"]
 
 
-def test_a_log_of_any_length_is_read_to_its_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delta_log_is_read_up_to_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta, "MOST_FILES", 2)
     for version in range(3):
         commit(tmp_path, version, {f"job-{version}": version})
@@ -290,7 +291,7 @@ def test_a_log_of_any_length_is_read_to_its_bound(
     assert memory.unread == ("the oldest 1 commits of _delta_log",)
 
 
-def test_a_checkpoint_of_too_many_actions_is_not_read(
+def test_delta_checkpoint_with_too_many_actions_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(tmp_path, 0, {})
@@ -301,7 +302,9 @@ def test_a_checkpoint_of_too_many_actions_is_not_read(
     assert "of more than 1 actions" in memory.unread[0]
 
 
-def test_a_file_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delta_commit_above_size_limit_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "_delta_log" / f"{0:020}.json", " " * (1 << 20))
     assert look(tmp_path).remembered == ()
     monkeypatch.setattr(directory.Directory.read, "__defaults__", (1 << 19,))
@@ -326,13 +329,13 @@ def test_a_file_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.Monk
         '{"txn":{"appId":"x","version":' + "1" * 5000 + "}}",
     ],
 )
-def test_a_damaged_delta_log_is_told(tmp_path: Path, text: str) -> None:
+def test_damaged_delta_commit_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "_delta_log" / f"{0:020}.json", text)
     with pytest.raises(UnreadableSink, match="not a commit of Delta's"):
         look(tmp_path)
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+def test_damaged_delta_checkpoint_is_unreadable(tmp_path: Path) -> None:
     write(tmp_path / "_delta_log" / f"{3:020}.checkpoint.parquet", b"PAR1 no more")
     with pytest.raises(UnreadableSink, match=r"checkpoint\.parquet: not a checkpoint of Delta's"):
         look(tmp_path)
@@ -346,7 +349,7 @@ def hudi_commit(path: Path, **batches: int) -> None:
     write(path, json.dumps({"extraMetadata": {"_hudi_streaming_sink_checkpoint": checkpoints}}))
 
 
-def test_the_newest_commit_of_an_identifier_counts(tmp_path: Path) -> None:
+def test_newest_hudi_commit_of_each_identifier_counts(tmp_path: Path) -> None:
     log = tmp_path / ".hoodie"
     hudi_commit(log / "20260102000000000.commit", a=7)
     hudi_commit(log / "20260103000000000.deltacommit", b=1)
@@ -358,7 +361,7 @@ def test_the_newest_commit_of_an_identifier_counts(tmp_path: Path) -> None:
     assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 2, "b": 1}
 
 
-def test_a_timeline_may_lie_elsewhere(tmp_path: Path) -> None:
+def test_hudi_timeline_path_is_read_from_properties(tmp_path: Path) -> None:
     log = tmp_path / ".hoodie"
     hudi_commit(log / "timeline/20260102000000000_20260102000000001.commit", a=7)
     assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 7}
@@ -370,9 +373,7 @@ def test_a_timeline_may_lie_elsewhere(tmp_path: Path) -> None:
     assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 7}
 
 
-def test_a_timeline_of_any_length_is_read_to_its_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hudi_timeline_is_read_up_to_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hudi, "MOST_FILES", 1)
     hudi_commit(tmp_path / ".hoodie/20260102000000000.commit", a=7)
     hudi_commit(tmp_path / ".hoodie/20260103000000000.commit", b=7)
@@ -393,7 +394,7 @@ def test_a_timeline_of_any_length_is_read_to_its_bound(
         '{"extraMetadata": {"_hudi_streaming_sink_checkpoint": "{\\"a\\": \\"x\\"}"}}',
     ],
 )
-def test_a_damaged_commit_of_hudi_is_told(tmp_path: Path, text: str) -> None:
+def test_damaged_hudi_commit_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / ".hoodie/20260102000000000.commit", text)
     with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
         look(tmp_path)
@@ -404,7 +405,7 @@ def avro_commit() -> bytes:
     return newest.read_bytes()
 
 
-def test_an_avro_commit_that_is_cut_short_is_told(tmp_path: Path) -> None:
+def test_truncated_avro_commit_is_unreadable(tmp_path: Path) -> None:
     content = avro_commit()
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     # Up to the first block of records it is a whole file, of none.
@@ -420,8 +421,8 @@ def test_an_avro_commit_that_is_cut_short_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 0x80, 0xFF])
-def test_whatever_bytes_a_log_holds_it_is_told(tmp_path: Path, step: int) -> None:
-    """A file of each format with one byte changed: read, or refused by name."""
+def test_changed_byte_in_log_is_read_or_reported(tmp_path: Path, step: int) -> None:
+    """One byte of a file of each format is changed. The file is read, or reported as unreadable."""
     files = {
         ".hoodie/timeline/20260102000000000_20260102000000001.commit": avro_commit(),
         f"_delta_log/{0:020}.checkpoint.parquet": next(
@@ -486,7 +487,7 @@ EXTRA_VALUE = (
         ('{"type":{"type":"bytes"}}', long(2) + b"xx"),
     ],
 )
-def test_what_lies_before_a_map_is_passed_over(tmp_path: Path, field: str, value: bytes) -> None:
+def test_avro_fields_before_map_are_skipped(tmp_path: Path, field: str, value: bytes) -> None:
     fields = f'{{"name":"before","type":{field}}},{EXTRA},{{"name":"after","type":{field}}}'
     if '"name"' in field:  # a name is declared once, and then used
         name = json.loads(field)["name"]
@@ -535,14 +536,14 @@ def test_what_lies_before_a_map_is_passed_over(tmp_path: Path, field: str, value
         ),
     ],
 )
-def test_a_schema_is_not_trusted(tmp_path: Path, schema: str, records: bytes) -> None:
+def test_invalid_avro_schema_is_unreadable(tmp_path: Path, schema: str, records: bytes) -> None:
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     write(path, avro(schema, records))
     with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
         look(tmp_path)
 
 
-def test_a_compressed_commit_is_told(tmp_path: Path) -> None:
+def test_compressed_avro_commit_is_unreadable(tmp_path: Path) -> None:
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     schema = f'{{"type":"record","name":"c","fields":[{EXTRA}]}}'
     write(path, avro(schema, EXTRA_VALUE, b"null"))
@@ -568,7 +569,7 @@ def iceberg(table: Path, name: str, snapshots: Sequence[object], **rest: object)
     write(table / "metadata" / name, json.dumps({"snapshots": snapshots, **rest}))
 
 
-def test_the_newest_snapshot_of_a_job_counts_back_from_the_head(tmp_path: Path) -> None:
+def test_newest_iceberg_snapshot_of_job_is_found_from_head(tmp_path: Path) -> None:
     snapshots = [
         flink_snapshot(1, None, "a", 9),
         flink_snapshot(2, 1, "a", 3),
@@ -582,7 +583,7 @@ def test_the_newest_snapshot_of_a_job_counts_back_from_the_head(tmp_path: Path) 
     assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == last
 
 
-def test_each_branch_is_followed(tmp_path: Path) -> None:
+def test_iceberg_branches_are_read(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, None, "a", 1), flink_snapshot(2, 1, "a", 2)]
     refs = {
         "main": {"snapshot-id": 1, "type": "branch"},
@@ -597,7 +598,7 @@ def test_each_branch_is_followed(tmp_path: Path) -> None:
     }
 
 
-def test_a_table_of_one_number_in_two_files_is_both(tmp_path: Path) -> None:
+def test_iceberg_metadata_files_with_same_number_are_both_read(tmp_path: Path) -> None:
     for last in (1, 2):
         name = f"00004-{uuid.uuid4()}.metadata.json"
         head = {"current-snapshot-id": 1}
@@ -606,7 +607,7 @@ def test_a_table_of_one_number_in_two_files_is_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v3.gz.metadata.json", "v3.metadata.json.gz"])
-def test_a_compressed_table_is_read_to_its_bound(
+def test_compressed_iceberg_metadata_is_read_up_to_limit(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from migrate.sinks import iceberg as module
@@ -623,13 +624,13 @@ def test_a_compressed_table_is_read_to_its_bound(
         look(tmp_path)
 
 
-def test_parents_in_a_ring_come_to_an_end(tmp_path: Path) -> None:
+def test_cycle_of_iceberg_snapshots_ends(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, 2, "a", 1), flink_snapshot(2, 1, "a", 2)]
     iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
     assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {"job a, operator o": 1}
 
 
-def test_a_job_that_came_to_its_end_is_remembered_for_good(tmp_path: Path) -> None:
+def test_completed_flink_job_is_remembered_permanently(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, None, "a", 2**63 - 1)]
     iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
     (warning,) = check_sink_of_a_job(tmp_path)
@@ -653,7 +654,7 @@ def test_a_job_that_came_to_its_end_is_remembered_for_good(tmp_path: Path) -> No
         '{"snapshots": [{"snapshot-id": [1]}]}',
     ],
 )
-def test_a_damaged_table_of_iceberg_is_told(tmp_path: Path, text: str) -> None:
+def test_damaged_iceberg_metadata_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "metadata/v1.metadata.json", text)
     with pytest.raises(UnreadableSink, match="not a table of Iceberg's"):
         look(tmp_path)
@@ -662,7 +663,7 @@ def test_a_damaged_table_of_iceberg_is_told(tmp_path: Path, text: str) -> None:
 # -- Paimon ----------------------------------------------------------------------------------------
 
 
-def test_the_newest_snapshot_of_each_user_counts(tmp_path: Path) -> None:
+def test_newest_paimon_snapshot_of_each_user_counts(tmp_path: Path) -> None:
     for number, user, identifier in ((9, "a", 1), (10, "a", 2), (11, "b", 2**63 - 1)):
         snapshot = {"commitUser": user, "commitIdentifier": identifier}
         write(tmp_path / f"snapshot/snapshot-{number}", json.dumps(snapshot))
@@ -671,7 +672,7 @@ def test_the_newest_snapshot_of_each_user_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"commitUser": "a"}'])
-def test_a_damaged_snapshot_of_paimon_is_told(tmp_path: Path, text: str) -> None:
+def test_damaged_paimon_snapshot_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "snapshot/snapshot-1", text)
     with pytest.raises(UnreadableSink, match="not a snapshot of Paimon's"):
         look(tmp_path)

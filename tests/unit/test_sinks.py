@@ -1,6 +1,6 @@
-"""What a sink has yet to commit: SEMANTICS A 10.
+"""Read the uncommitted transactions and files in the state of sinks (SEMANTICS A 10).
 
-The bytes come from the encoder; those of real jobs are in tests/golden.
+The encoder writes the bytes. State of real jobs is in tests/golden.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _findings(tmp_path: Path, states: Mapping[str, Sequence[bytes]]) -> dict[str
 
 
 @pytest.mark.parametrize("flink", _FLINKS)
-def test_what_is_yet_to_be_committed_is_read(flink: str) -> None:
+def test_pending_transactions_are_read(flink: str) -> None:
     assert read_committer_state(encode_committer_element(flink, _TWO), "c") == (
         PendingTransaction("pay-0-5", 77, 3),
         PendingTransaction("pay-1-5", 4000, 0),
@@ -68,7 +68,7 @@ def test_what_is_yet_to_be_committed_is_read(flink: str) -> None:
     assert read_committer_state(encode_committer_element(flink, {}), "c") == ()
 
 
-def test_the_files_that_are_yet_to_be_committed_are_read() -> None:
+def test_pending_files_are_read() -> None:
     for flink in _FLINKS[1:]:
         assert read_committer_state(encode_committer_element(flink, _FILES), "c") == (
             PendingFile("a"),
@@ -81,7 +81,7 @@ def test_the_files_that_are_yet_to_be_committed_are_read() -> None:
 
 
 @pytest.mark.parametrize("flink", _FLINKS[1:])
-def test_what_was_committed_or_failed_is_not_pending(flink: str) -> None:
+def test_committed_and_failed_requests_are_not_pending(flink: str) -> None:
     done = [Committable("a-0-1", state=COMMITTED_REQUEST), Committable("a-0-2", state=FAILED)]
     element = encode_committer_element(flink, {5: {0: [*done, Committable("a-0-3")]}})
     assert read_committer_state(element, "c") == (PendingTransaction("a-0-3", 4000, 0),)
@@ -90,7 +90,7 @@ def test_what_was_committed_or_failed_is_not_pending(flink: str) -> None:
 @pytest.mark.parametrize(
     ("version", "under_way"), [(1, {}), (2, {}), (2, {"pay-0-5": 5, "pay-0-6": 6})]
 )
-def test_a_writers_state_is_read(version: int, under_way: dict[str, int]) -> None:
+def test_writer_state_is_read(version: int, under_way: dict[str, int]) -> None:
     element = encode_writer_element("pay", version, under_way)
     assert read_writer_state(element, "w") == KafkaWriterState("pay", tuple(under_way))
 
@@ -104,7 +104,7 @@ def test_a_writers_state_is_read(version: int, under_way: dict[str, int]) -> Non
         (read_writer_state, encode_file_writer_element("a", "s3://b/a", b"resume")),
     ],
 )
-def test_whatever_is_cut_or_left_over_is_refused(
+def test_truncated_or_extended_sink_state_is_refused(
     read: Callable[[bytes, str], object], element: bytes
 ) -> None:
     for damaged in (*(element[:size] for size in range(len(element))), element + b"\0"):
@@ -113,8 +113,8 @@ def test_whatever_is_cut_or_left_over_is_refused(
 
 
 @pytest.mark.parametrize(("ownership", "known"), [(-1, False), (0, True), (1, True), (2, False)])
-def test_who_owns_a_writers_transactions_is_one_of_two(ownership: int, known: bool) -> None:
-    """TransactionOwnership @ connector 4.0.1-2.0, by its ordinal."""
+def test_unknown_ownership_of_transactions_is_refused(ownership: int, known: bool) -> None:
+    """The values are the ordinals of TransactionOwnership in connector 4.0.1-2.0."""
     element = encode_writer_element("p", 2, {})
     assert element[-8:-4] == bytes(4)  # what the encoder has: the first; then a count
     changed = element[:-8] + ownership.to_bytes(4, "big", signed=True) + element[-4:]
@@ -125,14 +125,14 @@ def test_who_owns_a_writers_transactions_is_one_of_two(ownership: int, known: bo
         read_writer_state(changed, "w")
 
 
-def test_a_prefix_may_hold_dashes() -> None:
+def test_prefix_can_contain_dashes() -> None:
     assert PendingTransaction("my-sink-eu-1-12", 1, 0).prefix == "my-sink-eu"
 
 
 # -- findings ------------------------------------------------------------------------------------
 
 
-def test_pending_transactions_are_counted_and_named(tmp_path: Path) -> None:
+def test_pending_transactions_are_reported_with_count_and_prefix(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)]}
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert finding.severity is Severity.WARNING
@@ -140,22 +140,22 @@ def test_pending_transactions_are_counted_and_named(tmp_path: Path) -> None:
     assert "prefix 'pay'" in finding.message
 
 
-def test_a_committer_that_has_nothing_to_commit_is_no_warning(tmp_path: Path) -> None:
+def test_committer_without_pending_transactions_is_note(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", {})]}
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"sink-state"}
     assert findings["sink-state"].severity is Severity.NOTE
 
 
-def test_a_writer_without_transactions_is_no_warning(tmp_path: Path) -> None:
-    """As that of a sink which is at least once, up to connector 3.4."""
+def test_writer_without_transactions_is_note(tmp_path: Path) -> None:
+    """Sinks with at-least-once delivery have such a writer up to connector 3.4."""
     findings = _findings(tmp_path, {WRITER_STATE: [encode_writer_element("kafka-sink", 1, {})]})
     assert findings.keys() == {"sink-state"}
     assert "'kafka-sink'" in findings["sink-state"].message
 
 
 @pytest.mark.parametrize("name", [WRITER_STATE, COMMITTER_STATE])
-def test_a_sink_of_another_kind_may_have_something_to_commit(tmp_path: Path, name: str) -> None:
+def test_unknown_sink_may_have_pending_transactions(tmp_path: Path, name: str) -> None:
     states = {name: [b"\0\0\0\2\0\0\0\3abc"]}
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert finding.severity is Severity.WARNING
@@ -163,20 +163,20 @@ def test_a_sink_of_another_kind_may_have_something_to_commit(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", ["next-transactional-id-hint", "next-transactional-id-hint-v2"])
-def test_a_flink_kafka_producer_is_told_by_its_state(tmp_path: Path, name: str) -> None:
+def test_flink_kafka_producer_is_recognized_by_its_state(tmp_path: Path, name: str) -> None:
     finding = _findings(tmp_path, {name: [], "state": [b"java"]})["pending-transactions"]
     assert finding.severity is Severity.WARNING
     assert "FlinkKafkaProducer" in finding.message
 
 
-def test_a_damaged_sink_is_no_obstacle(tmp_path: Path) -> None:
-    """No position depends on it."""
+def test_damaged_sink_state_is_no_obstacle(tmp_path: Path) -> None:
+    """No position depends on this state."""
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)[:-1]]}
     findings = _findings(tmp_path, states)
     assert "neither a KafkaSink's nor a FileSink's" in findings["pending-transactions"].message
 
 
-def test_nor_is_one_whose_file_is_gone(tmp_path: Path) -> None:
+def test_missing_file_of_sink_state_is_no_obstacle(tmp_path: Path) -> None:
     states = (StateOffsets(COMMITTER_STATE, DistributionMode.SPLIT_DISTRIBUTE, (5,)),)
     handle = PartitionableHandle(states, RelativeFileHandle("gone", 100))
     operator = Operator(bytes(16), 1, 1, subtasks=(Subtask(0, managed_operator=handle),))
@@ -187,8 +187,8 @@ def test_nor_is_one_whose_file_is_gone(tmp_path: Path) -> None:
     assert "is missing" in finding.message
 
 
-def test_files_that_a_sink_goes_on_writing_are_told_of(tmp_path: Path) -> None:
-    """What a real job leaves in them: tests/integration/test_examples.py."""
+def test_unfinished_files_of_streaming_file_sink_are_reported(tmp_path: Path) -> None:
+    """`tests/integration/test_examples.py` has state of a real job."""
     findings = _findings(tmp_path, {"bucket-states": [b"x"], "max-part-counter": [b"y"]})
     assert findings.keys() == {"files-in-progress"}
     assert findings["files-in-progress"].severity is Severity.WARNING
@@ -204,14 +204,14 @@ def test_files_that_a_sink_goes_on_writing_are_told_of(tmp_path: Path) -> None:
         ({"next-transactional-id-hint": []}, False),
     ],
 )
-def test_only_a_writer_that_is_not_known_may_be_one_of_files(
+def test_unknown_writer_may_be_file_sink(
     tmp_path: Path, states: Mapping[str, Sequence[bytes]], may_be: bool
 ) -> None:
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert ("; a file sink may have an unfinished file" in finding.message) == may_be
 
 
-def test_the_files_to_commit_are_counted(tmp_path: Path) -> None:
+def test_pending_files_are_counted(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]}
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"pending-transactions"}
@@ -220,14 +220,14 @@ def test_the_files_to_commit_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_transactions_and_files_are_of_no_sink_that_is_known(tmp_path: Path) -> None:
+def test_mixed_transactions_and_files_are_unreadable(tmp_path: Path) -> None:
     elements = [encode_committer_element("2.2", _TWO), encode_committer_element("2.2", _FILES)]
     findings = _findings(tmp_path, {COMMITTER_STATE: elements})
     assert "which cannot be read" in findings["pending-transactions"].message
 
 
-def test_a_committer_of_another_kind_may_remember_checkpoints(tmp_path: Path) -> None:
-    """But a FileSink's does not."""
+def test_unknown_committer_may_remember_checkpoints(tmp_path: Path) -> None:
+    """The committer of a FileSink does not remember checkpoints."""
     unknown = operator_with_states({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]})
     committer = operator_with_states({COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]})
     element = encode_file_writer_element("a", "s3://b/a", b"resume")
@@ -250,10 +250,10 @@ def test_a_committer_of_another_kind_may_remember_checkpoints(tmp_path: Path) ->
         (12, (1,), -1, "checkpoints"),
     ],
 )
-def test_a_version_that_no_flink_writes_is_told_of_its_part(
+def test_unsupported_version_in_committer_state_is_reported_with_its_part(
     at: int, known: tuple[int, ...], unknown: int, what: str
 ) -> None:
-    """Each part of a committer's state has a version of its own; here as Flink 2.2 has them."""
+    """Each part of a committer's state has its own version. Flink 2.2 writes these versions."""
     element = encode_committer_element("2.2", {5: {0: [Committable("pay-0-5", 77, 3)]}})
     assert int.from_bytes(element[at : at + 4], "big", signed=True) in known
     other = element[:at] + unknown.to_bytes(4, "big", signed=True) + element[at + 4 :]
@@ -269,7 +269,9 @@ def test_a_version_that_no_flink_writes_is_told_of_its_part(
 
 
 @pytest.mark.parametrize(("version", "fine"), [(1, True), (0, False), (2, False)])
-def test_the_version_of_the_committables_of_flink_1_14(version: int, fine: bool) -> None:
+def test_unsupported_version_of_flink_1_14_committables_is_refused(
+    version: int, fine: bool
+) -> None:
     element = encode_committer_element("1.14", {5: {0: [Committable("pay-0-5", 77, 3)]}})
     other = element[:12] + version.to_bytes(4, "big") + element[16:]
     if fine:

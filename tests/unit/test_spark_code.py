@@ -1,4 +1,4 @@
-"""`to-spark --format options|python|scala`: what is printed; the integration test runs it."""
+"""Check the output of `to-spark --format`. The integration test runs the code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def secured(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["options", "python", "scala"])
-def test_a_login_is_asked_for_and_not_printed(plan: Path, secured: Path, kind: str) -> None:
+def test_credentials_are_read_from_environment_and_not_printed(
+    plan: Path, secured: Path, kind: str
+) -> None:
     result = migrate("to-spark", "--plan", plan, "--kafka-config", secured, "--format", kind)
     assert result.code == 0, result.stderr
     assert not any(secret in result.stdout for secret in SECRETS)
@@ -49,7 +51,7 @@ def test_a_login_is_asked_for_and_not_printed(plan: Path, secured: Path, kind: s
         assert told in result.stdout
 
 
-def test_options_are_lines(plan: Path, secured: Path) -> None:
+def test_options_format_prints_single_option_per_line(plan: Path, secured: Path) -> None:
     result = migrate(
         "to-spark",
         *("--plan", plan, "--kafka-config", secured, "-X", "ssl.ca.location=ca.pem"),
@@ -69,7 +71,7 @@ def test_options_are_lines(plan: Path, secured: Path) -> None:
     ]
 
 
-def test_without_a_broker_the_code_says_where_its_address_goes(plan: Path) -> None:
+def test_code_without_broker_has_placeholder_for_address(plan: Path) -> None:
     options = migrate("to-spark", "--plan", plan, "--format", "options").stdout.splitlines()
     assert options[0] == "kafka.bootstrap.servers=HOST:PORT"
     assert not any(line.startswith("kafka.s") for line in options)  # no protocol, no log-in
@@ -78,7 +80,7 @@ def test_without_a_broker_the_code_says_where_its_address_goes(plan: Path) -> No
     assert code[place - 1] == "    # Put your brokers here."
 
 
-def test_the_checkpoint_location_stands_in_the_code(plan: Path, tmp_path: Path) -> None:
+def test_code_contains_checkpoint_location_or_placeholder(plan: Path, tmp_path: Path) -> None:
     seed = tmp_path / "seed"
     told = {
         "python": f'checkpoint_location = "{seed}-python"',
@@ -108,7 +110,7 @@ FIRST = {
     ],
 )
 @pytest.mark.parametrize("kind", ["python", "scala"])
-def test_the_first_line_starts_it_with_the_connector_of_a_spark(
+def test_first_line_starts_spark_with_matching_connector(
     plan: Path, kind: str, release: str, connector: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("to-spark", "--plan", plan, "--format", kind)
@@ -118,7 +120,9 @@ def test_the_first_line_starts_it_with_the_connector_of_a_spark(
     assert migrate(*command).stdout == named
 
 
-def test_without_a_spark_the_file_says_so(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_without_spark_suggests_spark_version_option(
+    plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def none(package: str) -> str:
         raise PackageNotFoundError(package)
 
@@ -130,7 +134,7 @@ def test_without_a_spark_the_file_says_so(plan: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("wrong", [("json", "4.0.0"), ("options", "4.0.0"), ("python", "4")])
-def test_a_version_that_says_nothing_is_an_error(
+def test_invalid_spark_version_is_usage_error(
     plan: Path, tmp_path: Path, wrong: tuple[str, str]
 ) -> None:
     kind, version = wrong
@@ -141,7 +145,7 @@ def test_a_version_that_says_nothing_is_an_error(
     assert not (tmp_path / "s").exists()
 
 
-def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) -> None:
+def test_printed_code_reads_credentials_from_environment(plan: Path, secured: Path) -> None:
     asked = {"python": 'os.environ["{}"]', "scala": 'sys.env("{}")'}
     for kind, form in asked.items():
         result = migrate("to-spark", "--plan", plan, "--kafka-config", secured, "--format", kind)
@@ -154,7 +158,7 @@ def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) ->
         assert lines[last + 1 : last + 3] == ["    .load()", ")"]
 
 
-def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:
+def test_options_of_several_streams_are_printed_in_blocks(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: [*splits("a", [3]), *splits("b", [4])]})
     result = migrate(
         "to-spark",
@@ -174,9 +178,7 @@ def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['quo"te', "back\\slash", "é", 'three"""quotes', "'"])
-def test_a_path_is_written_so_that_python_reads_it_back(
-    plan: Path, tmp_path: Path, name: str
-) -> None:
+def test_checkpoint_location_is_escaped_for_python(plan: Path, tmp_path: Path, name: str) -> None:
     result = migrate(
         "to-spark", "--plan", plan, "--format", "python", "--checkpoint-dir", tmp_path / name
     )
@@ -187,7 +189,7 @@ def test_a_path_is_written_so_that_python_reads_it_back(
     assert variables["checkpoint_location"] == str(tmp_path / name)
 
 
-def test_a_relative_location_is_printed_whole(
+def test_relative_checkpoint_location_is_printed_as_absolute_path(
     plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,10 +199,10 @@ def test_a_relative_location_is_printed_whole(
 
 
 @pytest.mark.parametrize(("kind", "name"), [("python", "query.py"), ("scala", "query.scala")])
-def test_the_query_is_written_to_a_new_file(
+def test_query_file_is_new_file_with_printed_code(
     plan: Path, tmp_path: Path, kind: str, name: str
 ) -> None:
-    """Seen: ``> query.py`` emptied the file of the first run, then the second run was refused."""
+    """Regression: ``> query.py`` truncated the first run's file, but the second run was refused."""
     printed = migrate("to-spark", "--plan", plan, "--format", kind)
     file, seed = tmp_path / "my query", tmp_path / "seed"
     to_file = ("to-spark", "--plan", plan, "--format", kind, "--query-file", file)
@@ -221,13 +223,13 @@ def test_the_query_is_written_to_a_new_file(
     ) in elsewhere.stderr
 
 
-def test_what_would_go_unheard_is_an_error(plan: Path) -> None:
+def test_isolation_level_without_format_is_usage_error(plan: Path) -> None:
     result = migrate("to-spark", "--plan", plan, "--isolation-level", "read_committed")
     assert (result.code, result.stdout) == (2, "")
     assert "--format" in result.stderr
 
 
-def test_wrong_properties_are_found_before_anything_is_written(plan: Path, tmp_path: Path) -> None:
+def test_invalid_kafka_properties_are_refused_before_writing(plan: Path, tmp_path: Path) -> None:
     arguments = ("--format", "python", "--checkpoint-dir", tmp_path / "seed", "-X", "no-equals")
     result = migrate("to-spark", "--plan", plan, *arguments)
     assert (result.code, result.stdout) == (2, "")
@@ -302,7 +304,7 @@ _JAAS = {"kafka.sasl.jaas.config": "KAFKA_SASL_JAAS_CONFIG"}
         ),
     ],
 )
-def test_what_spark_is_told_of_a_connection(
+def test_stream_options_contain_connection_and_environment_variables(
     kafka: Any, told: dict[str, str], asked_for: dict[str, str]
 ) -> None:
     (stream,) = spark_streams([SourceStart(0, {("t", 0): 5})], kafka, None, seeded=False)
@@ -314,7 +316,7 @@ def test_what_spark_is_told_of_a_connection(
     assert {one.name: one.value for one in of_kafka if one.from_environment} == asked_for
 
 
-def test_what_spark_is_told_to_read() -> None:
+def test_stream_options_contain_topics_offsets_and_isolation_level() -> None:
     offsets = {("u", 0): 7, ("t", 10): 5, ("t", 2): 6}
     starts = '{"t":{"2":6,"10":5},"u":{"0":7}}'
     for only_some, what in (

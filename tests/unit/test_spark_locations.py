@@ -1,6 +1,6 @@
-"""Where seeds are written: local directories, mounts, object stores; what is left of a failure.
+"""Write seeds to local directories, mounts, and object stores, also with failures.
 
-What Spark does with each state of a directory is in tests/integration/test_spark_seed.py.
+`tests/integration/test_spark_seed.py` shows Spark's behavior for each state of a directory.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
-def test_a_seed_that_spark_has_only_looked_at_is_taken_back(memory: str, tmp_path: Path) -> None:
-    """Spark makes the folders of its logs before it plans a batch, and may die in between."""
+def test_seed_with_files_of_unplanned_batch_is_removed(memory: str, tmp_path: Path) -> None:
+    """Spark creates its log directories before it plans a batch. A crash can leave them."""
     for place in (location(str(tmp_path / "local")), location(memory)):
         write_seed(SOURCES, place)
         for name in ("offsets/.0.8a1c.tmp", "commits/.0.8a1c.tmp", "sources/0/.0.crc"):
@@ -59,15 +59,15 @@ def test_a_seed_that_spark_has_only_looked_at_is_taken_back(memory: str, tmp_pat
         assert place.names("sources") == {"0", "2"}
 
 
-def test_a_store_is_listed_in_order(memory: str) -> None:
-    """s3fs sorts what it lists; other libraries tell it as their store does."""
+def test_object_store_directory_is_listed_in_order(memory: str) -> None:
+    """s3fs sorts its listings. Other libraries use the order of their store."""
     place = location(memory)
     for name in ("b", "c", "a"):
         place.write(name, b"")
     assert storage.Files().list_directory(memory) == ["a", "b", "c"]
 
 
-def test_a_range_of_a_file_in_a_store(memory: str) -> None:
+def test_byte_range_of_stored_file_is_read(memory: str) -> None:
     location(memory).write("file", b"abc")
     path = f"{memory}/file"
     found = [storage.Files().read_range(path, start, size) for start in (1, 3) for size in range(4)]
@@ -104,14 +104,14 @@ def is_whole(files: dict[str, bytes]) -> bool:
     return metadata == {} and files == FILES
 
 
-def test_what_is_written_in_place_is_a_seed(in_place: Location) -> None:
+def test_seed_written_in_place_is_complete(in_place: Location) -> None:
     write_seed(SOURCES, in_place)
     assert in_place.names() == {"metadata", "sources"}
     assert is_whole(content(in_place))
 
 
-def test_each_seed_is_of_a_query_of_its_own(tmp_path: Path, memory: str) -> None:
-    """A Delta table skips the batches that it has of an id."""
+def test_each_seed_has_its_own_query_id(tmp_path: Path, memory: str) -> None:
+    """A Delta table skips batches of an ID that the table has already seen."""
     places = [location(str(tmp_path / "a")), location(str(tmp_path / "b")), location(memory)]
     for place in places:
         write_seed(SOURCES, place)
@@ -147,7 +147,7 @@ class Watched:
 
 @pytest.mark.parametrize("late", [False, True], ids=["not made", "made"])
 @pytest.mark.parametrize("fails", [0, 1, 2, 3, 4, 5])
-def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
+def test_incomplete_seed_is_never_startable_by_spark(
     in_place: Location, fails: int, late: bool
 ) -> None:
     watched = Watched(in_place, fails, late)
@@ -178,10 +178,10 @@ class _Interrupted(Watched):
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3])
-def test_an_interrupted_seed_is_mentioned_and_named_by_the_next_run(
+def test_interrupted_seed_is_reported_by_next_run(
     in_place: Location, caplog: pytest.LogCaptureFixture, writes: int
 ) -> None:
-    """Regression: an unfinished ``metadata`` was not mentioned, and was called a query's location.
+    """Regression: An unfinished ``metadata`` was not reported, and was called a query's location.
 
     fsspec's event loop completes a request whose caller was interrupted.
     """
@@ -198,7 +198,7 @@ def test_an_interrupted_seed_is_mentioned_and_named_by_the_next_run(
 
 
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
-def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
+def test_location_with_files_is_not_overwritten(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="a query already" if name != "anything" else "not empty"):
         write_seed(SOURCES, in_place)
@@ -206,7 +206,7 @@ def test_a_place_that_holds_something_is_never_written_into(in_place: Location, 
     assert in_place.names() == {name.split("/")[0]}
 
 
-def test_a_seed_that_cannot_be_named_leaves_nothing(
+def test_seed_with_failed_rename_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(self: Path, target: Path) -> Path:
@@ -218,7 +218,7 @@ def test_a_seed_that_cannot_be_named_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
+def test_directory_filled_during_write_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rename = Path.rename
@@ -235,8 +235,8 @@ def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
     assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
 
 
-def test_a_location_beside_parquets_own_metadata_is_not_in_a_checkpoint(tmp_path: Path) -> None:
-    """Parquet writes files called ``_metadata``, too."""
+def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
+    """Parquet also writes files called ``_metadata``."""
     lake, chk = tmp_path / "lake", tmp_path / "chk-7"
     lake.mkdir()
     (lake / "_metadata").write_bytes(b"PAR1 and more")
@@ -246,13 +246,13 @@ def test_a_location_beside_parquets_own_metadata_is_not_in_a_checkpoint(tmp_path
         check_free(location(str(chk / "query")))
 
 
-def test_a_file_is_no_place(tmp_path: Path) -> None:
+def test_file_is_refused_as_location(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="is a file or a symbolic link"):
         check_free(location(str(tmp_path / "file")))
 
 
-def test_the_command_writes_into_a_store(tmp_path: Path, memory: str) -> None:
+def test_to_spark_writes_seed_to_object_store(tmp_path: Path, memory: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
     result = migrate("to-spark", chk, "--checkpoint-dir", memory, "--format", "options")
     assert result.code == 0, result.stderr
@@ -274,7 +274,7 @@ def test_the_command_writes_into_a_store(tmp_path: Path, memory: str) -> None:
         ("/dbfs/query/checkpoint", "dbfs/query/checkpoint"),
     ],
 )
-def test_what_is_mounted_is_written_through_its_mount(
+def test_dbfs_and_volumes_are_written_through_their_mounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, path: str
 ) -> None:
     for name in ("dbfs", "Volumes"):
@@ -289,7 +289,7 @@ def test_what_is_mounted_is_written_through_its_mount(
     assert place.for_spark == text
 
 
-def test_a_local_directory_by_its_uri(tmp_path: Path) -> None:
+def test_file_uri_is_local_directory(tmp_path: Path) -> None:
     place = location(f"file://{tmp_path}/checkpoint")
     assert isinstance(place, LocalDirectory)
     assert (place.path, place.mounted) == (tmp_path / "checkpoint", False)
@@ -297,10 +297,10 @@ def test_a_local_directory_by_its_uri(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--checkpoint-dir", "--sink"])
 @pytest.mark.parametrize("text", ["", "a\nfailOnDataLoss=false", "\x1b[2J"])
-def test_what_is_no_name_is_refused(
+def test_empty_or_unprintable_location_is_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, text: str
 ) -> None:
-    """An empty one, of a variable that is not set, would be the current directory."""
+    """An empty name, from an unset variable, would be the current directory."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
@@ -312,21 +312,21 @@ def test_what_is_no_name_is_refused(
 
 
 @pytest.mark.parametrize("text", ["nosuch://bucket/path", "file://elsewhere/path", "hdfs:/query"])
-def test_what_nobody_can_write_is_refused(tmp_path: Path, text: str) -> None:
+def test_unsupported_location_is_usage_error(tmp_path: Path, text: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
     result = migrate("to-spark", chk, "--checkpoint-dir", text)
     assert (result.code, result.stdout) == (2, "")
     assert text in result.stderr
 
 
-def test_hadoops_name_of_s3_is_understood() -> None:
+def test_s3a_url_is_read_as_s3_and_kept_for_spark() -> None:
     place = location("s3a://bucket/query/checkpoint")
     assert isinstance(place, RemoteDirectory)
     assert place.url == "s3://bucket/query/checkpoint"
     assert place.for_spark == "s3a://bucket/query/checkpoint"
 
 
-def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Location) -> None:
+def test_unfinished_seed_is_recognized_and_removed(in_place: Location) -> None:
     assert not is_unfinished(in_place)
     in_place.write("metadata", UNFINISHED)
     assert is_unfinished(in_place)
@@ -339,7 +339,7 @@ def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Location) -> N
 
 
 @pytest.mark.parametrize("name", ["offsets/0", "commits/0", "state/0/0/1.delta", "theirs"])
-def test_what_a_query_has_begun_from_is_not_removed(in_place: Location, name: str) -> None:
+def test_seed_used_by_query_is_not_removed(in_place: Location, name: str) -> None:
     write_seed(SOURCES, in_place)
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="holds more than a seed"):
@@ -348,7 +348,7 @@ def test_what_a_query_has_begun_from_is_not_removed(in_place: Location, name: st
     assert not is_unfinished(in_place)
 
 
-def test_what_a_store_lists_is_a_file_or_a_directory(memory: str) -> None:
+def test_object_store_entries_are_files_or_directories(memory: str) -> None:
     files = storage.Files()
     files.write(f"{memory}/a", b"abc")
     files.write(f"{memory}/b/c", b"")
@@ -360,8 +360,8 @@ def test_what_a_store_lists_is_a_file_or_a_directory(memory: str) -> None:
     ]
 
 
-def test_a_location_in_the_sink_by_a_link_is_refused(tmp_path: Path) -> None:
-    """Regression: ``_link/query`` was taken for a folder like ``SINK/_checkpoints``."""
+def test_location_inside_sink_through_link_is_refused(tmp_path: Path) -> None:
+    """Regression: ``_link/query`` was taken for a directory like ``SINK/_checkpoints``."""
     sink = tmp_path / "sink"
     sink.mkdir()
     (tmp_path / "_link").symlink_to(sink, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""The matrices in the docs are what was measured, with the Sparks and brokers that are locked."""
+"""Compare the matrices in the docs with the results for the locked Spark versions and brokers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tests.support.spark_matrix import ROW_TESTS, TABLE, read_results, table
 from tests.support.spark_versions import VENV_RELEASE, environments, minor_version
 
 
-def test_the_page_is_what_was_measured() -> None:
+def test_spark_matrix_page_matches_results() -> None:
     assert TABLE.read_text(encoding="utf-8") == table(read_results())
 
 
-def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> None:
+def test_each_spark_line_was_measured_with_locked_release() -> None:
     measured = {line.line: line for line in read_results()}
     assert measured.keys() == {minor_version(VENV_RELEASE), *environments()}
     for name, environment in environments().items():
@@ -20,7 +20,7 @@ def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> No
         assert line.cells.keys() == set(ROW_TESTS.values()) or line.not_run
 
 
-def test_the_page_of_keyed_state_is_what_was_measured() -> None:
+def test_state_matrix_page_matches_results() -> None:
     measured = read_results(state_matrix.RESULTS)
     page = table(measured, state_matrix.ROW_TESTS, state_matrix.TEXT)
     assert state_matrix.TABLE.read_text(encoding="utf-8") == page
@@ -29,7 +29,7 @@ def test_the_page_of_keyed_state_is_what_was_measured() -> None:
         assert line.cells.keys() == set(state_matrix.ROW_TESTS.values()) or line.not_run
 
 
-def test_the_page_of_brokers_is_what_was_measured() -> None:
+def test_broker_matrix_page_matches_results() -> None:
     measured = broker_matrix.read_results()
     assert broker_matrix.TABLE.read_text(encoding="utf-8") == broker_matrix.table(measured)
     assert [row.release for row in measured] == broker_matrix.releases()

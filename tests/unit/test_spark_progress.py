@@ -1,7 +1,7 @@
-"""Where a Spark query goes on and where it started, read from its checkpoint location.
+"""Read the start and the next positions of a Spark query from its checkpoint location.
 
-The golden ones were written by each Spark, and what they must say is what that Spark did when it
-was started again on them.
+Each Spark version wrote golden locations. The expected result is the actual start of that Spark
+after a restart.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def by_partition(said: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, 
         ({"9": batch('{"t":{"0":3}}'), "10": 'v1\n\n{"t":{"0":3}}'}, False),
     ],
 )
-def test_a_query_of_the_continuous_trigger_has_no_metadata_in_its_log(
+def test_continuous_trigger_is_recognized_by_missing_metadata_in_log(
     tmp_path: Path, offsets: dict[str, str], continuous: bool
 ) -> None:
     files = {f"offsets/{name}": text for name, text in offsets.items()}
@@ -74,7 +74,7 @@ def test_a_query_of_the_continuous_trigger_has_no_metadata_in_its_log(
 # -- what each Spark wrote -----------------------------------------------------------------------
 
 
-def test_there_is_one_of_each_query_that_a_spark_can_run() -> None:
+def test_golden_locations_cover_each_job_of_each_spark() -> None:
     sparks = {entry["spark"] for entry in ENTRIES}
     assert {spark[:3] for spark in sparks} == {"3.5", "4.0", "4.1", "4.2", "4.3"}
     assert {entry["name"] for entry in ENTRIES} == {
@@ -82,7 +82,7 @@ def test_there_is_one_of_each_query_that_a_spark_can_run() -> None:
     }
 
 
-def test_files_are_those_of_the_manifest() -> None:
+def test_golden_files_match_manifest() -> None:
     listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
     assert listed == {
         str(path.relative_to(GOLDEN)): sha256(path.read_bytes()).hexdigest()
@@ -92,7 +92,7 @@ def test_files_are_those_of_the_manifest() -> None:
 
 
 @EACH
-def test_a_query_goes_on_where_its_spark_did(entry: dict[str, Any]) -> None:
+def test_committed_positions_match_restart_of_spark(entry: dict[str, Any]) -> None:
     found = committed_positions("spark:x", GOLDEN / entry["name"])
     assert found.starts == by_partition(entry["goes_on_at"])
     # Otherwise reading the seeds would do.
@@ -100,12 +100,12 @@ def test_a_query_goes_on_where_its_spark_did(entry: dict[str, Any]) -> None:
 
 
 @EACH
-def test_a_query_started_where_its_spark_was_told_to(entry: dict[str, Any]) -> None:
+def test_start_positions_match_options_of_spark(entry: dict[str, Any]) -> None:
     found = starting_positions("spark:x", GOLDEN / entry["name"])
     assert found.starts == by_partition(entry["started_at"])
 
 
-def test_each_version_of_the_logs_is_among_them() -> None:
+def test_golden_locations_cover_each_log_version() -> None:
     def versions(log: str) -> set[str]:
         return {
             path.read_text().partition("\n")[0]
@@ -121,8 +121,8 @@ def test_each_version_of_the_logs_is_among_them() -> None:
     ]
 
 
-def test_a_skipped_batch_is_committed_and_not_where_the_query_goes_on() -> None:
-    """Spark's repartitioning commits a batch that never ran, and one after it that begins again."""
+def test_skipped_batch_is_committed_and_not_resumed_from() -> None:
+    """Spark's repartitioning commits a batch that never ran, and then restarts at its start."""
     directory = str(GOLDEN / "4.3" / "skipped-batch")
     ends = [
         next(iter(of_batch.values()))["skipped-batch-orders", 0]
@@ -138,8 +138,8 @@ def _unfinished(where: Path) -> Path:
     return where
 
 
-def test_a_repartitioning_that_died_after_it_skipped_a_batch_is_refused(tmp_path: Path) -> None:
-    """Spark ends it when it is told to again, and goes on below what its commit log says now."""
+def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path) -> None:
+    """A later repartitioning run finishes the work, and Spark resumes at lower offsets."""
     directory = _unfinished(tmp_path / "query")
     told = "batch 2 .* ends skipped-batch-orders-0 at 8, and batch 1, .*, at 14: .*repartitioning"
     with pytest.raises(InputError, match=told):
@@ -153,7 +153,7 @@ def test_a_repartitioning_that_died_after_it_skipped_a_batch_is_refused(tmp_path
         assert "an unfinished repartitioning" in result.stderr
 
 
-def test_a_partition_that_only_the_skipped_batch_has_read_is_behind_too(tmp_path: Path) -> None:
+def test_partition_read_only_by_skipped_batch_is_refused(tmp_path: Path) -> None:
     files = {f"commits/{n}": COMMIT for n in range(2)}
     files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
     files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')
@@ -165,7 +165,7 @@ def test_a_partition_that_only_the_skipped_batch_has_read_is_behind_too(tmp_path
     assert found.starts == {("t", 0): 5, ("t", 1): 7}
 
 
-def test_asynchronous_progress_leaves_batches_out() -> None:
+def test_asynchronous_progress_omits_batches_from_log() -> None:
     for entry in ENTRIES:
         if entry["name"].endswith("/async-progress"):
             logged = {
@@ -176,7 +176,7 @@ def test_asynchronous_progress_leaves_batches_out() -> None:
             assert logged != set(range(len(logged)))
 
 
-def test_a_file_that_its_checksum_does_not_match_is_read_as_spark_reads_it(tmp_path: Path) -> None:
+def test_file_with_stale_checksum_is_read_like_in_spark(tmp_path: Path) -> None:
     directory = tmp_path / "query"
     shutil.copytree(entry_of("4.0/stateless"), directory)
     last = max(
@@ -190,7 +190,7 @@ def test_a_file_that_its_checksum_does_not_match_is_read_as_spark_reads_it(tmp_p
 # -- what no Spark writes, or only a broken one --------------------------------------------------
 
 
-def test_logs_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+def test_inconsistent_offset_and_commit_logs_are_refused(tmp_path: Path) -> None:
     # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
@@ -198,7 +198,7 @@ def test_logs_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         committed_positions("spark:x", directory)
 
 
-def test_a_source_is_read_by_name(tmp_path: Path) -> None:
+def test_source_is_read_by_name(tmp_path: Path) -> None:
     lines = ('orders:{"t":{"0":90}}', "clicks:-", 'files:{"logOffset":3}', "rate:17")
     files = {"offsets/0": batch(*lines, version="v2"), "commits/0": COMMIT}
     directory = spark_directory(tmp_path, {**files, "sources/orders/0": SEED})
@@ -206,7 +206,7 @@ def test_a_source_is_read_by_name(tmp_path: Path) -> None:
     assert kafka_seeds(str(directory), LocalFiles()) == {"orders": {("t", 0): 3}}
 
 
-def test_a_query_goes_on_after_its_newest_committed_batch(tmp_path: Path) -> None:
+def test_query_resumes_after_newest_committed_batch(tmp_path: Path) -> None:
     directory = spark_directory(
         tmp_path,
         {
@@ -225,7 +225,7 @@ def test_a_query_goes_on_after_its_newest_committed_batch(tmp_path: Path) -> Non
     assert starting_positions("spark:x", directory).starts == {("t", 0): 3}
 
 
-def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path) -> None:
+def test_query_without_committed_batch_resumes_from_seed(tmp_path: Path) -> None:
     files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":90}}')}
     directory = spark_directory(tmp_path, files)
     (directory / "commits").mkdir()
@@ -234,12 +234,12 @@ def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path)
 
 @pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2"])
 @pytest.mark.parametrize("commits", ["missing", "empty"])
-def test_a_query_without_a_commit_log_goes_on_after_its_newest_batch_but_one(
+def test_query_without_commit_log_resumes_after_second_newest_batch(
     tmp_path: Path, version: str, commits: str
 ) -> None:
-    """Regression: ``diff`` and ``verify`` said "before batch 0".
+    """Regression: ``diff`` and ``verify`` reported "before batch 0".
 
-    The logs are of real queries. tests/integration/test_spark_versions.py restarts real ones.
+    The logs belong to real queries. tests/integration/test_spark_versions.py restarts real queries.
     """
     directory = shutil.copytree(entry_of(f"{version}/stateless"), tmp_path / "query")
     newest = newest_committed_batch(str(directory), LocalFiles())
@@ -256,10 +256,10 @@ def test_a_query_without_a_commit_log_goes_on_after_its_newest_batch_but_one(
 
 
 @pytest.mark.parametrize("older", [(), (3,)])
-def test_newest_committed_batch_without_the_planned_batch_before_is_refused(
+def test_newest_committed_batch_without_preceding_planned_batch_is_refused(
     tmp_path: Path, older: tuple[int, ...]
 ) -> None:
-    """Regression: the end of batch 5 was reported. tests/integration restarts real queries."""
+    """Regression: The end of batch 5 was reported. tests/integration restarts real queries."""
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
     commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
     directory = spark_directory(tmp_path / "query", {**files, **commits})
@@ -267,8 +267,8 @@ def test_newest_committed_batch_without_the_planned_batch_before_is_refused(
         committed_positions("spark:x", directory)
 
 
-def test_continuous_query_without_a_commit_log_has_no_committed_batch(tmp_path: Path) -> None:
-    """Regression: the epoch before the newest one was reported; Spark starts the query anew."""
+def test_continuous_query_without_commit_log_has_no_committed_batch(tmp_path: Path) -> None:
+    """Regression: The second newest epoch was reported, but Spark restarts without progress."""
     files = {f"offsets/{n}": f'v1\n\n{{"t":{{"0":{n}}}}}' for n in range(3)}
     directory = spark_directory(tmp_path, files)
     assert newest_committed_batch(str(directory), LocalFiles()) is None
@@ -276,8 +276,8 @@ def test_continuous_query_without_a_commit_log_has_no_committed_batch(tmp_path: 
         committed_positions("spark:x", directory)
 
 
-def test_commits_ahead_of_the_planned_batches_are_refused(tmp_path: Path) -> None:
-    """Seen on Spark 4.0.0: it ran the newest planned batch again, and failed to commit it."""
+def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
+    """Spark 4.0.0 reruns the newest planned batch, and fails to commit this batch."""
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     commits = {f"commits/{n}": COMMIT for n in range(4)}
     directory = spark_directory(tmp_path, {**files, **commits})
@@ -285,7 +285,7 @@ def test_commits_ahead_of_the_planned_batches_are_refused(tmp_path: Path) -> Non
         committed_positions("spark:x", directory)
 
 
-def test_several_sources_are_one_side(tmp_path: Path) -> None:
+def test_several_sources_are_merged_into_single_side(tmp_path: Path) -> None:
     directory = spark_directory(
         tmp_path,
         {
@@ -305,7 +305,7 @@ def test_several_sources_are_one_side(tmp_path: Path) -> None:
     assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
 
 
-def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> None:
+def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
     directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": COMMIT})
     with pytest.raises(Refused, match="90 and 91"):
@@ -350,15 +350,15 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
         ({"sources/0/0": '\0v1\n{"t":{"0":-2}}'}, "-2 is not an offset"),
     ],
 )
-def test_a_damaged_or_unknown_directory_is_refused(
+def test_damaged_or_unsupported_location_is_refused(
     tmp_path: Path, files: Mapping[str, str], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
         committed_positions("spark:x", spark_directory(tmp_path, files))
 
 
-def test_a_control_batch_is_refused_by_name(tmp_path: Path) -> None:
-    """Its metadata as the class of Spark 4.2.1 writes it; no Spark writes such a batch yet."""
+def test_control_batch_is_refused(tmp_path: Path) -> None:
+    """The metadata matches the class in Spark 4.2.1. No Spark version writes such a batch yet."""
     metadata = (
         '{"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{},"sourceMetadataInfo":{},'
         '"controlBatchInfo":{"operationType":"repartition","operationInfo":"numPartitions=8"}}'
@@ -369,7 +369,7 @@ def test_a_control_batch_is_refused_by_name(tmp_path: Path) -> None:
         committed_positions("spark:x", directory)
 
 
-def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
+def test_start_of_query_without_seed_is_reported_as_missing(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
     with pytest.raises(InputError, match="where the query started is unknown"):
         starting_positions("spark:x", spark_directory(tmp_path, files))

@@ -1,4 +1,4 @@
-"""``commit-group spark:DIR`` before any broker is asked: what a query has to say, and bad ones."""
+"""Check ``commit-group spark:DIR`` before any broker is queried, also for damaged queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def commit(target: str | Path, *options: str) -> Result:
     return migrate("commit-group", target, "--group", "g", "-b", "127.0.0.1:1", *options)
 
 
-def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
+def test_query_is_single_source_at_newest_committed_batch() -> None:
     directory = GOLDEN / "4.0" / "failed-batch"
     extraction = query_positions(f"spark:{directory}")
     (source,) = extraction.sources
@@ -49,10 +49,10 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
     assert query_positions(extraction.origin.pointer) == extraction
 
 
-def test_the_positions_are_those_of_the_batch_that_is_named(
+def test_positions_belong_to_reported_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A running query may commit a batch while it is read."""
+    """A running query can commit a batch during the read."""
     directory = spark_directory(tmp_path / "query", RUN)
 
     def then_commit(name: str, files: Files) -> int | None:
@@ -91,7 +91,7 @@ def test_the_positions_are_those_of_the_batch_that_is_named(
         ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "are at 1 and 2"),
     ],
 )
-def test_a_directory_that_tells_nothing_is_refused(
+def test_location_without_usable_positions_is_refused(
     tmp_path: Path, files: Mapping[str, str], code: int, says: str
 ) -> None:
     directory = spark_directory(tmp_path / "query", files)
@@ -104,12 +104,12 @@ def test_a_directory_that_tells_nothing_is_refused(
 @pytest.mark.parametrize(
     "options", [("--source", "x"), ("--cluster", "x"), ("--source-group", "x")]
 )
-def test_what_is_flinks_does_not_go_with_a_query(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_flink_options_are_usage_errors_for_query(tmp_path: Path, options: tuple[str, ...]) -> None:
     directory = spark_directory(tmp_path / "query", RUN)
     assert commit(f"spark:{directory}", *options).code == 2
 
 
-def test_a_batch_that_is_begun_and_not_committed_is_warned_of(tmp_path: Path) -> None:
+def test_uncommitted_batch_triggers_warning(tmp_path: Path) -> None:
     begun = {**RUN, "offsets/1": batch('{"t":{"0":95}}')}
     finding = _findings(spark_directory(tmp_path / "begun", begun))["uncommitted-batch"]
     assert finding.severity is Severity.WARNING
@@ -119,8 +119,8 @@ def test_a_batch_that_is_begun_and_not_committed_is_warned_of(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2"])
-def test_asynchronous_progress_shows_by_the_batches_that_are_missing(version: str) -> None:
-    """Of these real queries one has the option; in no log it stands."""
+def test_asynchronous_progress_is_detected_by_missing_batches(version: str) -> None:
+    """One of these real queries uses the option, but no log contains the option."""
     for query in (GOLDEN / version).iterdir():
         finding = _findings(query)["output-beyond"]
         assert finding.severity is Severity.WARNING
@@ -129,7 +129,7 @@ def test_asynchronous_progress_shows_by_the_batches_that_are_missing(version: st
         assert not any("asyncProgress" in file.read_text("latin-1") for file in entries)
 
 
-def test_a_stateful_query_is_not_one_and_its_state_is_warned_of(tmp_path: Path) -> None:
+def test_stateful_query_is_single_source_with_warning_about_state(tmp_path: Path) -> None:
     state = {"state/0/0/1.delta": "", "state/1/0/1.delta": ""}
     findings = _findings(spark_directory(tmp_path / "query", {**RUN, **state}))
     assert findings.keys() == {"query-state"}
@@ -137,7 +137,7 @@ def test_a_stateful_query_is_not_one_and_its_state_is_warned_of(tmp_path: Path) 
     assert "2 operators" in findings["query-state"].message
 
 
-def test_two_sources_of_one_topic_may_be_of_two_clusters(tmp_path: Path) -> None:
+def test_topic_of_two_sources_triggers_warning(tmp_path: Path) -> None:
     both = {**RUN, "offsets/0": batch('{"t":{"0":90},"u":{"0":1}}', '{"t":{"0":90},"v":{"0":1}}')}
     finding = _findings(spark_directory(tmp_path / "q", both))["shared-topic"]
     assert finding.severity is Severity.WARNING
@@ -145,7 +145,7 @@ def test_two_sources_of_one_topic_may_be_of_two_clusters(tmp_path: Path) -> None
     assert "shared-topic" not in _findings(spark_directory(tmp_path / "one", RUN))
 
 
-def test_a_new_query_goes_on_from_where_another_one_is(tmp_path: Path) -> None:
+def test_new_query_is_seeded_from_existing_query(tmp_path: Path) -> None:
     query = f"spark:{spark_directory(tmp_path / 'query', RUN)}"
     seed = tmp_path / "new"
     result = migrate("to-spark", query, "--checkpoint-dir", seed)
@@ -166,8 +166,8 @@ def _saved_plan(tmp_path: Path, *options: str) -> tuple[Path, Path]:
     return directory, plan
 
 
-def test_a_plan_of_a_query_that_has_committed_another_batch_is_refused(tmp_path: Path) -> None:
-    """Seen: it was applied, and the new query wrote that batch once more."""
+def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path) -> None:
+    """Regression: The plan was applied, and the new query duplicated the batch."""
     directory, plan = _saved_plan(tmp_path)
     assert migrate("to-spark", "--plan", plan).code == 0
     spark_directory(directory, {"offsets/1": _NEXT["offsets/1"]})
@@ -182,7 +182,7 @@ def test_a_plan_of_a_query_that_has_committed_another_batch_is_refused(tmp_path:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_plan_of_a_query_may_be_allowed_to_repeat(tmp_path: Path) -> None:
+def test_plan_allowing_duplicates_is_applied_after_newer_batch(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path, "--allow-ran-on")
     spark_directory(directory, _NEXT)
     applied = migrate("to-spark", "--plan", plan)
@@ -190,7 +190,7 @@ def test_a_plan_of_a_query_may_be_allowed_to_repeat(tmp_path: Path) -> None:
     assert "warning: the query has run on since: it has committed batch 1" in applied.stderr
 
 
-def test_a_plan_of_a_query_that_cannot_be_looked_at_is_refused(tmp_path: Path) -> None:
+def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path)
     directory.rename(tmp_path / "elsewhere")
     refused = migrate("to-spark", "--plan", plan)
@@ -198,7 +198,7 @@ def test_a_plan_of_a_query_that_cannot_be_looked_at_is_refused(tmp_path: Path) -
     assert "whether it has committed another batch is not known" in refused.stderr
 
 
-def test_a_plan_of_a_query_whose_commits_are_deleted_is_refused(tmp_path: Path) -> None:
+def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path)
     (directory / "commits/0").unlink()
     refused = migrate("to-spark", "--plan", plan)
@@ -206,7 +206,7 @@ def test_a_plan_of_a_query_whose_commits_are_deleted_is_refused(tmp_path: Path) 
     assert "it has committed no batch, and the plan is of batch 0" in refused.stderr
 
 
-def test_a_plan_of_another_query_in_the_same_place_is_refused(tmp_path: Path) -> None:
+def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path)
     (directory / "metadata").write_text(RUN["metadata"].replace("abcd", "dcba"))
     refused = migrate("to-spark", "--plan", plan)

@@ -1,4 +1,4 @@
-"""`--spark-source`: which Flink source each stream of a Spark query goes on from."""
+"""Assign Flink sources to the streams of a Spark query with `--spark-source`."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def to_spark(chk: Path, *arguments: str | Path) -> Result:
         ),
     ],
 )
-def test_each_stream_has_a_line(chk: Path, arguments: list[str], lines: list[str]) -> None:
+def test_output_has_line_per_stream(chk: Path, arguments: list[str], lines: list[str]) -> None:
     result = to_spark(chk, *arguments)
     assert (result.code, result.stdout.splitlines()) == (0, lines), result.stderr
 
 
-def test_each_stream_has_a_file(chk: Path, tmp_path: Path) -> None:
+def test_seed_has_file_per_stream(chk: Path, tmp_path: Path) -> None:
     seed = tmp_path / "seed"
     result = to_spark(chk, "0=rest", "2=other", "--checkpoint-dir", seed)
     assert result.code == 0, result.stderr
@@ -93,10 +93,10 @@ def test_each_stream_has_a_file(chk: Path, tmp_path: Path) -> None:
         assert (seed / f"sources/{number}/0").read_text() == f"\0v1\n{line}"
 
 
-def test_streams_of_one_topic_are_checked_against_one_cluster_only_if_they_read_one(
+def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker's answers are those of one cluster, and the sources name none."""
+    """The broker answers for one cluster, and the sources do not contain their cluster."""
     logs = {topic: {0: LogRange(0, 20), 1: LogRange(0, 20)} for topic in "abc"}
     monkeypatch.setattr(
         "migrate.kafka.snapshot.take_snapshot", lambda *_: ClusterSnapshot(logs, "one")
@@ -115,7 +115,7 @@ def test_streams_of_one_topic_are_checked_against_one_cluster_only_if_they_read_
     assert to_spark(chk, "0=both", "1=other").code == 0
 
 
-def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:
+def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> None:
     result = to_spark(chk, "0=rest", "1=rest")
     assert "c goes to Spark sources 0 and 1" in result.stderr
     assert "operator 02020202020202020202020202020202 (a) goes to no Spark source" in result.stderr
@@ -144,7 +144,7 @@ def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:
         ),
     ],
 )
-def test_what_is_ambiguous_or_wrong_is_refused(
+def test_ambiguous_or_invalid_spark_source_is_refused(
     chk: Path, tmp_path: Path, arguments: list[str], code: int, told: str
 ) -> None:
     result = to_spark(chk, *arguments, "--checkpoint-dir", tmp_path / "seed")
@@ -153,8 +153,8 @@ def test_what_is_ambiguous_or_wrong_is_refused(
     assert not (tmp_path / "seed").exists()
 
 
-def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
-    """Were that stream Kafka's, it would start at the log end without a word."""
+def test_skipped_stream_number_triggers_warning(chk: Path) -> None:
+    """If this stream were a Kafka source, the query would silently start at the log end offset."""
     result = to_spark(chk, "1=rest", "3=topic:b")
     assert "before 3 start without a seed: 0, 2;" in result.stderr
     assert "without a seed" not in to_spark(chk, "0=rest", "1=topic:b").stderr
@@ -170,13 +170,13 @@ def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
         ({0: ["both"], 1: ["other"], 2: ["rest"]}, None, []),
     ],
 )
-def test_a_source_of_a_job_that_is_stopped_is_not_left_behind(
+def test_unassigned_source_of_stopped_job_is_refused(
     chk: Path,
     names: dict[int, list[str]],
     partitions: dict[str, set[int]] | None,
     left: list[tuple[str, str]],
 ) -> None:
-    """Seen: its records were read by nobody, and a note said so."""
+    """Regression: The source's records were never consumed, and only a note reported this."""
     request = move_request(SPARK, {"partitions": partitions})
     told: list[str] = []
     try:

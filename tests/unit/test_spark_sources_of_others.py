@@ -1,4 +1,4 @@
-"""Checkpoint locations whose sources are not, or may not be, Kafka's; and those without an id."""
+"""Read checkpoint locations with non-Kafka sources, with ambiguous sources, or without an ID."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def _copy(tmp_path: Path, name: str) -> Path:
     return Path(shutil.copytree(_FIELD / name / "location", tmp_path / "query"))
 
 
-def test_source_with_text_offsets_is_left_out(tmp_path: Path) -> None:
-    """Regression: "'12345' is not an offset", although the Kafka source is the first line."""
+def test_source_with_text_offsets_is_omitted(tmp_path: Path) -> None:
+    """Regression: "'12345' is not an offset", although the first line is the Kafka source."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     result = migrate("to-spark", f"spark:{location}")
     assert (result.code, result.stdout) == (0, '{"orders":{"0":12}}\n'), result.stderr
 
 
-def test_source_with_names_that_no_topic_has_is_left_out(tmp_path: Path) -> None:
-    """Regression: the times of a log service came out as Kafka offsets, with exit code 0."""
+def test_source_with_invalid_topic_names_is_omitted(tmp_path: Path) -> None:
+    """Regression: Times of a log service were returned as Kafka offsets, with exit code 0."""
     location = _copy(tmp_path, "10-another-source-of-kafkas-shape")
     result = migrate("to-spark", f"spark:{location}")
     assert (result.code, result.stdout) == (3, "")
@@ -39,7 +39,7 @@ def _with_valid_names(location: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["to-spark", "diff"])
-def test_source_without_a_kafka_start_is_warned_of(tmp_path: Path, command: str) -> None:
+def test_source_without_kafka_start_triggers_warning(tmp_path: Path, command: str) -> None:
     location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
     side = f"spark:{location}"
     arguments = (command, side) if command == "to-spark" else (command, side, side)
@@ -52,7 +52,7 @@ def test_source_without_a_kafka_start_is_warned_of(tmp_path: Path, command: str)
 
 
 @pytest.mark.parametrize("seed", ["v1\n{}", "0", '{"shard":1}'])
-def test_source_whose_start_is_of_another_connector_is_left_out(tmp_path: Path, seed: str) -> None:
+def test_source_with_start_of_different_connector_is_omitted(tmp_path: Path, seed: str) -> None:
     location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
     (location / "sources/0").mkdir(parents=True)
     (location / "sources/0/0").write_text(seed)
@@ -61,8 +61,8 @@ def test_source_whose_start_is_of_another_connector_is_left_out(tmp_path: Path, 
     assert "its query reads no Kafka source" in result.stderr
 
 
-def test_location_without_metadata_is_compared_with_a_warning(tmp_path: Path) -> None:
-    """Regression: ``diff`` said nothing; the other commands said only that it is not there."""
+def test_location_without_metadata_is_compared_with_warning(tmp_path: Path) -> None:
+    """Regression: ``diff`` printed no warning, and the other commands printed no remedy."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     side = f"spark:{location}"
     assert "query-id-missing" not in migrate("diff", side, side).stderr

@@ -1,6 +1,6 @@
-"""What a command imports: most of the time of a small one is start-up.
+"""Check the imports of each command, because start-up dominates the time of small commands.
 
-Each runs as a process of its own and tells at its end what it has loaded.
+Each command runs as a process and prints its loaded modules at its end.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_command_loads_what_it_needs(
+def test_command_loads_only_required_modules(
     tmp_path: Path, arguments: list[str], unwanted: set[str]
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
@@ -121,17 +121,17 @@ def test_a_command_loads_what_it_needs(
 
 
 @pytest.mark.parametrize("name", sorted(_OF_MOVES | _OF_TABLES))
-def test_a_module_that_is_not_to_be_loaded_exists(name: str) -> None:
+def test_unwanted_module_exists(name: str) -> None:
     assert find_spec(name) is not None
 
 
-def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
+def test_loaded_modules_would_be_detected(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     looked_for = {"migrate.report.table", "decoder.kafka", "asyncio"}
     assert _among(_loaded("inspect", chk), looked_for) == looked_for - {"asyncio"}
 
 
-def test_the_library_itself_loads_nothing() -> None:
+def test_library_loads_no_heavy_modules() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import sys, migrate; print(*sys.modules)"],
         capture_output=True,
@@ -145,7 +145,7 @@ def test_the_library_itself_loads_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_about_a_command_is_the_first_of_its_own_help(name: str) -> None:
+def test_command_summary_is_first_paragraph_of_its_help(name: str) -> None:
     help_text = inspect.getdoc(load_function(name))
     assert help_text is not None
     assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name]
@@ -160,7 +160,7 @@ def test_the_line_about_a_command_is_the_first_of_its_own_help(name: str) -> Non
         ("migrate verify --source", ["--source"]),
     ],
 )
-def test_the_shell_completes_commands_and_their_options(typed: str, offered: list[str]) -> None:
+def test_shell_completes_commands_and_options(typed: str, offered: list[str]) -> None:
     words = typed.split(" ")
     done = subprocess.run(
         [sys.executable, "-c", "import sys\nsys.argv = ['migrate']\n" + _MAIN],

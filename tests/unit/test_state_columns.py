@@ -1,4 +1,4 @@
-"""Column types of keyed state that no golden snapshot has: what is text, what is refused."""
+"""Map types of keyed state to columns, for types that no golden snapshot contains."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _avro(schema: types.AvroType) -> types.Avro:
     return types.Avro("shop.Order", schema)
 
 
-def test_every_kind_of_value_has_a_column() -> None:
-    """And Arrow has a type for it: a value of it that is null."""
+def test_every_kind_of_value_has_column() -> None:
+    """Arrow also has a type for each kind. The test writes a null value."""
     every: list[types.Type] = [
         *map(Scalar, Kind),
         *(types.Sql(types.SqlScalar(kind)) for kind in SqlKind),
@@ -54,12 +54,12 @@ def test_every_kind_of_value_has_a_column() -> None:
     assert {_told(type_, None) for type_ in every} == {None}
 
 
-def test_names_that_ddl_would_not_take_are_quoted() -> None:
+def test_invalid_ddl_names_are_quoted() -> None:
     of = types.Pojo("A", (Field("plain_1", _LONG), Field("a b", _LONG), Field("x`y", _STRING)))
     assert _ddl(of) == "STRUCT<plain_1: BIGINT, `a b`: BIGINT, `x``y`: STRING>"
 
 
-def test_a_union_of_several_types_is_json() -> None:
+def test_union_of_several_types_is_json() -> None:
     assert _ddl(_avro(types.AvroUnion((_NULL, _INT)))) == "INT"
     assert _ddl(_avro(types.AvroUnion((_NULL,)))) == "VOID"
     several = _avro(types.AvroUnion((_NULL, _INT, _TEXT)))
@@ -67,7 +67,7 @@ def test_a_union_of_several_types_is_json() -> None:
     assert [_told(several, value) for value in (5, "5", None)] == ["5", '"5"', None]
 
 
-def test_a_record_of_itself_is_json_inside() -> None:
+def test_recursive_record_is_json() -> None:
     node = types.AvroRecord(
         "Node", (("id", _INT), ("next", types.AvroUnion((_NULL, types.AvroReference("Node")))))
     )
@@ -84,13 +84,15 @@ def test_a_record_of_itself_is_json_inside() -> None:
     ("precision", "scale", "ddl"),
     [(10, 2, "DECIMAL(10,2)"), (38, 38, "DECIMAL(38,38)"), (39, 2, "STRING"), (None, 2, "STRING")],
 )
-def test_decimals_of_avro(precision: int | None, scale: int, ddl: str) -> None:
+def test_avro_decimals_are_decimals_up_to_38_digits(
+    precision: int | None, scale: int, ddl: str
+) -> None:
     decimal = _avro(types.AvroScalar(AvroKind.BYTES, "decimal", scale, precision))
     assert _ddl(decimal) == ddl
     assert str(_told(decimal, Decimal("0.25"))) in ("0.25", f"{Decimal('0.25'):.{scale}f}")
 
 
-def test_a_field_that_subclasses_have_with_another_type_is_json() -> None:
+def test_field_with_different_types_in_subclasses_is_string() -> None:
     cat = types.Pojo("Cat", (Field("name", _STRING), Field("lives", _LONG)))
     dog = types.Pojo("Dog", (Field("name", _STRING), Field("lives", _STRING)))
     animal = types.Pojo(
@@ -101,9 +103,11 @@ def test_a_field_that_subclasses_have_with_another_type_is_json() -> None:
     assert _told(animal, {"name": "Rex"}) == {"name": "Rex", "lives": None}
 
 
-def test_a_field_that_its_class_has_no_more_has_no_column() -> None:
-    """PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0 names it; a value has
-    it not."""
+def test_field_removed_from_class_has_no_column() -> None:
+    """PojoSerializerSnapshotData.getDummyNameForMissingField of Flink 2.2.0 defines this name.
+
+    A value does not contain the field.
+    """
     order = types.Pojo("Order", (Field("id", _LONG), Field("missing-field-at-1", _STRING)))
     assert _ddl(order) == "STRUCT<id: BIGINT>"
     assert _told(order, {"id": 5}) == {"id": 5}
@@ -142,7 +146,7 @@ _MAP = types.Map(_STRING, _LONG)
         (types.Map(_LONG, _MAP), "MAP<BIGINT, {}>"),
     ],
 )
-def test_the_column_of_a_type_of_others(type_: types.Type, ddl: str) -> None:
+def test_composite_type_has_matching_column(type_: types.Type, ddl: str) -> None:
     assert _ddl(type_) == ddl.format("MAP<STRING, BIGINT>")
 
 
@@ -177,11 +181,11 @@ _DATE, _DAY = Scalar(Kind.LOCAL_DATE), LocalDate(2024, 2, 29)
         (types.List(types.List(_DATE)), [[_DAY], None], [[date(2024, 2, 29)], None]),
     ],
 )
-def test_values_inside_of_others(type_: types.Type, value: Any, told: Any) -> None:
+def test_nested_values_are_converted(type_: types.Type, value: Any, told: Any) -> None:
     assert _told(type_, value) == told
 
 
-def test_maps_whose_keys_spark_has_not() -> None:
+def test_maps_with_keys_unsupported_by_spark_are_arrays() -> None:
     inner = types.Map(_STRING, _LONG)
     assert _ddl(inner) == "MAP<STRING, BIGINT>"
     assert _ddl(types.Map(inner, _LONG)) == (
@@ -193,7 +197,7 @@ def test_maps_whose_keys_spark_has_not() -> None:
         _told(inner, Pairs([(None, 1)]))
 
 
-def test_what_has_no_place_in_its_column_is_an_error() -> None:
+def test_value_outside_column_type_is_error() -> None:
     with pytest.raises(DoesNotFit, match="TIMESTAMP"):
         _told(Scalar(Kind.INSTANT), Instant(MAX_SECOND, 0))
     with pytest.raises(DoesNotFit, match="DATE"):
@@ -202,18 +206,20 @@ def test_what_has_no_place_in_its_column_is_an_error() -> None:
         _told(types.Sql(types.SqlDecimal(3, 1)), Decimal("1000.5"))
 
 
-def test_text_of_what_spark_has_no_exact_type_for() -> None:
+def test_values_without_exact_spark_type_are_strings() -> None:
     assert _told(Scalar(Kind.BIG_DECIMAL), Decimal("1E+3")) == "1000"
     assert _told(Scalar(Kind.BIG_INTEGER), Decimal(2**200)) == str(2**200)
     assert _told(types.Sql(types.SqlScalar(SqlKind.TIME)), LocalTime(1, 2, 3, 0)) == "01:02:03"
 
 
-def test_no_type_is_told_of_what_cannot_be_read() -> None:
+def test_unreadable_nested_type_has_no_ddl() -> None:
     secret = types.Unreadable("shop.Secret", "Kryo writes it")
     assert _ddl(types.List(types.Struct("T", (Field("f0", _LONG), Field("f1", secret))))) is None
 
 
-def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_state_without_pyarrow_reports_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"'\.\[parquet\]'"):
         migrate.read_state("nothing", state="x")

@@ -1,4 +1,4 @@
-"""``migrate state``: the contract that other programs hold it to, on what Flink wrote."""
+"""Check the output contract of ``migrate state`` with state written by Flink."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _told(entries: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("version", ["1.15", "1.20", "2.2"])
-def test_the_list_has_what_flink_restored(version: str) -> None:
+def test_state_list_matches_states_restored_by_flink(version: str) -> None:
     entry = _BY_NAME[f"{version}/kinds/canonical"]
     listed = _states(STATE / entry["path"])
     expected = json.loads((STATE / entry["expected"]).read_text())
@@ -78,7 +78,7 @@ def test_the_list_has_what_flink_restored(version: str) -> None:
     assert all(one["readable"] and one["reason"] is None for one in listed)
 
 
-def test_types_are_sparks_and_a_window_is_one() -> None:
+def test_types_are_spark_types_with_windows_as_structs() -> None:
     types = {
         (one["name"], one["state"]): (one["namespace_type"], one["value_type"])
         for one in _states(_golden("2.2/windows/canonical"))
@@ -106,7 +106,7 @@ def test_types_are_sparks_and_a_window_is_one() -> None:
         ("2.2/windows/native", "evicted", "window-contents"),
     ],
 )
-def test_entries_are_objects_a_line(name: str, operator: str | None, state: str) -> None:
+def test_entries_are_json_lines(name: str, operator: str | None, state: str) -> None:
     chosen = ["--operator", operator] if operator else []
     done = migrate("state", _golden(name), *chosen, "--state", state)
     assert (done.code, done.stderr) == (0, "")
@@ -124,7 +124,7 @@ def _operator_id(name: str, uid: str) -> str:
     return str(next(one["operator_id"] for one in operators if one["uid"] == uid))
 
 
-def test_csv_has_a_column_for_what_the_state_has() -> None:
+def test_csv_columns_match_fields_of_state() -> None:
     entry = _BY_NAME["2.2/kinds/canonical"]
     done = migrate("state", STATE / entry["path"], "--state", "lasting-map", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -145,7 +145,7 @@ def test_csv_has_a_column_for_what_the_state_has() -> None:
     assert isinstance(json.loads(row["value"]), list)
 
 
-def test_a_table_shows_some_and_says_that_there_are_more(tmp_path: Path) -> None:
+def test_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 60)
     done = migrate("state", chk, "--state", "total", "--format", "table")
     assert len(done.stdout.splitlines()) == 51
@@ -158,8 +158,8 @@ def test_a_table_shows_some_and_says_that_there_are_more(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", ["1.15", "2.2"])
-def test_an_operator_is_named_as_a_source_is(version: str) -> None:
-    """By its uid too where the metadata holds none (before Flink 2.0)."""
+def test_operator_is_selected_by_uid_id_or_name(version: str) -> None:
+    """Before Flink 2.0, the metadata contains no UID, but the option accepts the UID."""
     name = f"{version}/windows/canonical"
     operator_id = _operator_id("2.2/windows/canonical", "sessions")
     names = ["sessions", operator_id, operator_id.upper()]
@@ -179,7 +179,7 @@ def _refused(code: int, done: Result, *says: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_name_that_nothing_answers_to_is_told_with_what_there_is() -> None:
+def test_misspelled_operator_or_state_gets_suggestions() -> None:
     windows = _golden("2.2/windows/canonical")
     _refused(
         2,
@@ -195,12 +195,12 @@ def test_a_name_that_nothing_answers_to_is_told_with_what_there_is() -> None:
     _refused(2, migrate("state", windows, "--limit", "3"), "--state")
 
 
-def test_a_name_of_several_operators_is_refused_with_the_choices() -> None:
+def test_state_name_of_several_operators_is_refused_with_choices() -> None:
     done = migrate("state", _golden("2.2/windows/canonical"), "--state", "window-contents")
     _refused(4, done, "--operator", "'tumbling'", "'sliding'")
 
 
-def test_a_job_directory_stands_for_its_newest_checkpoint(tmp_path: Path) -> None:
+def test_job_directory_is_read_at_newest_checkpoint(tmp_path: Path) -> None:
     job = tmp_path / "job"
     shutil.copytree(_golden("2.2/kinds/retained"), job / "chk-9")
     write_totals(job / "chk-8", 3)
@@ -209,7 +209,7 @@ def test_a_job_directory_stands_for_its_newest_checkpoint(tmp_path: Path) -> Non
     _refused(3, migrate("state", tmp_path / "nothing"), "nothing")
 
 
-def test_a_checkpoint_without_keyed_state(tmp_path: Path) -> None:
+def test_checkpoint_without_keyed_state_has_empty_list(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-1", {0: splits("orders", [1])})
     done = migrate("state", chk)
     assert (done.code, done.stdout) == (0, "")
@@ -232,7 +232,7 @@ def test_a_checkpoint_without_keyed_state(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("format", ["json", "csv", "table"])
-def test_a_state_that_cannot_be_read_names_the_class(
+def test_unreadable_state_is_reported_with_class(
     name: str, operator: str | None, state: str, named: str, format: str
 ) -> None:
     chosen = ["--operator", operator] if operator else []
@@ -240,7 +240,7 @@ def test_a_state_that_cannot_be_read_names_the_class(
     _refused(3, done, named)
 
 
-def test_the_list_tells_which_cannot_be_read_and_why() -> None:
+def test_state_list_reports_reason_for_unreadable_state() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
     secret = by_name["secret"]
     assert (secret["readable"], secret["value_type"], secret["key_type"]) == (False, None, "INT")
@@ -248,7 +248,7 @@ def test_the_list_tells_which_cannot_be_read_and_why() -> None:
     assert by_name["before"]["readable"]
 
 
-def test_the_list_names_the_field_that_cannot_be_read() -> None:
+def test_state_list_reports_unreadable_field() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/pojos/canonical"))}
     assert by_name["holder"]["reason"] == (
         "testjobs.Secret: Kryo writes it, and no snapshot has its fields (field 'secret')"
@@ -256,7 +256,7 @@ def test_the_list_names_the_field_that_cannot_be_read() -> None:
     assert by_name["then"]["readable"]
 
 
-def test_the_list_says_where_values_name_their_own_classes() -> None:
+def test_state_list_warns_of_classes_stored_in_values() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
     assert by_name["list"]["readable"]
     assert by_name["list"]["reason"] == (
@@ -268,7 +268,7 @@ def test_the_list_says_where_values_name_their_own_classes() -> None:
     assert by_name["list"]["reason"] in shown.stdout
 
 
-def test_state_that_cannot_even_be_listed() -> None:
+def test_changelog_state_is_refused() -> None:
     _refused(3, migrate("state", _golden("1.20/changelog/retained")), "changelog")
     done = migrate(*("state", _golden("1.20/changelog/retained")), "--state", "value")
     _refused(3, done, "changelog")
@@ -277,7 +277,7 @@ def test_state_that_cannot_even_be_listed() -> None:
 # -- as a stream ---------------------------------------------------------------------------------
 
 
-def test_a_limit_reads_no_further_and_damage_leaves_nothing_half_told(tmp_path: Path) -> None:
+def test_limit_stops_reading_before_damage(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     state = chk / "totals"
     data = bytearray(state.read_bytes())
@@ -289,7 +289,7 @@ def test_a_limit_reads_no_further_and_damage_leaves_nothing_half_told(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["2.2/kinds/canonical", "1.20/file-merging/retained"])
-def test_entries_are_written_to_a_parquet_file(name: str, tmp_path: Path) -> None:
+def test_entries_are_written_to_parquet_file(name: str, tmp_path: Path) -> None:
     state = "lasting-map" if name == "2.2/kinds/canonical" else "map"
     file = tmp_path / "entries.parquet"
     done = migrate("state", _golden(name), "--state", state, "--output", file)
@@ -313,7 +313,7 @@ def test_entries_are_written_to_a_parquet_file(name: str, tmp_path: Path) -> Non
     assert file.read_bytes() == before
 
 
-def test_of_damaged_state_no_parquet_file_is_left(tmp_path: Path) -> None:
+def test_damaged_state_leaves_no_parquet_file(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     state = chk / "totals"
     data = bytearray(state.read_bytes())
@@ -325,7 +325,7 @@ def test_of_damaged_state_no_parquet_file_is_left(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["savepoint-1"]
 
 
-def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
+def test_partial_output_before_damage_is_reported_as_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_command, "_BUFFER_SIZE", 10_000)
@@ -341,8 +341,10 @@ def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
 
 
 @pytest.mark.slow
-def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key group at a time, as of a file of more than 8 MB."""
+def test_entries_are_streamed_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One key group at a time is in memory, as for files of more than 8 MB."""
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 0)
     monkeypatch.setattr(streams, "_MIN_READ_BYTES", 0)
     count = 10_000
@@ -359,7 +361,7 @@ def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
+def test_closed_pipe_of_entries_is_no_failure(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 4_000)
     command = [sys.executable, "-m", "migrate", "state", str(chk), "--state", "total"]
     with subprocess.Popen(
@@ -381,7 +383,9 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("name", ["windows", "pojos", "sql-windows", "kinds", "kryo"])
-def test_at_80_columns_no_word_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_of_states_breaks_no_word_at_80_columns(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
@@ -411,12 +415,12 @@ def test_at_80_columns_no_word_is_broken(name: str, monkeypatch: pytest.MonkeyPa
         ("sql-ranks", "data-state-with-append", "SQL top n"),
     ],
 )
-def test_states_of_flinks_own_are_told_as_what_they_are(name: str, state: str, says: str) -> None:
+def test_internal_states_of_flink_are_described(name: str, state: str, says: str) -> None:
     done = migrate("state", _golden(f"2.2/{name}/canonical"))
     assert any(state in line and says in line for line in done.stdout.splitlines()), done.stdout
 
 
-def test_windows_that_do_not_merge_stand_beside_some_that_do() -> None:
+def test_non_merging_windows_are_described_next_to_merging_windows() -> None:
     done = migrate("state", _golden("2.2/windows/canonical"), "--operator", "tumbling")
     everything = migrate("state", _golden("2.2/windows/canonical"))
     assert "contents of each window" in done.stdout
@@ -425,14 +429,14 @@ def test_windows_that_do_not_merge_stand_beside_some_that_do() -> None:
 
 
 @pytest.mark.parametrize("name", ["accState", "count", "left", "timeout", "LEFT"])
-def test_a_state_of_the_jobs_own_is_not_taken_for_flinks(tmp_path: Path, name: str) -> None:
+def test_state_of_job_is_not_mistaken_for_internal_state(tmp_path: Path, name: str) -> None:
     done = migrate("state", write_totals(tmp_path / "savepoint-1", 1, name))
     assert name in done.stdout
     assert "WHAT IT IS" not in done.stdout
 
 
-def test_every_state_that_flink_itself_keeps_is_told() -> None:
-    """In jobs of SQL no state is the job's own."""
+def test_every_internal_state_of_sql_jobs_is_described() -> None:
+    """In SQL jobs, every state is internal."""
     for entry in ENTRIES:
         if "/sql-" not in entry["name"]:
             continue

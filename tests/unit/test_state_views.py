@@ -1,4 +1,4 @@
-"""Keyed state as tables: what is asked for, and how the work is cut."""
+"""Read keyed state as tables: options, and the division of work into chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.keyed_rows import expected_states
 _BY_NAME = {entry["name"]: entry for entry in ENTRIES}
 
 
-def test_options_are_sparks() -> None:
+def test_option_names_are_case_insensitive() -> None:
     assert parse_state_options({"State": "x", "OPERATOR": "o"}) == (
         StateOptions(StateView.ENTRIES, "o", "x")
     )
@@ -43,13 +43,15 @@ def test_options_are_sparks() -> None:
         ({"state": "x", "allowExternalFiles": "yes"}, "allowExternalFiles = 'yes': not one of"),
     ],
 )
-def test_what_is_not_known_is_refused(options: dict[str, str], says: str) -> None:
+def test_unknown_or_conflicting_state_options_are_refused(
+    options: dict[str, str], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         parse_state_options(options)
 
 
 @pytest.mark.parametrize("most", [1, 3_000, 40_000, 1_000_000])
-def test_chunks_are_the_whole_each_row_once(
+def test_chunks_contain_each_row_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(views, "_CHUNK_BYTES", most)
@@ -68,7 +70,7 @@ def test_chunks_are_the_whole_each_row_once(
     assert sorted(values) == list(range(500))
 
 
-def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
+def test_timers_of_operators_with_different_keys_are_strings() -> None:
     chk = str(STATE / _BY_NAME["2.2/sql-groups/canonical"]["path"])
     table = open_table(chk, StateOptions(StateView.TIMERS))
     assert [(column.name, column.type.ddl) for column in table.columns] == [
@@ -80,7 +82,7 @@ def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
     ]
 
 
-def test_the_list_of_states_is_a_chunk_of_its_own() -> None:
+def test_state_list_is_single_chunk() -> None:
     chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
     table = open_table(chk, StateOptions(StateView.STATES))
     (chunk,) = table.split()
@@ -94,14 +96,14 @@ def test_the_list_of_states_is_a_chunk_of_its_own() -> None:
     assert [row["state"] for row in rows] == [state.state for state in table.states] != []
 
 
-def test_what_was_read_is_not_sent_to_another_process(tmp_path: Path) -> None:
+def test_serialized_chunk_does_not_contain_read_data(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
     assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500
     assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
 
 
-def test_what_was_read_ahead_is_not_sent_to_another_process(tmp_path: Path) -> None:
+def test_serialized_chunk_does_not_contain_prefetched_data(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 20_000)
     assert (chk / "totals").stat().st_size > streams._MAX_WHOLE_BYTES
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
@@ -112,7 +114,7 @@ def test_what_was_read_ahead_is_not_sent_to_another_process(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "name", ["1.20/files/canonical", "2.2/kinds/native", "1.20/wide/retained", "2.2/rocksdb/native"]
 )
-def test_one_key_is_read_of_its_key_group_alone(name: str) -> None:
+def test_single_key_is_read_only_from_its_key_group(name: str) -> None:
     entry = _BY_NAME[name]
     for (operator, state), told in expected_states(entry).items():
         if told["kind"] == "timers":
@@ -138,13 +140,13 @@ def test_one_key_is_read_of_its_key_group_alone(name: str) -> None:
         ("2.3/sql-small/canonical", "accState", "x", "needs Java's"),
     ],
 )
-def test_a_key_that_no_state_can_have(name: str, state: str, key: str, says: str) -> None:
+def test_key_with_wrong_type_is_usage_error(name: str, state: str, key: str, says: str) -> None:
     entry = _BY_NAME[name]
     with pytest.raises(UsageError, match=says):
         open_table(str(STATE / entry["path"]), StateOptions(state=state, key=key))
 
 
-def test_a_key_that_is_not_there_has_no_rows() -> None:
+def test_missing_key_yields_no_rows() -> None:
     chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
     (chunk,) = open_table(chk, StateOptions(state="value", key="-9")).split()
     assert [batch.num_rows for batch in read_chunk(chunk) if batch.num_rows] == []

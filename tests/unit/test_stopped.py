@@ -1,4 +1,4 @@
-"""What stands beside a checkpoint: newer ones, and how often the job takes one."""
+"""Find the newer checkpoints next to a checkpoint, and the checkpoint interval of the job."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _job(directory: Path, written: dict[int, float]) -> Path:
         ([(4, 1_000), (5, 500)], -0.5),  # copied in another order: for nobody to wait for
     ],
 )
-def test_the_interval_is_the_longest_between_two(
+def test_interval_is_longest_gap_between_checkpoints(
     written: list[tuple[int, int]], interval: float | None
 ) -> None:
     assert checkpoint_interval(written) == interval
 
 
-def test_what_stands_beside_a_checkpoint(tmp_path: Path) -> None:
+def test_newer_checkpoints_are_found_with_interval(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {5: 1_000, 6: 1_010, 7: 1_030, 9: 1_050})
     (job / "chk-10").mkdir()  # not complete
     assert find_newer_checkpoints(str(job / "chk-6"), 6) == NewerCheckpoints((7, 9), 20.0)
@@ -50,16 +50,16 @@ def test_what_stands_beside_a_checkpoint(tmp_path: Path) -> None:
     )  # itself is gone
 
 
-def test_the_interval_is_that_of_the_last_ones(tmp_path: Path) -> None:
+def test_interval_is_determined_from_latest_checkpoints(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {1: 0, **{n: 10_000 + n for n in range(2, 8)}})
     assert find_newer_checkpoints(str(job / "chk-7"), 7) == NewerCheckpoints((), 1.0)
 
 
-def test_nothing_stands_beside_a_savepoint(tmp_path: Path) -> None:
+def test_savepoint_has_no_newer_checkpoints(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {5: 1_000, 6: 1_010})
     assert find_newer_checkpoints(str(job / "savepoint-0523e1-e100894c09db"), 3) is None
 
 
-def test_a_jobs_directory_that_is_gone_is_said(tmp_path: Path) -> None:
+def test_missing_job_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="no such directory"):
         find_newer_checkpoints(str(tmp_path / "job" / "chk-7"), 7)

@@ -1,6 +1,6 @@
-"""Checkpoints wherever they live: what is opened, what is asked for, and what is refused.
+"""Read checkpoints in any storage: opened files, requests, and refusals.
 
-The stores themselves are real ones in tests/integration/test_storage.py.
+`tests/integration/test_storage.py` uses real object stores.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ class _Counted(LocalFiles):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_of_a_big_file_only_the_state_that_is_read_is_fetched(
-    tmp_path: Path, compressed: bool
-) -> None:
+def test_read_of_large_file_fetches_only_required_bytes(tmp_path: Path, compressed: bool) -> None:
     chk = write_big_checkpoint(tmp_path / "savepoint", 1_000_000, compressed)
     files = _Counted()
     assert _positions(chk, files) == {0: 100}
@@ -92,7 +90,7 @@ def test_of_a_big_file_only_the_state_that_is_read_is_fetched(
     assert sum(size for _, size in files.reads[1:]) < 200
 
 
-def test_a_state_that_ends_where_the_next_begins_is_fetched_without_it(tmp_path: Path) -> None:
+def test_adjacent_state_is_not_fetched(tmp_path: Path) -> None:
     element = encode_reader_element(encode_split("orders", 0, 100))
     states = [
         ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,)),
@@ -107,7 +105,7 @@ def test_a_state_that_ends_where_the_next_begins_is_fetched_without_it(tmp_path:
     assert sum(size for _, size in files.reads[1:]) < 2000
 
 
-def test_an_error_in_a_part_of_a_file_tells_its_place_in_the_whole(tmp_path: Path) -> None:
+def test_error_in_part_of_file_reports_offset_in_whole_file(tmp_path: Path) -> None:
     stream, handle = split_stream(0, [ListState("before", SPLIT_DISTRIBUTE, (bytes(100_000),))])
     (offset,) = handle.states[1].offsets
     place = RelativeFileHandle("state", len(stream))
@@ -122,7 +120,7 @@ def test_an_error_in_a_part_of_a_file_tells_its_place_in_the_whole(tmp_path: Pat
     assert caught.value.byte_offset == offset + 4
 
 
-def test_a_file_cut_short_names_the_bytes_wanted(tmp_path: Path) -> None:
+def test_truncated_file_reports_requested_bytes(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     size = (chk / "state-0").stat().st_size
     with (chk / "state-0").open("r+b") as file:
@@ -131,7 +129,7 @@ def test_a_file_cut_short_names_the_bytes_wanted(tmp_path: Path) -> None:
         read_checkpoint(chk)
 
 
-def test_the_subtasks_are_asked_for_side_by_side_within_a_bound(tmp_path: Path) -> None:
+def test_subtasks_are_read_in_parallel_within_limit(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c", subtasks=50)
     lock, under_way, most = threading.Lock(), 0, 0
     together = threading.Barrier(4, timeout=20)  # broken unless four are read at one time
@@ -154,9 +152,8 @@ def test_the_subtasks_are_asked_for_side_by_side_within_a_bound(tmp_path: Path) 
     assert 4 <= most <= 16
 
 
-def test_an_error_waits_for_no_other_read(tmp_path: Path) -> None:
-    """Nor does what was begun and left, wherever the garbage collector comes upon it: in a thread
-    that is just being started it would wait for a lock that this thread holds itself."""
+def test_error_does_not_wait_for_unfinished_reads(tmp_path: Path) -> None:
+    """Abandoned reads do not wait, even if the garbage collector runs in a starting thread."""
     chk = write_in_files(tmp_path / "c", subtasks=2)
     (chk / "state-0").unlink()
     told, waited = threading.Event(), []
@@ -173,7 +170,7 @@ def test_an_error_waits_for_no_other_read(tmp_path: Path) -> None:
     told.set()
 
 
-def test_the_first_subtask_in_order_is_the_one_that_is_missed(tmp_path: Path) -> None:
+def test_first_missing_subtask_in_order_is_reported(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c", subtasks=30)
     for index in (3, 4, 20):
         (chk / f"state-{index}").unlink()
@@ -200,7 +197,7 @@ class _Subsuming(LocalFiles):
         return super().read_range(path, start, size)
 
 
-def test_a_jobs_directory_moves_on_to_the_newest_when_a_checkpoint_is_subsumed(
+def test_job_directory_resolves_to_newest_checkpoint_after_subsumption(
     tmp_path: Path,
 ) -> None:
     job = tmp_path / _JOB
@@ -234,7 +231,7 @@ class _Completing(LocalFiles):
         return super().modified_at(path)
 
 
-def test_a_jobs_directory_moves_on_to_a_checkpoint_that_completes_meanwhile(tmp_path: Path) -> None:
+def test_job_directory_resolves_to_checkpoint_completed_during_read(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     named = write_in_files(job / "chk-8", checkpoint_id=8)
     checkpoint = read_checkpoint(job, _Completing(job, 9, 10))
@@ -243,14 +240,14 @@ def test_a_jobs_directory_moves_on_to_a_checkpoint_that_completes_meanwhile(tmp_
     assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (8, (9, 10, 11))
 
 
-def test_a_job_that_is_faster_than_its_reader_is_told_by_newer_siblings(tmp_path: Path) -> None:
+def test_job_faster_than_reader_has_newer_siblings(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     write_in_files(job / "chk-8", checkpoint_id=8)
     assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings
 
 
-def test_a_damaged_checkpoint_is_told_although_a_newer_one_completes(tmp_path: Path) -> None:
-    """Only what was deleted makes way for a newer one: damage is not passed over in silence."""
+def test_damaged_checkpoint_is_reported_although_newer_checkpoint_completes(tmp_path: Path) -> None:
+    """A newer checkpoint replaces only a deleted checkpoint. Damage is always reported."""
     job = tmp_path / _JOB
     chk = write_in_files(job / "chk-8", checkpoint_id=8)
 
@@ -266,7 +263,7 @@ def test_a_damaged_checkpoint_is_told_although_a_newer_one_completes(tmp_path: P
 
 
 @pytest.mark.parametrize("pointer", ["", "_metadata"])
-def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: str) -> None:
+def test_named_subsumed_checkpoint_reports_newest_checkpoint(tmp_path: Path, pointer: str) -> None:
     job = tmp_path / _JOB
     old, new = (write_in_files(job / f"chk-{number}", checkpoint_id=number) for number in (8, 9))
     with pytest.raises(DecodeError) as caught:
@@ -276,7 +273,7 @@ def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: st
     assert f"subsumed it; its job's newest complete checkpoint is {new}" in caught.value.problem
 
 
-def test_a_checkpoint_deleted_with_none_after_it_says_so(tmp_path: Path) -> None:
+def test_deleted_last_checkpoint_is_reported_as_deleted(tmp_path: Path) -> None:
     old = write_in_files(tmp_path / _JOB / "chk-8")
     (old.parent / "chk-9").mkdir()  # not complete
     for pointer in (old, old.parent):
@@ -287,9 +284,7 @@ def test_a_checkpoint_deleted_with_none_after_it_says_so(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_savepoint_is_not_subsumed_by_the_checkpoints_beside_it(
-    tmp_path: Path, beside: bool
-) -> None:
+def test_savepoint_is_never_reported_as_subsumed(tmp_path: Path, beside: bool) -> None:
     job = tmp_path / _JOB
     savepoint = write_in_files(job / "savepoint-0a1b2c-3d4e5f", checkpoint_id=8)
     if beside:
@@ -298,7 +293,7 @@ def test_a_savepoint_is_not_subsumed_by_the_checkpoints_beside_it(
         read_checkpoint(savepoint, _Subsuming(savepoint))
 
 
-def test_the_complete_checkpoints_of_a_local_directory(tmp_path: Path) -> None:
+def test_complete_checkpoints_of_local_directory_are_listed(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     paths = {n: write_in_files(job / f"chk-{n}", checkpoint_id=n) for n in (9, 10, 8)}
     (job / "chk-11").mkdir()  # not complete
@@ -310,7 +305,7 @@ def test_the_complete_checkpoints_of_a_local_directory(tmp_path: Path) -> None:
         list_checkpoints(tmp_path / "missing")
 
 
-def test_a_file_that_is_missing_from_a_checkpoint_still_there_is_missing(tmp_path: Path) -> None:
+def test_missing_file_of_existing_checkpoint_is_reported(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     old = write_in_files(job / "chk-8", checkpoint_id=8)
     write_in_files(job / "chk-9", checkpoint_id=9)
@@ -341,7 +336,7 @@ class _Opened(LocalFiles):
 
 @pytest.mark.parametrize("form", ["relative", "relative absolute", "uri", "segment", "link"])
 @pytest.mark.parametrize("name", ["chk-7", "savepoint-1"])
-def test_a_file_outside_of_the_checkpoint_is_not_opened_without_leave(
+def test_file_outside_checkpoint_is_opened_only_with_override(
     tmp_path: Path, form: str, name: str
 ) -> None:
     outside = tmp_path / "outside" / "state"
@@ -370,7 +365,7 @@ def test_a_file_outside_of_the_checkpoint_is_not_opened_without_leave(
 @pytest.mark.parametrize(
     ("root", "name"), [("chk-7", "shared"), ("chk-7", "taskowned"), ("savepoint-1", "savepoint-1")]
 )
-def test_what_belongs_to_the_checkpoint_is_opened(tmp_path: Path, root: str, name: str) -> None:
+def test_shared_and_taskowned_files_are_opened(tmp_path: Path, root: str, name: str) -> None:
     stream, handle = split_stream(0)
     job = tmp_path / _JOB
     file = job / name / "below" / "state"
@@ -381,8 +376,8 @@ def test_what_belongs_to_the_checkpoint_is_opened(tmp_path: Path, root: str, nam
     assert _positions(chk) == {0: 100}
 
 
-def test_of_two_places_the_one_outside_is_passed_over(tmp_path: Path) -> None:
-    """A relative name that leads outside, and the file of that name beside _metadata."""
+def test_local_copy_is_preferred_to_file_outside_checkpoint(tmp_path: Path) -> None:
+    """A relative name leads outside, but a file with this name is next to _metadata."""
     chk = tmp_path / _JOB / "chk-7"
     write_with_handle(lambda size: RelativeFileHandle("../../outside/state", size), chk)
     shutil.copy(tmp_path / "outside" / "state", chk)
@@ -390,8 +385,8 @@ def test_of_two_places_the_one_outside_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside", ["secret", "chk-70/state", "shared-not/state", "other/shared"])
-def test_what_only_lies_near_a_checkpoint_is_not_its_own(tmp_path: Path, beside: str) -> None:
-    """A chk-<n> unpacked into somebody's home must not open what is there."""
+def test_file_near_checkpoint_is_external(tmp_path: Path, beside: str) -> None:
+    """A chk-<n> unpacked in a home directory must not open other files in this directory."""
     chk = tmp_path / "home" / "chk-7"
     file = tmp_path / "home" / beside
     write_with_handle(lambda size: FileHandle(file.as_uri(), size), chk)
@@ -414,7 +409,7 @@ def test_what_only_lies_near_a_checkpoint_is_not_its_own(tmp_path: Path, beside:
         ("commit-group", "{chk}", "--group", "g", "-b", "127.0.0.1:1", "-X", "no.such=1"),
     ],
 )
-def test_every_command_refuses_them_by_name_and_has_the_flag(
+def test_every_command_refuses_external_files_and_has_override(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     chk = tmp_path / _JOB / "chk-7"
@@ -451,7 +446,7 @@ class _Asked(Files):
 
 
 @pytest.mark.parametrize("kind", [ErrorKind.UNAVAILABLE, ErrorKind.EXTERNAL])
-def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
+def test_suggestions_are_not_searched_in_unavailable_store(
     tmp_path: Path, kind: ErrorKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside, chk = tmp_path / "outside" / "state", tmp_path / _JOB / "chk-7"
@@ -470,7 +465,7 @@ def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
     assert asked[1] == asked[0]
 
 
-def test_an_old_place_that_is_no_more_is_missing_and_not_refused(tmp_path: Path) -> None:
+def test_missing_file_at_old_location_is_reported_as_missing(tmp_path: Path) -> None:
     chk = tmp_path / _JOB / "chk-7"
     write_with_handle(lambda size: FileHandle("file:/gone/long/ago/state", size), chk)
     result = migrate("inspect", chk)
@@ -478,13 +473,13 @@ def test_an_old_place_that_is_no_more_is_missing_and_not_refused(tmp_path: Path)
     assert "'/gone/long/ago/state'" in result.stderr
 
 
-def test_a_linked_directory_is_the_one_it_leads_to(tmp_path: Path) -> None:
+def test_linked_checkpoint_directory_is_followed(tmp_path: Path) -> None:
     write_in_files(tmp_path / "other")
     (tmp_path / "chk-7").symlink_to(tmp_path / "other")
     assert _positions(tmp_path / "chk-7") == {0: 100}
 
 
-def test_a_pipe_is_no_file_to_wait_for(tmp_path: Path) -> None:
+def test_named_pipe_as_state_file_is_missing_file(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     (chk / "state-0").unlink()
     os.mkfifo(chk / "state-0")
@@ -493,7 +488,7 @@ def test_a_pipe_is_no_file_to_wait_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "to-spark"])
-def test_what_is_neither_a_file_nor_a_directory_is_told_so(tmp_path: Path, command: str) -> None:
+def test_device_or_pipe_as_checkpoint_is_refused(tmp_path: Path, command: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", tmp_path / "pipe"):
         result = migrate(command, path)
@@ -503,7 +498,7 @@ def test_what_is_neither_a_file_nor_a_directory_is_told_so(tmp_path: Path, comma
         )
 
 
-def test_links_in_a_ring_are_a_missing_file(tmp_path: Path) -> None:
+def test_circular_link_is_missing_file(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     (chk / "state-0").unlink()
     (chk / "state-0").symlink_to(chk / "state-0")
@@ -547,7 +542,7 @@ class _Bucket(MemoryFiles):
         (f"gs://bucket/gf36/flink/{_JOB}/chk-7/state", False),
     ],
 )
-def test_only_the_checkpoints_own_objects_are_asked_for(uri: str, own: bool) -> None:
+def test_objects_of_other_directories_are_external_under_entropy(uri: str, own: bool) -> None:
     place = Files().from_uri(uri)
     assert place is not None
     files = _Bucket({place: b"state"})
@@ -561,7 +556,7 @@ def test_only_the_checkpoints_own_objects_are_asked_for(uri: str, own: bool) -> 
     assert StateFiles(_CHK, files, allow_external=True).read(state, "it") == b"state"
 
 
-def test_a_savepoints_neighbours_are_not_its_own_under_entropy() -> None:
+def test_neighbors_of_savepoint_are_external_under_entropy() -> None:
     savepoint = "s3://bucket/savepoints/savepoint-1"
     own = "s3://bucket/gf36/savepoints/savepoint-1/state"
     neighbour = "s3://bucket/savepoints/savepoint-12/state"
@@ -592,14 +587,14 @@ def _entropy_files(moved: str = "") -> _Bucket:
     )
 
 
-def test_savepoint_under_entropy_injection_is_no_copy() -> None:
+def test_savepoint_with_entropy_injection_is_no_copy() -> None:
     """Regression: "the checkpoint is a copy of s3://checkpoints/IhOU/…", and its age unknown."""
     checkpoint = read_checkpoint(f"s3://checkpoints/{_SAVEPOINT}", _entropy_files())
     assert checkpoint.copied_from is None
     assert sum(len(operator.subtasks) for operator in checkpoint.operators) > 0
 
 
-def test_copy_of_a_savepoint_with_entropy_is_a_copy() -> None:
+def test_copy_of_savepoint_with_entropy_is_detected() -> None:
     moved = "copied/savepoint-9d18d9-f439468f2434"
     checkpoint = read_checkpoint(f"s3://checkpoints/{moved}", _entropy_files(moved))
     assert checkpoint.copied_from is not None
@@ -607,10 +602,10 @@ def test_copy_of_a_savepoint_with_entropy_is_a_copy() -> None:
 
 
 @pytest.mark.parametrize(("beside", "is_copy"), [(True, True), (False, False)])
-def test_one_state_file_below_a_random_folder_is_entropy_unless_it_was_copied(
+def test_single_state_file_in_random_folder_is_entropy_unless_copied(
     beside: bool, is_copy: bool
 ) -> None:
-    """A copy from /prod to the bucket's root looks like entropy but for the state file."""
+    """A copy from /prod to the bucket's root differs from entropy only by the state file."""
     written = "s3://checkpoints/prod/savepoint-9d18d9-f439468f2434/state"
     directory = "s3://checkpoints/savepoint-9d18d9-f439468f2434"
     files = _Bucket({f"{directory}/state": b""} if beside else {written: b""})
@@ -618,7 +613,7 @@ def test_one_state_file_below_a_random_folder_is_entropy_unless_it_was_copied(
 
 
 @pytest.mark.parametrize("path", ["../../../../etc/state", "/etc/state"])
-def test_a_relative_name_does_not_climb_out_of_a_bucket(path: str) -> None:
+def test_relative_name_cannot_leave_bucket(path: str) -> None:
     files = _Bucket({"/etc/state": b"state", "s3://etc/state": b"state"})
     with pytest.raises(DecodeError) as caught:
         StateFiles(_CHK, files).read(RelativeFileState(path, 5), "it")
@@ -635,7 +630,7 @@ def test_a_relative_name_does_not_climb_out_of_a_bucket(path: str) -> None:
         ("/a/../b//c", "/b/c"),
     ],
 )
-def test_a_path_is_made_plain(path: str, plain: str) -> None:
+def test_path_is_normalized(path: str, plain: str) -> None:
     assert normalise_path(path) == plain
 
 
@@ -663,7 +658,7 @@ def test_a_path_is_made_plain(path: str, plain: str) -> None:
         ("/k", "/k"),
     ],
 )
-def test_a_uri_is_a_path_by_its_first_spelling(uri: str, path: str | None) -> None:
+def test_uri_is_mapped_to_canonical_path(uri: str, path: str | None) -> None:
     assert Files().from_uri(uri) == path
 
 
@@ -676,9 +671,7 @@ def test_a_uri_is_a_path_by_its_first_spelling(uri: str, path: str | None) -> No
         ("hdfs://name:8020/chk-1", "pyarrow.fs", "hdfs"),
     ],
 )
-def test_a_missing_extra_names_the_command_that_installs_it(
-    url: str, library: str, extra: str
-) -> None:
+def test_missing_extra_is_reported_with_install_command(url: str, library: str, extra: str) -> None:
     program = (
         f"import sys\nsys.modules[{library!r}] = None\nsys.argv = ['migrate', 'inspect', {url!r}]\n"
         "from migrate.cli import main\nmain()"
@@ -690,7 +683,7 @@ def test_a_missing_extra_names_the_command_that_installs_it(
     assert f"pip install '.[{extra}]'" in ended.stderr
 
 
-def test_a_path_is_never_taken_for_a_chain_of_file_systems(tmp_path: Path) -> None:
+def test_url_is_never_interpreted_as_chained_file_systems(tmp_path: Path) -> None:
     pytest.importorskip("s3fs")  # an extra, whose file system is asked here
     (tmp_path / "secret").write_bytes(b"secret")
     url = Files().from_uri(f"s3://bucket/x::file://{tmp_path}/secret")
@@ -699,13 +692,13 @@ def test_a_path_is_never_taken_for_a_chain_of_file_systems(tmp_path: Path) -> No
     assert "s3" in system.protocol
 
 
-def test_a_missing_extra_is_not_asked_for_by_local_checkpoints(tmp_path: Path) -> None:
+def test_local_checkpoint_does_not_require_extra(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / _JOB / "chk-7")
     assert list_checkpoints(chk.parent, Files()) == [(7, str(chk))]
     assert read_checkpoint(chk, Files()).checkpoint_id == 7
 
 
-def test_no_storage_library_is_imported_before_a_url_is_read(tmp_path: Path) -> None:
+def test_storage_libraries_are_imported_only_for_urls(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "chk-7")
     program = (
         "import sys\nfrom decoder import read_checkpoint\nfrom migrate.storage.files import Files\n"
@@ -728,14 +721,14 @@ def test_no_storage_library_is_imported_before_a_url_is_read(tmp_path: Path) -> 
         ("", "RuntimeError"),
     ],
 )
-def test_a_failure_is_one_line_without_what_it_was_signed_with(message: str, shown: str) -> None:
+def test_failure_message_is_single_redacted_line(message: str, shown: str) -> None:
     from migrate.storage.files import _reason
 
     assert _reason(RuntimeError(message)) == shown
 
 
-def test_names_of_one_place_are_equal(tmp_path: Path) -> None:
-    """The operating system is the judge: ``samefile``."""
+def test_different_names_of_same_place_are_equal(tmp_path: Path) -> None:
+    """The operating system's ``samefile`` confirms the result."""
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real, target_is_directory=True)
@@ -753,7 +746,7 @@ def test_names_of_one_place_are_equal(tmp_path: Path) -> None:
     assert is_same_place("other:/x/", "other:/x")
 
 
-def test_a_checkpoint_that_flink_wrote_through_a_link_is_no_copy(tmp_path: Path) -> None:
+def test_checkpoint_written_through_link_is_no_copy(tmp_path: Path) -> None:
     (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
     original = read_checkpoint(written).copied_from
     assert original is not None

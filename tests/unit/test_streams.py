@@ -1,4 +1,4 @@
-"""Operator-state streams and where they lie: the cases that goldens do not hold."""
+"""Read operator-state streams and locate state files, for cases without golden checkpoints."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_elements_of_every_size_are_read(compressed: bool) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_elements_that_lie_over_one_another_are_refused_in_bounded_memory(compressed: bool) -> None:
+def test_overlapping_elements_are_refused_in_bounded_memory(compressed: bool) -> None:
     stream, offsets = _stream([bytes(200_000)], compressed)
     tracemalloc.start()
     try:
@@ -66,15 +66,15 @@ def test_elements_that_lie_over_one_another_are_refused_in_bounded_memory(compre
         tracemalloc.stop()
 
 
-def test_an_elements_length_may_lie_over_chunks() -> None:
-    """Where a chunk ends is the writer's buffer's business: here after each byte."""
+def test_length_of_element_may_span_chunks() -> None:
+    """The writer's buffer determines the chunk boundaries, here after each byte."""
     stream, (place,) = _stream([b"abc"], True)
     chunked = stream[:place] + b"".join(chunk(bytes([byte])) for byte in b"\0\0\0\3abc")
     assert list(_elements(chunked, (place,))) == [b"abc"]
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31)])
-def test_a_compressed_element_of_a_negative_length(size: int) -> None:
+def test_compressed_element_with_negative_length_is_refused(size: int) -> None:
     stream, (place,) = _stream([b""], True)
     with pytest.raises(DecodeError, match="a length cannot be negative") as refused:
         list(_elements(stream[:place] + chunk(size.to_bytes(4, "big", signed=True)), (place,)))
@@ -93,7 +93,7 @@ def test_a_compressed_element_of_a_negative_length(size: int) -> None:
         (MAX_DECOMPRESSED_BYTES, ErrorKind.TRUNCATED, None),
     ],
 )
-def test_a_compressed_element_is_read_up_to_a_bound(
+def test_compressed_element_is_read_up_to_size_limit(
     size: int, kind: ErrorKind, problem: str | None
 ) -> None:
     stream, (place,) = _stream([b""], True)
@@ -104,7 +104,7 @@ def test_a_compressed_element_is_read_up_to_a_bound(
         assert (refused.value.problem, refused.value.field) == (problem, "element")
 
 
-def test_a_damaged_chunk_fails_its_checksum() -> None:
+def test_damaged_chunk_fails_its_checksum() -> None:
     stream, offsets = _stream([b"a" * 100], True)
     damaged = bytearray(stream)
     damaged[-1] ^= 0xFF
@@ -113,16 +113,16 @@ def test_a_damaged_chunk_fails_its_checksum() -> None:
 
 
 @pytest.mark.parametrize("kind", [0x80, 0xFD, 0xFE])
-def test_a_chunk_to_be_skipped_is_skipped(kind: int) -> None:
-    """snappy's framing_format.txt 4.4, 4.6: padding, and what is reserved and skippable."""
+def test_skippable_chunk_is_skipped(kind: int) -> None:
+    """Sections 4.4 and 4.6 of snappy's framing_format.txt define skippable chunks and padding."""
     stream, (place,) = _stream([b"abc"], True)
     element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]
     assert list(_elements(element, (place,))) == [b"abc"]
 
 
 @pytest.mark.parametrize("kind", [0x02, 0x7F])
-def test_a_chunk_of_an_unknown_type_is_refused(kind: int) -> None:
-    """4.5: reserved and not skippable."""
+def test_unknown_unskippable_chunk_is_refused(kind: int) -> None:
+    """Section 4.5 of framing_format.txt: reserved and not skippable."""
     stream, (place,) = _stream([b"abc"], True)
     element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]
     with pytest.raises(DecodeError, match=f"unknown type of snappy chunk: {kind} ") as refused:
@@ -130,8 +130,8 @@ def test_a_chunk_of_an_unknown_type_is_refused(kind: int) -> None:
     assert refused.value.byte_offset == place
 
 
-def test_the_size_of_a_chunk_is_of_35_bits_at_most() -> None:
-    """A varint of snappy's format_description.txt: 5 bytes hold all 32 bits."""
+def test_varint_of_chunk_size_is_limited_to_35_bits() -> None:
+    """In snappy's format_description.txt, a varint of 5 bytes encodes all 32 bits."""
     start, checksum = b"\xff\x06\0\0sNaPpY", bytes(4)
     chunk_ = b"\0\x09\0\0" + checksum + b"\x80" * 5
     with pytest.raises(DecodeError, match="a varint is longer than 35 bits") as refused:
@@ -151,15 +151,15 @@ def _plain_chunk(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 3, 4, 5, 100])
-def test_chunks_of_nothing_end_a_stream_too(block_bytes: int) -> None:
-    """4.6: padding may have no bytes."""
+def test_empty_padding_chunk_can_end_stream(block_bytes: int) -> None:
+    """Section 4.6 of framing_format.txt allows padding without bytes."""
     whole = _snappy(chunk(b"abc"), b"\xfe\0\0\0")
     blocks = (whole[at : at + block_bytes] for at in range(0, len(whole), block_bytes))
     assert b"".join(decompress_blocks(blocks, "it")) == b"abc"
 
 
-def test_what_comes_out_of_a_stream_is_bounded() -> None:
-    """By the sizes that its chunks tell, whether they are compressed or not."""
+def test_decompressed_size_of_stream_is_limited() -> None:
+    """The limit uses the sizes in the chunks, compressed or not."""
     whole = _snappy(chunk(b"a" * 300), b"\xfe\3\0\0" + bytes(3), _plain_chunk(b"b" * 7))
     assert decompress_stream(whole, "it", 307) == b"a" * 300 + b"b" * 7
     assert decompress_stream(whole + _snappy(chunk(b"c")), "it", 308)[-1:] == b"c"
@@ -170,7 +170,7 @@ def test_what_comes_out_of_a_stream_is_bounded() -> None:
     assert decompress_stream(b"", "it", 0) == b""
 
 
-def test_a_stream_that_is_damaged_is_told_by_its_name() -> None:
+def test_damaged_stream_is_reported_with_its_name() -> None:
     damaged = bytearray(_snappy(chunk(b"a" * 300)))
     damaged[-1] ^= 0xFF
     with pytest.raises(DecodeError) as refused:
@@ -182,7 +182,7 @@ def test_a_stream_that_is_damaged_is_told_by_its_name() -> None:
     assert refused.value.kind is ErrorKind.TRUNCATED
 
 
-def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: Path) -> None:
+def test_reader_state_with_union_distribution_is_rejected_as_kafka_source(tmp_path: Path) -> None:
     element = encode_reader_element(encode_split("t", 0, 1))
     operator = operator_with_states({READER_STATE: [element]}, DistributionMode.UNION)
     checkpoint = read_checkpoint(write_checkpoint(tmp_path / "c", operator))
@@ -192,12 +192,12 @@ def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: 
 
 
 @pytest.mark.parametrize("stop", [-2, -4, -(1 << 62)])
-def test_a_stopping_offset_that_flink_refuses_is_not_a_split(stop: int) -> None:
+def test_invalid_stopping_offset_is_refused(stop: int) -> None:
     with pytest.raises(DecodeError):
         read_reader_element(encode_reader_element(encode_split("t", 0, 1, stop)), "s")
 
 
-def test_coordinator_state_ends_with_the_enumerator_in_version_1_alone() -> None:
+def test_coordinator_state_ends_with_enumerator_only_in_version_1() -> None:
     enumerator = encode_enumerator(2, [EnumeratorSplit(KafkaSplit("t", 0, 1))])
     state = encode_coordinator(1, 2, enumerator)
     assert read_coordinator_state(state, "c").entries
@@ -223,7 +223,7 @@ def test_coordinator_state_ends_with_the_enumerator_in_version_1_alone() -> None
         ("/old/dir/file", "/old/dir/file"),
     ],
 )
-def test_a_file_is_found_where_the_checkpoint_is_now(place: str, uri: str) -> None:
+def test_moved_state_file_is_found_relative_to_checkpoint(place: str, uri: str) -> None:
     class Files(MemoryFiles):
         def from_uri(self, uri: str) -> str | None:
             return LocalFiles().from_uri(uri)
@@ -233,21 +233,21 @@ def test_a_file_is_found_where_the_checkpoint_is_now(place: str, uri: str) -> No
     assert moved.read(FileState(uri, 5), "it") == b"state"
 
 
-def test_what_lies_in_todays_place_wins_over_the_old_one() -> None:
+def test_file_at_new_location_is_preferred_to_old_location() -> None:
     uri = "/old/file"
     files = MemoryFiles({"/new/chk-1/file": b"today", uri: b"stale"})
     assert StateFiles("/new/chk-1", files).read(FileState(uri, 5), "it") == b"today"
 
 
-def test_a_file_of_another_size_than_its_handle_says_is_refused() -> None:
+def test_file_shorter_than_its_handle_is_refused() -> None:
     files = MemoryFiles({"/c/file": b"four"})
     assert StateFiles("/c", files).read(RelativeFileState("file", None), "it") == b"four"
     with pytest.raises(DecodeError, match="ends early"):
         StateFiles("/c", files).read(RelativeFileState("file", 5), "it")
 
 
-def test_of_places_that_deny_access_the_first_is_told() -> None:
-    """A store may deny what is not there: only when no place has the file, one of them is told."""
+def test_first_denied_location_is_reported_if_no_file_is_found() -> None:
+    """A store can deny access to a missing file, so a denial is reported only as a last resort."""
 
     class Denied(MemoryFiles):
         def read_range(self, path: str, start: int, size: int) -> bytes:
@@ -262,6 +262,6 @@ def test_of_places_that_deny_access_the_first_is_told() -> None:
     assert StateFiles("/c", Denied({"/c/file": b"state"})).read(stream, "it") == b"state"
 
 
-def test_a_missing_file_names_the_places_tried() -> None:
+def test_missing_file_reports_tried_locations() -> None:
     with pytest.raises(DecodeError, match="'/c/a/file', '/c/file'"):
         StateFiles("/c", MemoryFiles({})).read(RelativeFileState("a/file", 5), "it")

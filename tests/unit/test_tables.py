@@ -1,4 +1,4 @@
-"""Tables that somebody decides by fit a terminal of 80 columns, and nothing in them is cut."""
+"""Check that tables fit a terminal of 80 columns without truncation."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _ordinary_verification(out: TextIO) -> str:
 def test_ordinary_names_fit_80_columns(
     monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO], str]
 ) -> None:
-    """Seen: a dry run of 13 columns took about 130."""
+    """Regression: A dry run with 13 columns needed about 130 characters."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     lines = _bare(table(_Terminal())).splitlines()
@@ -165,7 +165,7 @@ _TOPICS: Column[_Pair] = Column("TOPIC", lambda pair: pair[0], own_line=Line.ABO
 _NUMBERS: Column[_Pair] = Column("LOG-END-OFFSET", lambda pair: pair[1], total=True)
 
 
-def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
+def test_empty_column_is_omitted() -> None:
     empty: Column[_Pair] = Column("NOTE", lambda _: "")
     assert _drawn(_TOPICS, empty, _NUMBERS) == [
         "TOPIC     LOG-END-OFFSET",
@@ -176,7 +176,7 @@ def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
     ]
 
 
-def test_a_narrow_terminal_first_breaks_headings_between_their_words() -> None:
+def test_narrow_terminal_first_wraps_headings() -> None:
     assert _drawn(_TOPICS, _NUMBERS, width=18)[:3] == [
         "          LOG-END-",
         "TOPIC       OFFSET",
@@ -184,7 +184,7 @@ def test_a_narrow_terminal_first_breaks_headings_between_their_words() -> None:
     ]
 
 
-def test_a_narrow_terminal_then_does_without_columns_and_names_them() -> None:
+def test_narrow_terminal_then_omits_and_lists_columns() -> None:
     also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", drop_order=1)
     assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
         "orders           1",
@@ -198,7 +198,7 @@ def test_a_narrow_terminal_then_does_without_columns_and_names_them() -> None:
     assert not any("not shown" in line for line in wide)
 
 
-def test_what_is_too_long_then_goes_to_lines_of_its_own() -> None:
+def test_narrow_terminal_then_moves_long_cells_to_separate_lines() -> None:
     places: Column[_Pair] = Column("PARTITION", lambda pair: pair[1])
     said: Column[_Pair] = Column(
         "WHY NOT", lambda pair: "it is far too late" if pair[1] > 2 else "", own_line=Line.BELOW
@@ -218,7 +218,7 @@ def test_what_is_too_long_then_goes_to_lines_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("table", [_plan, _restoration, _diff, _verification])
-def test_a_narrow_terminal_cuts_nothing(
+def test_narrow_terminal_truncates_no_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO, Path], str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -228,14 +228,14 @@ def test_a_narrow_terminal_cuts_nothing(
     assert "…" not in shown
 
 
-def test_a_topic_of_a_rollback_file_moves_no_cursor() -> None:
-    """A checkpoint's topics are Kafka's; a rollback file holds whatever somebody wrote there."""
+def test_control_characters_of_rollback_file_are_escaped() -> None:
+    """The topics of a checkpoint are valid for Kafka, but a rollback file can contain any text."""
     log, held = LogRange(0, 1), Committed(1)
     restored = [RestoredOffset("orders\x1b[2J", 0, held, held, log, None)]
     assert "\x1b" not in restoration_table(restored, io.StringIO())
 
 
-def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
+def test_narrow_terminal_truncates_no_number_of_inspection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -247,10 +247,10 @@ def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 200])
-def test_a_narrow_terminal_loses_nothing_of_an_operator(
+def test_narrow_terminal_truncates_no_field_of_operator(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """Seen: at 60 columns its name and its states were gone, and ids cut to ``02f203…``."""
+    """Regression: At 60 columns the names and states were missing, and IDs were ``02f203…``."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     found = read_checkpoint(golden("2.2/two-sources"))
@@ -269,8 +269,8 @@ def test_a_narrow_terminal_loses_nothing_of_an_operator(
             assert "".join(", ".join(operator.state_names).split()) in letters
 
 
-def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """https://no-color.org: bold and the like may stay."""
+def test_no_color_variable_disables_colors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """According to https://no-color.org, bold text is still allowed."""
     color = re.compile(r"\x1b\[[0-9;]*3[0-7]")
     monkeypatch.setenv("TERM", "xterm-256color")
     left, right = (PositionSet("side", {("t", 0): offset}) for offset in (1, 2))

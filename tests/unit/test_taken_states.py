@@ -1,4 +1,7 @@
-"""``to-spark --state``: each keyed state moves, stays by choice, or cannot be read."""
+"""Select keyed states with ``to-spark --state``.
+
+Each state moves, is omitted by choice, or is unreadable.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def _run(*arguments: str) -> tuple[int, str, list[str]]:
     return done.code, done.stdout, done.stderr.splitlines()
 
 
-def test_what_goes_along_and_what_stays() -> None:
+def test_selected_states_move_and_remaining_states_are_listed() -> None:
     code, printed, said = _run(*_asked("totals/total", "sessions/window-contents"))
     assert code == 0
     assert said.count("state totals/total moves to Spark") == 1
@@ -46,7 +49,7 @@ def test_what_goes_along_and_what_stays() -> None:
     assert printed.count(', "commits").is_dir():') == 2
 
 
-def test_operators_whose_state_goes_along_are_not_left_behind() -> None:
+def test_warning_about_unmoved_state_omits_moved_states() -> None:
     def left(*states: str) -> str:
         (told,) = (line for line in _run(*_asked(*states))[2] if "[state-not-moved]" in line)
         return told
@@ -56,7 +59,7 @@ def test_operators_whose_state_goes_along_are_not_left_behind() -> None:
     assert "5 operators hold 41947 bytes" in left("totals/total", "sessions/window-contents")
 
 
-def test_nothing_is_seeded(tmp_path: Path) -> None:
+def test_to_spark_with_state_writes_no_seed(tmp_path: Path) -> None:
     target = tmp_path / "checkpoint"
     code, printed, _ = _run(*_asked("totals/total"), "--checkpoint-dir", str(target))
     assert code == 0 and not target.exists()
@@ -82,14 +85,16 @@ def test_nothing_is_seeded(tmp_path: Path) -> None:
         (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "with one stream"),
     ],
 )
-def test_what_cannot_be_asked(arguments: list[str], exit_code: int, says: str) -> None:
+def test_invalid_state_selection_is_refused(
+    arguments: list[str], exit_code: int, says: str
+) -> None:
     code, printed, said = _run(*arguments)
     assert (code, printed) == (exit_code, "")
     assert says in said[-1]
 
 
-def test_pending_timers_are_told() -> None:
-    """Seen: none was. Timers of windows that move have their own line."""
+def test_pending_timers_trigger_warning() -> None:
+    """Regression: No timer was reported. Timers of moved windows have their own line."""
     said = _run(*_asked("windows/window-contents"))[2]
     assert [line for line in said if line.startswith("timers ")] == [
         "timers windows/_timer_state/event_window-timers are replaced: Spark's watermark closes "
@@ -110,7 +115,7 @@ def test_pending_timers_are_told() -> None:
     assert found.window_timers == ()
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_unreadable_states_are_reported() -> None:
     states = migrate.keyed_states(WITH_KRYO).states
     known = next(one for one in states if one.readable and one.kind.value != "timers")
     unknown = next(one for one in states if one.name == "secret")
@@ -122,7 +127,7 @@ def test_what_cannot_be_read_is_named() -> None:
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
 
-def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
+def test_sql_row_has_column_per_field() -> None:
     (operator,) = (
         one.operator_id for one in migrate.keyed_states(SAVEPOINT).states if one.name == "accState"
     )
@@ -148,10 +153,10 @@ def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
     )
 
 
-def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
+def test_without_selection_all_states_are_listed_and_no_entries_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in the dry run of a cut-over: it must not read a job's whole state."""
+    """The dry run of a cut-over does this. The dry run must not read a job's whole state."""
 
     def read(_: KeyedState) -> None:
         raise AssertionError
@@ -167,7 +172,7 @@ def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
     )
 
 
-def test_a_time_to_live_has_to_be_given() -> None:
+def test_state_with_ttl_triggers_warning() -> None:
     names = ["kinds/lasting-value", "kinds/value"]
     states = take_states(migrate.keyed_states(WITH_TTL), names)
     assert [state.ttl for state in states.to_prime()] == [True, False]
@@ -179,8 +184,8 @@ def test_a_time_to_live_has_to_be_given() -> None:
     assert told in [*states.lines()]
 
 
-def test_states_are_of_the_checkpoint_of_the_positions(tmp_path: Path) -> None:
-    """The name of a job's directory was looked up twice, and the job runs on in between."""
+def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
+    """Regression: The job's directory was resolved twice, and the job completed a checkpoint."""
     shutil.copytree(SAVEPOINT, tmp_path / "chk-7")
     request = move_request(SPARK, {})
     checkpoint = read_input(tmp_path, request)

@@ -1,4 +1,4 @@
-"""`migrate to-flink`: what is refused, what is written, and what is left alone."""
+"""Rewrite a savepoint with `migrate to-flink`: refusals, changes, and unchanged parts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _refused(result: Result) -> str:
 # -- what is written -----------------------------------------------------------------------------
 
 
-def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
+def test_to_flink_writes_positions_of_side_and_prints_path(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4]), 1: splits("u", [-2])})
     before = (chk / "_metadata").read_bytes()
     written = _to_flink(chk, _side({"t": [9, 1], "u": [2]}))
@@ -120,7 +120,7 @@ def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
     assert [file.name for file in chk.iterdir()] == ["_metadata"]
 
 
-def test_a_call_returns_what_was_planned(here: Path) -> None:
+def test_to_flink_call_returns_plan(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     made = to_flink(chk, from_side=_side({"t": [9, 4]}), out="new")
     assert made.path == str(here / "new")
@@ -128,7 +128,7 @@ def test_a_call_returns_what_was_planned(here: Path) -> None:
     assert [(one.current, one.next_offset) for one in partitions] == [(3, 9), (4, 4)]
 
 
-def test_other_states_of_a_source_stay(here: Path) -> None:
+def test_other_states_of_source_are_unchanged(here: Path) -> None:
     operator = legacy_operator({0: [encode_legacy_element("t", 0, 41)]})
     chk = write_checkpoint(here / "chk-7", operator)
     done = _to_flink(chk, _side({"t": [50]}))
@@ -140,8 +140,8 @@ def test_other_states_of_a_source_stay(here: Path) -> None:
     assert b"after" in written
 
 
-def test_a_partition_that_is_added_is_assigned_and_given_to_its_reader(here: Path) -> None:
-    """Not in the enumerator, Flink would discover it and read it once more, from its start."""
+def test_added_partition_is_assigned_to_reader_and_enumerator(here: Path) -> None:
+    """Without the enumerator entry, Flink would discover the partition and reread its records."""
     readers = {0: splits("t", [3]), 1: splits("u", [4])}
     chk = write_source(here / "chk-7", readers)
     assert _to_flink(chk, _side({"t": [3, 5, 6], "u": [4]})).code == 0
@@ -156,7 +156,7 @@ def test_a_partition_that_is_added_is_assigned_and_given_to_its_reader(here: Pat
     assert held == {("t", 0): 0, ("u", 0): 1, ("t", 1): 1, ("t", 2): 0}
 
 
-def test_a_partition_that_no_reader_has_yet_is_assigned(here: Path) -> None:
+def test_unassigned_partition_is_assigned(here: Path) -> None:
     entries = [
         EnumeratorSplit(KafkaSplit("t", 0, 3)),
         EnumeratorSplit(KafkaSplit("t", 1, _MARKER), UNASSIGNED),
@@ -172,8 +172,8 @@ def test_a_partition_that_no_reader_has_yet_is_assigned(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20/compressed", "1.20/legacy", "2.2/dynamic", "2.2/stop"])
-def test_a_query_that_read_on(here: Path, name: str) -> None:
-    """spark:DIR with one partition ahead; a cluster is chosen where there are several."""
+def test_positions_of_query_are_written_for_selected_cluster(here: Path, name: str) -> None:
+    """A query in spark:DIR has read more records. One cluster is selected if there are several."""
     cluster = ("--cluster", "east") if name == "2.2/dynamic" else ()
     found = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
     (source,) = found["sources"]
@@ -200,8 +200,8 @@ def test_a_query_that_read_on(here: Path, name: str) -> None:
     }
 
 
-def test_another_checkpoint_of_the_job_is_taken_operator_by_operator(here: Path) -> None:
-    """Two sources of one topic are at two places, and each goes on from its own."""
+def test_positions_of_second_checkpoint_are_applied_per_operator(here: Path) -> None:
+    """Two sources of the same topic have different positions, and each resumes from its own."""
 
     def job(name: str, *starts: int) -> Path:
         operators = [
@@ -215,15 +215,15 @@ def test_another_checkpoint_of_the_job_is_taken_operator_by_operator(here: Path)
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-0": 8}]
 
 
-def test_partitions_leaves_the_others_as_they_are(here: Path) -> None:
+def test_partitions_option_keeps_remaining_partitions(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4, -1])})
     assert _to_flink(chk, _side({"t": [9, 9, 9]}), "--partitions", "t:0").code == 0
     assert _positions() == {"t-0": 9, "t-1": 4, "t-2": "latest"}
 
 
 @pytest.mark.parametrize("header_per_state", [False, True], ids=["2.2", "1.18.1"])
-def test_of_several_compressed_states_the_others_stay(here: Path, header_per_state: bool) -> None:
-    """Seen: refused, as if every Flink put a header between them; 1.18.1 does."""
+def test_remaining_compressed_states_are_unchanged(here: Path, header_per_state: bool) -> None:
+    """Regression: The savepoint was refused unless each state had a header, as in Flink 1.18.1."""
     held = {n: [encode_legacy_element("t", n, 10)] for n in range(2)}
     operator = legacy_operator(held, compressed=True, header_per_state=header_per_state)
     chk = write_checkpoint(here / "chk-7", operator)
@@ -255,7 +255,7 @@ def _other_states(directory: str | Path) -> dict[tuple[int, str], list[bytes]]:
     }
 
 
-def test_a_bounded_split_keeps_its_end(here: Path) -> None:
+def test_bounded_split_keeps_its_stopping_offset(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: [KafkaSplit("t", 0, 3, 20)]})
     assert _to_flink(chk, _side({"t": [7]})).code == 0
     (source,) = read_checkpoint("new").sources.values()
@@ -266,7 +266,7 @@ def test_a_bounded_split_keeps_its_end(here: Path) -> None:
 # -- what is refused -----------------------------------------------------------------------------
 
 
-def test_state_of_other_positions(here: Path) -> None:
+def test_state_mismatch_is_refused_unless_allowed(here: Path) -> None:
     chk = write_checkpoint(
         here / "chk-7",
         source_operator(SourceState({0: splits("t", [3, 4, 5])})),
@@ -281,7 +281,7 @@ def test_state_of_other_positions(here: Path) -> None:
     assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
 
 
-def test_records_in_flight(here: Path) -> None:
+def test_in_flight_records_of_savepoint_require_override(here: Path) -> None:
     source = source_operator(SourceState({0: splits("t", [3])}))
     chk = write_checkpoint(here / "chk-7", source, in_flight_operator(64))
     assert "in flight in the savepoint" in _refused(_to_flink(chk, _side({"t": [3]})))
@@ -289,7 +289,7 @@ def test_records_in_flight(here: Path) -> None:
     assert (here / "new/_metadata").read_bytes() == (chk / "_metadata").read_bytes()
 
 
-def test_a_job_that_ran_on(here: Path) -> None:
+def test_checkpoint_of_job_with_newer_checkpoint_requires_override(here: Path) -> None:
     chk = write_source(here / "job/chk-7", {0: splits("t", [3])})
     write_source(here / "job/chk-9", {0: splits("t", [5])})
     assert "ran on" in _refused(_to_flink(chk, _side({"t": [4]})))
@@ -311,14 +311,14 @@ def test_a_job_that_ran_on(here: Path) -> None:
         ({"t": [3, -1]}, "at the 'latest' marker, which only a broker can resolve"),
     ],
 )
-def test_positions_that_do_not_fit(
+def test_positions_not_matching_savepoint_are_refused(
     here: Path, side: dict[str, list[int | None]], told: str
 ) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     assert told in _refused(_to_flink(chk, _side(side)))
 
 
-def test_topics_of_other_sources_are_left_out_where_one_is_named(here: Path) -> None:
+def test_topics_of_other_sources_are_omitted_with_source_option(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     result = _to_flink(chk, _side({"t": [4], "x": [1]}), "--source", "topic:t")
     assert result.code == 0
@@ -326,20 +326,20 @@ def test_topics_of_other_sources_are_left_out_where_one_is_named(here: Path) -> 
     assert _positions() == {"t-0": 4}
 
 
-def test_a_partition_is_not_added_to_a_bounded_source(here: Path) -> None:
+def test_partition_is_not_added_to_bounded_source(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: [KafkaSplit("t", 0, 3, 20)]})
     assert "it is bounded" in _refused(_to_flink(chk, _side({"t": [7, 0]})))
 
 
-def test_a_partition_is_not_added_to_a_bounded_source_that_is_at_its_end(here: Path) -> None:
-    """Seen: the partition was read without an end."""
+def test_partition_is_not_added_to_finished_bounded_source(here: Path) -> None:
+    """Regression: The partition was read without a stopping offset."""
     state = SourceState({0: []}, [EnumeratorSplit(KafkaSplit("t", 0, 0, 9))])
     chk = write_checkpoint(here / "chk-7", source_operator(state))
     assert "it is bounded" in _refused(_to_flink(chk, _side({"t": [9, 2]})))
 
 
-def test_a_split_that_two_readers_hold(here: Path) -> None:
-    """Seen: both were moved, and each record was read twice from then on."""
+def test_split_in_two_readers_is_refused_unless_excluded(here: Path) -> None:
+    """Regression: Both splits were moved, and each record was then read twice."""
     entries = [EnumeratorSplit(KafkaSplit("t", n, 0)) for n in (0, 1)]
     readers = {0: [KafkaSplit("t", 0, 3)], 1: [KafkaSplit("t", 0, 5), KafkaSplit("t", 1, 9)]}
     chk = write_checkpoint(here / "chk-7", source_operator(SourceState(readers, entries)))
@@ -347,16 +347,16 @@ def test_a_split_that_two_readers_hold(here: Path) -> None:
     assert _to_flink(chk, _side({"t": [4, 8]}), "--partitions", "t:1").code == 0
 
 
-def test_another_job_whose_source_has_the_same_uid(here: Path) -> None:
-    """Seen: its topics were put into the reader, which reads whatever it holds."""
+def test_unknown_topics_of_different_job_are_refused(here: Path) -> None:
+    """Regression: The other job's topics were added to the reader."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     other = write_source(here / "b/chk-9", {0: [*splits("t", [4]), *splits("payments", [6])]})
     assert "has positions of payments, and no source" in _refused(_to_flink(chk, str(other)))
 
 
 @pytest.mark.parametrize("discovered", [True, False])
-def test_a_partition_that_flink_would_start_elsewhere_is_added(discovered: bool) -> None:
-    """Seen: it was left to Flink, which starts it by the job's own policy, at the log end say."""
+def test_partition_with_undetermined_start_is_added(discovered: bool) -> None:
+    """Regression: Flink started the partition by the job's policy, for example at the log end."""
     source = listed_source("op", "op", PositionSet("it", {("t", 0): 3}), starts_others=discovered)
     new = PlannedPartition("t", 1, Verdict.NEW_PARTITION, 0)
     known = PlannedPartition("t", 0, Verdict.OK, 3)
@@ -365,7 +365,7 @@ def test_a_partition_that_flink_would_start_elsewhere_is_added(discovered: bool)
     assert change.new_offsets == ({} if discovered else {(None, "t", 1): 0})
 
 
-def test_a_finished_partition_does_not_begin_again(here: Path) -> None:
+def test_finished_partition_cannot_be_rewound(here: Path) -> None:
     entries = [EnumeratorSplit(KafkaSplit("t", 0, 0, 9)), EnumeratorSplit(KafkaSplit("t", 1, 0))]
     state = SourceState({0: [KafkaSplit("t", 1, 4)]}, entries)
     chk = write_checkpoint(here / "chk-7", source_operator(state))
@@ -375,7 +375,7 @@ def test_a_finished_partition_does_not_begin_again(here: Path) -> None:
     assert _positions() == {"t-0": 9, "t-1": 5}
 
 
-def test_several_clusters_want_a_choice(here: Path) -> None:
+def test_several_clusters_require_choice(here: Path) -> None:
     held = json.loads(migrate("inspect", golden("2.2/dynamic"), "--format", "json").stdout)
     topics = {one["topic"] for one in held["sources"][0]["positions"]}
     side = _side({topic: [1, 1, 1] for topic in topics})
@@ -383,7 +383,7 @@ def test_several_clusters_want_a_choice(here: Path) -> None:
     assert "the savepoint reads several Kafka clusters, among them 'east', 'west'" in told
 
 
-def test_a_pattern_does_not_say_which_of_two_sources_reads_a_topic(here: Path) -> None:
+def test_topic_pattern_with_two_sources_is_usage_error(here: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits(topic, [3])}, operator_id=bytes([n]) * 16))
         for n, topic in enumerate(("t", "u"))
@@ -415,8 +415,8 @@ def _by_cluster() -> dict[str, int]:
 
 
 @pytest.mark.parametrize("uid", [OPERATOR_ID, _OTHER], ids=["same job", "another job"])
-def test_positions_of_another_cluster(here: Path, uid: bytes) -> None:
-    """Seen: of another job, they were taken for the savepoint's own cluster's."""
+def test_positions_of_different_cluster_are_refused(here: Path, uid: bytes) -> None:
+    """Regression: Positions of a different job were applied to the savepoint's own cluster."""
     chk = _dynamic(here / "a/chk-7", {"west": 3})
     side = _dynamic(here / "b/chk-7", {"east": 5}, uid)
     told = _refused(_to_flink(chk, str(side)))
@@ -424,23 +424,23 @@ def test_positions_of_another_cluster(here: Path, uid: bytes) -> None:
     assert told.count("refused: ") == 1
 
 
-def test_of_several_clusters_each_takes_its_own(here: Path) -> None:
-    """Seen: of another job, each cluster's positions were refused as those of several."""
+def test_positions_of_several_clusters_are_applied_per_cluster(here: Path) -> None:
+    """Regression: For a different job, the positions were refused because of several clusters."""
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side)).code == 0
     assert _by_cluster() == {"east": 5, "west": 6}
 
 
-def test_cluster_chooses_of_both(here: Path) -> None:
+def test_cluster_option_selects_cluster_of_savepoint_and_side(here: Path) -> None:
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side), "--cluster", "west").code == 0
     assert _by_cluster() == {"east": 3, "west": 6}
 
 
-def test_cluster_chooses_of_the_side_where_the_savepoint_names_none(here: Path) -> None:
-    """Seen: no such cluster."""
+def test_cluster_option_selects_cluster_of_side_for_unnamed_cluster(here: Path) -> None:
+    """Regression: `migrate` reported that no such cluster exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert "there are positions of 2 Kafka clusters" in _refused(_to_flink(chk, str(side)))
@@ -461,8 +461,8 @@ def _source(number: int, *held: KafkaSplit) -> SourceState:
     return SourceState({0: held}, operator_id=bytes([number]) * 16)
 
 
-def test_source_chooses_of_the_side_where_the_savepoint_has_no_such(here: Path) -> None:
-    """Seen: no such source; and without it, that a source is to be chosen with --source."""
+def test_source_option_selects_source_of_side(here: Path) -> None:
+    """Regression: `migrate` required --source, but then reported that no such source exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
     assert "choose one with --source OPERATOR_ID" in _refused(_to_flink(chk, str(side)))
@@ -473,8 +473,8 @@ def test_source_chooses_of_the_side_where_the_savepoint_has_no_such(here: Path) 
     assert "no Kafka source answers to" in unknown.stderr
 
 
-def test_sources_that_are_assigned_partitions_of_one_topic_keep_to_theirs(here: Path) -> None:
-    """Seen: each was given the other's partitions, and every record was read twice."""
+def test_sources_with_separate_partitions_of_topic_keep_their_partitions(here: Path) -> None:
+    """Regression: Each source received all partitions, and every record was read twice."""
     a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
     chk = _job(here / "chk-7", _source(1, a), _source(2, b))
     result = _to_flink(chk, _side({"t": [5, 6]}), "--one-cluster")
@@ -483,7 +483,7 @@ def test_sources_that_are_assigned_partitions_of_one_topic_keep_to_theirs(here: 
     assert f"t-1 stays with operator {'02' * 16}, and is not added to {'01' * 16}" in result.stderr
 
 
-def test_a_partition_that_none_of_such_sources_reads(here: Path) -> None:
+def test_new_partition_of_sources_with_separate_partitions_requires_choice(here: Path) -> None:
     a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
     chk = _job(here / "chk-7", _source(1, a), _source(2, b))
     side = _side({"t": [5, 6, 7]})
@@ -494,9 +494,13 @@ def test_a_partition_that_none_of_such_sources_reads(here: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [(), ("--source", "01" * 16)], ids=["both", "one"])
-def test_sources_that_share_some_partitions_of_a_topic(here: Path, option: Sequence[str]) -> None:
-    """Seen: t-2 was left to the other, and Flink, which finds it for this one too, read it from the
-    log start."""
+def test_sources_with_overlapping_partitions_require_choice(
+    here: Path, option: Sequence[str]
+) -> None:
+    """Regression: T-2 was moved only for one source.
+
+    Flink discovered the partition for both sources, and read t-2 from the log start.
+    """
     chk = _job(
         here / "chk-7", _source(1, *splits("t", [3, 4])), _source(2, *splits("t", [3, 4, 5]))
     )
@@ -533,10 +537,10 @@ def _apart(
 
 
 @pytest.mark.parametrize(("own", "of_other"), [(None, "east"), ("east", None)])
-def test_a_source_whose_cluster_is_not_named_beside_one_that_names_its_own(
+def test_unnamed_cluster_next_to_named_cluster_requires_choice(
     own: str | None, of_other: str | None
 ) -> None:
-    """Seen: what the other held was left out, although its topic may be another cluster's."""
+    """Regression: Partitions of the second source were omitted, but the clusters may differ."""
     held = PositionSet("it", {("t", 0): 3})
     _, told, (refusal,) = _apart(held, own, {of_other: {("t", 1): 4}})
     assert not told
@@ -548,7 +552,7 @@ def test_a_source_whose_cluster_is_not_named_beside_one_that_names_its_own(
         assert _apart(held, own, {of_other: same}) == ({place: 9}, [], [])
 
 
-def test_a_source_of_another_cluster_reads_another_topic() -> None:
+def test_same_topic_in_different_cluster_does_not_conflict() -> None:
     held = PositionSet("it", {("t", 0): 3})
     assert _apart(held, "west", {"east": {("t", 1): 4}}) == (
         {"t-1 of cluster 'west'": 9},
@@ -557,14 +561,14 @@ def test_a_source_of_another_cluster_reads_another_topic() -> None:
     )
 
 
-def test_a_topic_that_the_pattern_gives_a_source_is_added_beside_another_that_reads_it() -> None:
-    """Seen: it was left to the other, and Flink, which finds it, read it from the log start."""
+def test_topic_from_pattern_is_added_although_second_source_reads_topic() -> None:
+    """Regression: The topic was omitted, but Flink discovered the topic and read all records."""
     held = PositionSet("it", {("u", 0): 3})
     assert _apart(held, None, {None: {("t", 1): 4}}) == ({"t-1": 9}, [], [])
 
 
-def test_what_stays_with_another_source_takes_no_longer_the_more_there_is() -> None:
-    """Seen: 13 s for 10 000 partitions, as a set of them was built for each."""
+def test_partitions_of_second_source_are_removed_in_linear_time() -> None:
+    """Regression: 10,000 partitions took 13 s, because each comparison built a set."""
     count = 2000
     compared = 0
 
@@ -586,14 +590,14 @@ def test_what_stays_with_another_source_takes_no_longer_the_more_there_is() -> N
     assert compared < 10
 
 
-def test_sources_that_read_the_same_partitions_both_take_a_new_one(here: Path) -> None:
+def test_sources_of_same_partitions_both_get_new_partition(here: Path) -> None:
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     assert _to_flink(chk, _side({"t": [5, 6]}), "--one-cluster").code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5, "t-1": 6}] * 2
 
 
-def test_sources_of_one_topic_that_name_no_cluster(here: Path) -> None:
-    """Seen: the positions of one cluster were written into the source of another."""
+def test_sources_with_unnamed_clusters_require_one_cluster_option(here: Path) -> None:
+    """Regression: The positions of one cluster were written to the source of the other cluster."""
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     told = _refused(_to_flink(chk, _side({"t": [5]})))
     assert (
@@ -608,22 +612,22 @@ def test_sources_of_one_topic_that_name_no_cluster(here: Path) -> None:
     assert "are taken to read topic t of the same Kafka cluster" in result.stderr
 
 
-def test_one_of_the_sources_of_one_topic(here: Path) -> None:
+def test_source_option_changes_only_selected_source_of_shared_topic(here: Path) -> None:
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     assert _to_flink(chk, _side({"t": [5]}), "--source", "02" * 16).code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-0": 5}]
 
 
-def test_sources_of_one_topic_each_go_on_from_their_own_operator(here: Path) -> None:
-    """Each has its positions from itself, whatever its cluster is; a broker is one cluster's."""
+def test_sources_of_shared_topic_take_positions_of_own_operator(here: Path) -> None:
+    """Each source uses its own positions from the same job, for any cluster."""
     chk = _job(here / "a/chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     later = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
     assert _to_flink(chk, str(later)).code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-0": 6}]
 
 
-def test_a_topic_map_names_the_topic_of_the_side_first(here: Path) -> None:
-    """Seen: "no source reads it; they read: ", and nothing behind it."""
+def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
+    """Regression: The message ended with an empty list of topics, "they read: "."""
     chk = write_source(here / "chk-7", {0: splits("orders", [3])})
     result = _to_flink(chk, str(chk), "--topic-map", "orders=west.orders")
     assert (result.code, result.stdout) == (2, "")
@@ -647,8 +651,10 @@ def test_a_topic_map_names_the_topic_of_the_side_first(here: Path) -> None:
 @pytest.mark.parametrize(
     "second", [KafkaSplit("u", 0, 4), KafkaSplit("t", 1, 4)], ids=["topic", "partition"]
 )
-def test_partitions_of_one_of_two_sources(here: Path, second: KafkaSplit) -> None:
-    """Seen: refused, as of the other there was nothing to move."""
+def test_partitions_option_for_single_source_keeps_second_source(
+    here: Path, second: KafkaSplit
+) -> None:
+    """Regression: The move was refused, because no partition of the second source moved."""
     chk = _job(here / "chk-7", _source(1, KafkaSplit("t", 0, 3)), _source(2, second))
     result = _to_flink(chk, _side({"t": [5, 9], "u": [9]}), "--partitions", "t:0")
     assert result.code == 0, result.stderr
@@ -656,8 +662,8 @@ def test_partitions_of_one_of_two_sources(here: Path, second: KafkaSplit) -> Non
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, kept]
 
 
-def test_a_refusal_does_not_bring_another_one(here: Path) -> None:
-    """Seen: also that the side did not tell where t-0 goes on, which it does."""
+def test_newer_checkpoint_is_single_refusal(here: Path) -> None:
+    """Regression: A second refusal claimed that the side has no position for t-0."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     write_source(here / "b/chk-9", {0: splits("t", [4])})
     write_source(here / "b/chk-11", {0: splits("t", [5])})
@@ -666,15 +672,15 @@ def test_a_refusal_does_not_bring_another_one(here: Path) -> None:
     assert told.count("refused: ") == 1
 
 
-def test_what_flink_goes_on_from_is_not_told_as_of_spark(here: Path) -> None:
-    """Seen: "the query must assign exactly those that move"."""
+def test_messages_for_flink_do_not_mention_query(here: Path) -> None:
+    """Regression: The advice was "the query must assign exactly the partitions that move"."""
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     told = _to_flink(chk, _side({"t": [9, 9]}), "--partitions", "t:0").stderr
     assert "query" not in told
 
 
-def test_a_directory_below_a_file(here: Path) -> None:
-    """Seen: an error of the system's own."""
+def test_output_directory_inside_file_is_refused(here: Path) -> None:
+    """Regression: The message was the bare error of the operating system."""
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     Path("file").touch()
     for out in ("file/in", "file/in/more"):
@@ -683,10 +689,10 @@ def test_a_directory_below_a_file(here: Path) -> None:
         assert "or lies in a file; name a new one" in result.stderr
 
 
-def test_an_enumerator_that_is_not_what_was_wanted_is_a_fault_of_ours(
+def test_mismatch_of_written_enumerator_is_internal_error(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: Flink would have discovered t-1, and read it twice, and nothing was said."""
+    """Regression: Flink would have discovered t-1 and read its records twice, without a warning."""
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     monkeypatch.setattr(
         "migrate.targets.savepoint.source.changed_coordinator", lambda data, *_: data
@@ -699,7 +705,7 @@ def test_an_enumerator_that_is_not_what_was_wanted_is_a_fault_of_ours(
 # -- where it is written -------------------------------------------------------------------------
 
 
-def test_a_directory_that_holds_something(here: Path) -> None:
+def test_output_directory_with_files_is_refused(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     Path("new").mkdir()
     assert _to_flink(chk, _side({"t": [4]})).code == 0  # an empty one is as good as none
@@ -709,7 +715,7 @@ def test_a_directory_that_holds_something(here: Path) -> None:
     assert _positions() == {"t-0": 4}
 
 
-def test_nothing_is_written_into_the_savepoint(here: Path) -> None:
+def test_output_inside_savepoint_is_refused(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     side = _side({"t": [4]})
     inside = migrate("to-flink", chk, "--from", side, "--out", chk / "new")
@@ -726,7 +732,7 @@ def test_nothing_is_written_into_the_savepoint(here: Path) -> None:
         ("", "--out '': no name of a directory"),
     ],
 )
-def test_what_is_no_place_to_write(here: Path, out: str, told: str) -> None:
+def test_invalid_output_location_is_usage_error(here: Path, out: str, told: str) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
     assert (result.code, result.stdout) == (2, "")
@@ -735,10 +741,10 @@ def test_what_is_no_place_to_write(here: Path, out: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("out", ["dbfs:/new", "{}/dbfs/new", "{}/Volumes/main/default/v/new"])
-def test_a_mount_is_no_place_for_a_savepoint(
+def test_mounted_object_store_is_refused_as_output(
     here: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
-    """It stands for a store: a rename there is a copy, file by file."""
+    """The mount represents an object store. A rename there is a copy, file by file."""
     for name in ("dbfs", "Volumes"):
         (here / name).mkdir()
         monkeypatch.setattr(uris, name.upper(), here / name)
@@ -749,7 +755,7 @@ def test_a_mount_is_no_place_for_a_savepoint(
     assert f"--out {out}: a store without a rename" in result.stderr
 
 
-def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
+def test_truncated_state_file_leaves_no_output(here: Path) -> None:
     chk = write_savepoint_with_files(here / "chk-7", {"state": 1000})
     with (chk / "state").open("wb") as file:
         file.truncate(999)
@@ -761,7 +767,7 @@ def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
 
 
 @pytest.mark.slow  # a process of its own
-def test_a_process_that_is_killed_leaves_nothing_of_that_name(here: Path) -> None:
+def test_killed_process_leaves_no_output_directory(here: Path) -> None:
     chk = write_savepoint_with_files(here / "chk-7", {"state": 8 << 30})
     command = [sys.executable, "-m", "migrate", "to-flink", str(chk)]
     options = ["--from", _side({"t": [3]}), "--out", "new"]

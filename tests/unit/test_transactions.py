@@ -1,6 +1,6 @@
-"""What the transaction log says, and what a plan makes of it, where no broker is needed to tell.
+"""Read outcomes from the transaction log, and apply them to a plan, without a broker.
 
-What a real broker writes there: tests/integration/test_pending_transactions.py.
+`tests/integration/test_pending_transactions.py` reads the log of a real broker.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
         ([(78, 3, ABORT)], TxnOutcome.UNKNOWN),
     ],
 )
-def test_what_became_of_a_transaction(
+def test_outcome_of_transaction_follows_from_state_changes(
     changes: Sequence[tuple[int, int, int]], fate: TxnOutcome
 ) -> None:
     assert outcome_of(OURS, [StateChange(*change) for change in changes]) is fate
@@ -84,7 +84,9 @@ def test_what_became_of_a_transaction(
         ("𝄞-0-1", 15),
     ],
 )
-def test_the_partition_that_tells_of_an_id_is_kafkas(transactional_id: str, partition: int) -> None:
+def test_log_partition_of_transactional_id_matches_kafka(
+    transactional_id: str, partition: int
+) -> None:
     assert log_partition(transactional_id, 50) == partition
 
 
@@ -126,7 +128,7 @@ def _told(lines: Sequence[object]) -> list[str]:
     return [str(line) for line in lines if "transaction" in str(line)]
 
 
-def test_what_is_committed_is_in_order(tmp_path: Path) -> None:
+def test_committed_transactions_are_noted(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.COMMITTED})
     assert (plan.refusals, _told(plan.warnings)) == ((), [])
     (note,) = plan.notes
@@ -134,7 +136,7 @@ def test_what_is_committed_is_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", list(TxnOutcome))
-def test_one_that_is_open_is_refused_whatever_the_others_are(
+def test_open_transaction_is_refused_regardless_of_second_transaction(
     tmp_path: Path, other: TxnOutcome
 ) -> None:
     plan = _plan(tmp_path, {FIRST: other, SECOND: TxnOutcome.OPEN})
@@ -146,27 +148,29 @@ def test_one_that_is_open_is_refused_whatever_the_others_are(
 
 
 @pytest.mark.parametrize("other", [TxnOutcome.ABORTED, TxnOutcome.COMMITTED, TxnOutcome.UNKNOWN])
-def test_one_that_was_aborted_is_refused(tmp_path: Path, other: TxnOutcome) -> None:
+def test_aborted_transaction_is_refused(tmp_path: Path, other: TxnOutcome) -> None:
     (refusal,) = _plan(tmp_path, {FIRST: TxnOutcome.ABORTED, SECOND: other}).refusals
     assert "aborted on the brokers" in refusal.what
 
 
 @pytest.mark.parametrize("fate", [TxnOutcome.OPEN, TxnOutcome.ABORTED])
-def test_they_are_lost_knowingly(tmp_path: Path, fate: TxnOutcome) -> None:
+def test_allowed_open_or_aborted_transactions_trigger_warning(
+    tmp_path: Path, fate: TxnOutcome
+) -> None:
     plan = _plan(tmp_path, {FIRST: fate, SECOND: fate}, Policies(allow_in_flight=True))
     assert (plan.refusals, plan.next_offsets) == ((), {("t", 0): 4})
     (warning,) = _told(plan.warnings)
     assert "lost" in warning
 
 
-def test_what_the_brokers_do_not_know_stays_in_doubt(tmp_path: Path) -> None:
+def test_transaction_unknown_to_brokers_triggers_warning(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.UNKNOWN})
     (warning,) = _told(plan.warnings)
     assert (plan.refusals, plan.notes) == ((), ())
     assert "these brokers do not know transaction 'pay-1-5'" in warning
 
 
-def test_what_they_do_not_tell_stays_in_doubt(tmp_path: Path) -> None:
+def test_unreadable_transaction_log_triggers_warning(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {}, untold="access denied")
     (warning,) = _told(plan.warnings)
     assert "do not say what became of it (access denied)" in warning
@@ -198,10 +202,10 @@ def _restored(
         None,
     ],
 )
-def test_flink_commits_what_is_still_open(
+def test_restored_job_commits_open_transaction(
     tmp_path: Path, fates: Mapping[Transaction, TxnOutcome] | None
 ) -> None:
-    """Seen: refused, as if it were lost."""
+    """Regression: The savepoint was refused as if the transaction were lost."""
     refusals, told = _restored(tmp_path, fates)
     assert refusals == []
     (warning,) = told
@@ -209,7 +213,7 @@ def test_flink_commits_what_is_still_open(
     assert "unless the brokers have aborted it" in warning
 
 
-def test_the_brokers_do_not_abort_files(tmp_path: Path) -> None:
+def test_restored_job_commits_pending_files(tmp_path: Path) -> None:
     pending = {5: {0: [FileCommittable("a", b"file"), FileCommittable("b", b"file")]}}
     states = {COMMITTER_STATE: [encode_committer_element("2.2", pending)]}
     sink = operator_with_states(states, operator_id=bytes(16))
@@ -222,14 +226,14 @@ def test_the_brokers_do_not_abort_files(tmp_path: Path) -> None:
     ]
 
 
-def test_flink_finds_in_order_what_it_has_committed(tmp_path: Path) -> None:
+def test_committed_transactions_of_restored_job_are_silent(tmp_path: Path) -> None:
     assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), TxnOutcome.COMMITTED)) == (
         [],
         [],
     )
 
 
-def test_flink_does_not_bring_back_what_was_aborted(tmp_path: Path) -> None:
+def test_aborted_transaction_of_restored_job_is_refused(tmp_path: Path) -> None:
     fates = {FIRST: TxnOutcome.ABORTED, SECOND: TxnOutcome.OPEN}
     (refusal,), told = _restored(tmp_path, fates)
     assert refusal.startswith(f"operator {'00' * 16}: transaction 'pay-0-5' of a KafkaSink was")

@@ -1,4 +1,4 @@
-"""A type of keyed state is named as Flink names its class, wherever a snapshot does."""
+"""Compare the names of keyed state types with the class names in Flink's snapshots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _class_names(type_: Any) -> Iterator[str]:
 @pytest.mark.parametrize(
     "one", WRITTEN, ids=[f"{one['flink'][0]} {one['name']}" for one in WRITTEN]
 )
-def test_a_class_is_named_in_its_snapshot(one: dict[str, Any]) -> None:
+def test_type_name_occurs_in_its_snapshot(one: dict[str, Any]) -> None:
     snapshot = bytes.fromhex(one["snapshot"])
     state = only(
         read(handle_of_value(snapshot, bytes.fromhex(one["value"])), flink=one["flink"][0])

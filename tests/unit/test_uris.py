@@ -1,4 +1,4 @@
-"""URIs of stores: what is read, and what is advised about the others."""
+"""Read URIs of object stores, and suggest fixes for unsupported URIs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _ANY = (
     ],
 )
 @pytest.mark.parametrize("command", ["inspect", "to-spark", "spark", "scan"])
-def test_uri_that_is_not_read_gets_the_matching_advice(
+def test_unsupported_uri_gets_matching_advice(
     uri: str, advice: str, command: str, tmp_path: Path
 ) -> None:
-    """Regression: hdfs:/x was taken for a host named x, and dbfs:/x for dbfs://x."""
+    """Regression: Hdfs:/x was read as a host named x, and dbfs:/x as dbfs://x."""
     arguments = {
         "spark": ("to-spark", f"spark:{uri}"),
         "scan": ("scan", uri),
@@ -54,8 +54,8 @@ def test_uri_that_is_not_read_gets_the_matching_advice(
     assert f"{_NOT_READ}{advice}" in shown
 
 
-def test_job_directory_without_a_checkpoint_by_its_file_uri(tmp_path: Path) -> None:
-    """Regression: "; file: is missing"."""
+def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path) -> None:
+    """Regression: The message was "; file: is missing"."""
     job = tmp_path / "43468374059c2ea6b7cf72518ff650e1"
     (job / "shared").mkdir(parents=True)
     for uri in (f"file:{job}", f"file://{job}"):
@@ -78,7 +78,7 @@ def dbfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mount
 
 
-def test_location_in_dbfs_is_read_by_the_name_it_was_written_under(dbfs: Path) -> None:
+def test_location_in_dbfs_is_read_by_its_written_name(dbfs: Path) -> None:
     """Regression: to-spark wrote dbfs:/q, and no command read spark:dbfs:/q."""
     checkpoint = golden("1.20/retained-files")
     written = migrate("to-spark", checkpoint, "--checkpoint-dir", "dbfs:/queries/q")

@@ -1,4 +1,4 @@
-"""``verify plan:FILE``: the target against the plan, and the plan against what it was made from."""
+"""Run ``verify plan:FILE`` to compare the target with the plan, and the plan with its origin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _verify_seed() -> Result:
     return migrate("verify", "plan:plan.json", "spark:query")
 
 
-def test_a_plan_that_its_checkpoint_holds(chk: Path) -> None:
+def test_plan_matching_its_checkpoint_is_verified(chk: Path) -> None:
     _plan(chk)
     verified = _verify_seed()
     assert verified.code == 0
@@ -92,8 +92,10 @@ def _of_no_operator(plan: dict[str, Any]) -> None:
         (_of_no_operator, f"operator {'ab' * 16} has no positions there"),
     ],
 )
-def test_a_plan_that_its_checkpoint_does_not_hold(chk: Path, edit: Edit, told: str) -> None:
-    """Seen: "verified: all partitions will start where the checkpoint ended"."""
+def test_plan_different_from_its_checkpoint_is_not_verified(
+    chk: Path, edit: Edit, told: str
+) -> None:
+    """Regression: `verify` printed "all partitions will start where the checkpoint ended"."""
     _plan(chk)
     _rewrite(edit)
     result = _verify_seed()
@@ -104,7 +106,7 @@ def test_a_plan_that_its_checkpoint_does_not_hold(chk: Path, edit: Edit, told: s
     assert not found.verified and not found.verified_or_moved_on
 
 
-def test_a_checkpoint_that_cannot_be_read_is_told(chk: Path) -> None:
+def test_unreadable_checkpoint_limits_verification_to_plan(chk: Path) -> None:
     _plan(chk)
     assert _verify_seed().code == 0
     shutil.rmtree(chk)
@@ -117,7 +119,7 @@ def test_a_checkpoint_that_cannot_be_read_is_told(chk: Path) -> None:
     )
 
 
-def test_another_checkpoint_in_its_place(chk: Path, tmp_path: Path) -> None:
+def test_replaced_checkpoint_fails_verification(chk: Path, tmp_path: Path) -> None:
     _plan(chk)
     shutil.rmtree(chk)
     operator = source_operator(SourceState({0: splits("t", [3, 4])}))
@@ -127,17 +129,17 @@ def test_another_checkpoint_in_its_place(chk: Path, tmp_path: Path) -> None:
     assert f"{chk} holds checkpoint 8 now, and the plan is of checkpoint 7" in result.stderr
 
 
-def test_partitions_that_were_left_out_are_not_missing(chk: Path) -> None:
+def test_unselected_partitions_are_not_missing(chk: Path) -> None:
     _plan(chk, "--partitions", "t:1")
     assert _verify_seed().code == 0
 
 
-def test_topics_have_the_targets_names(chk: Path) -> None:
+def test_renamed_topics_are_verified_by_target_name(chk: Path) -> None:
     _plan(chk, "--topic-map", "t=west.t")
     assert _verify_seed().code == 0
 
 
-def test_one_cluster_of_a_dynamic_source() -> None:
+def test_plan_of_single_cluster_is_compared_with_this_cluster() -> None:
     chk = golden("2.2/dynamic")
     _plan(chk, "--cluster", "east", "--partitions", "orders:0-1")
     assert _verify_seed().code == 0
@@ -145,7 +147,7 @@ def test_one_cluster_of_a_dynamic_source() -> None:
     assert migrate("verify", "plan:plan.json", "spark:query").code == 5
 
 
-def test_the_lower_of_two_sources(tmp_path: Path) -> None:
+def test_merged_plan_must_have_lower_of_two_positions(tmp_path: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits("t", starts)}, operator_id=bytes([n]) * 16))
         for n, starts in enumerate(([3, 9], [5, 6]))
@@ -175,8 +177,8 @@ def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:
     return write_checkpoint(tmp_path / "chk-7", *operators)
 
 
-def test_sources_that_agree_are_verified_as_one_with_one_cluster(tmp_path: Path) -> None:
-    """Seen: without a plan file, no option let verify take them as to-spark had done."""
+def test_agreeing_sources_are_verified_with_one_cluster_option(tmp_path: Path) -> None:
+    """Regression: Without a plan file, `verify` had no option to merge sources like to-spark."""
     chk = _two_sources(tmp_path, [3], [3])
     seeded = migrate("to-spark", chk, "--one-cluster", "--checkpoint-dir", "query")
     assert seeded.code == 0
@@ -193,7 +195,7 @@ def test_sources_that_agree_are_verified_as_one_with_one_cluster(tmp_path: Path)
 
 
 @pytest.mark.parametrize("second", [[5], [3, 9]], ids=["offset", "partition"])
-def test_sources_that_disagree_are_not_verified_as_one(tmp_path: Path, second: list[int]) -> None:
+def test_disagreeing_sources_are_refused_without_plan(tmp_path: Path, second: list[int]) -> None:
     chk = _two_sources(tmp_path, [3], second)
     merged = ("--one-cluster", "--merge-sources", "min")
     assert migrate("to-spark", chk, *merged, "--checkpoint-dir", "query").code == 0
@@ -202,7 +204,7 @@ def test_sources_that_disagree_are_not_verified_as_one(tmp_path: Path, second: l
     assert "verify the plan that was applied (plan:FILE)" in refused.stderr
 
 
-def test_sources_of_one_topic_that_name_no_cluster_are_not_one_checkpoint(tmp_path: Path) -> None:
+def test_sources_with_unnamed_clusters_are_refused_without_plan(tmp_path: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits("t", [3])}, operator_id=bytes([n]) * 16))
         for n in range(2)
@@ -216,10 +218,10 @@ def test_sources_of_one_topic_that_name_no_cluster_are_not_one_checkpoint(tmp_pa
     assert migrate("verify", chk, "spark:query", "--source", "01" * 16).code == 0
 
 
-def test_what_the_user_decided_is_not_where_the_checkpoint_ended(
+def test_positions_chosen_by_policy_are_listed_separately(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: of a start above the position "verified: ... where the checkpoint ended"."""
+    """Regression: A start above the position was "verified: ... where the checkpoint ended"."""
     logs = {"t": {0: LogRange(5, 20), 1: LogRange(0, 20), 2: LogRange(0, 20)}}
     snapshot = ClusterSnapshot(logs, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
@@ -253,7 +255,7 @@ _RUN = {
 _NEXT = {"offsets/1": batch('{"t":{"0":95}}'), "commits/1": COMMIT}
 
 
-def test_a_plan_of_a_query_is_compared_with_its_batch(tmp_path: Path) -> None:
+def test_plan_of_query_is_compared_with_its_batch(tmp_path: Path) -> None:
     old = spark_directory(tmp_path / "old", _RUN)
     _plan(f"spark:{old}")
     assert _verify_seed().code == 0
@@ -267,7 +269,7 @@ def test_a_plan_of_a_query_is_compared_with_its_batch(tmp_path: Path) -> None:
     assert migrate("verify", "plan:plan.json", "spark:query").code == 5
 
 
-def test_a_batch_that_is_not_in_the_log_any_more(tmp_path: Path) -> None:
+def test_batch_deleted_from_log_limits_verification_to_plan(tmp_path: Path) -> None:
     old = spark_directory(tmp_path / "old", _RUN)
     _plan(f"spark:{old}")
     assert _verify_seed().code == 0
@@ -279,7 +281,7 @@ def test_a_batch_that_is_not_in_the_log_any_more(tmp_path: Path) -> None:
     assert "where the plan says" in result.stderr
 
 
-def test_another_query_in_its_place(tmp_path: Path) -> None:
+def test_replaced_query_fails_verification(tmp_path: Path) -> None:
     old = spark_directory(tmp_path / "old", _RUN)
     _plan(f"spark:{old}")
     assert _verify_seed().code == 0
@@ -289,7 +291,7 @@ def test_another_query_in_its_place(tmp_path: Path) -> None:
     assert f"{old} is of another query now" in result.stderr
 
 
-def test_a_plan_of_a_file_is_compared_with_the_file() -> None:
+def test_plan_of_positions_file_is_compared_with_file() -> None:
     Path("side.json").write_text('{"t":{"0":3}}')
     _plan("json:side.json")
     assert _verify_seed().code == 0
@@ -299,7 +301,7 @@ def test_a_plan_of_a_file_is_compared_with_the_file() -> None:
     assert "t-0: it is at 4, and the plan has it at 3" in result.stderr
 
 
-def test_what_a_group_held_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(3)})
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, "cluster", source_group=group)
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
@@ -312,8 +314,8 @@ def test_what_a_group_held_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch)
     assert "where the plan says" in result.stderr
 
 
-def test_a_checkpoint_whose_path_has_a_colon(tmp_path: Path) -> None:
-    """A name that looks like a mistyped side is a path if it exists."""
+def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
+    """If the path exists, a name similar to a mistyped side is a path."""
     write_source(tmp_path / "plans:old" / "chk-3", {0: splits("orders", [7])})
     with pytest.raises(InputError, match=r"^nope: "):
         verify("plans:old/chk-3", "spark:nope")

@@ -1,4 +1,4 @@
-"""What ``verify --run`` settles before a Spark is started."""
+"""Check ``verify --run`` before Spark starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def query(tmp_path: Path) -> str:
         ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x: not a time"),
     ],
 )
-def test_what_does_not_go_together(
+def test_conflicting_verify_options_are_usage_errors(
     checkpoint: Path, query: str, target: str, options: list[str], says: str
 ) -> None:
     result = migrate("verify", checkpoint, query if target == "query" else target, *options)
@@ -57,7 +57,7 @@ def test_what_does_not_go_together(
     assert says in result.stderr
 
 
-def test_how_a_time_to_live_is_given() -> None:
+def test_ttl_option_is_parsed() -> None:
     assert [time_to_live(text) for text in (None, "none", "7d", "500ms", "12h")] == [
         ...,
         None,
@@ -67,7 +67,7 @@ def test_how_a_time_to_live_is_given() -> None:
     ]
 
 
-def test_without_pyspark_the_extra_is_named(
+def test_verify_run_without_pyspark_reports_install_command(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
@@ -75,7 +75,7 @@ def test_without_pyspark_the_extra_is_named(
         resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
 
 
-def test_without_pyspark_no_broker_is_asked(
+def test_verify_run_without_pyspark_queries_no_broker(
     checkpoint: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
@@ -84,7 +84,7 @@ def test_without_pyspark_no_broker_is_asked(
 
 
 @pytest.mark.slow
-def test_a_spark_that_does_not_start_is_told(
+def test_failed_start_of_spark_is_reported(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no Java is
@@ -93,7 +93,7 @@ def test_a_spark_that_does_not_start_is_told(
         resume_check.run_first_batch(query, str(tmp_path / "query"), config, {"spark.jars": "x"})
 
 
-def test_a_log_in_by_password() -> None:
+def test_password_credentials_are_translated_for_spark() -> None:
     config = {
         "bootstrap.servers": "kafka:9092",
         "security.protocol": "SASL_SSL",
@@ -113,7 +113,7 @@ def test_a_log_in_by_password() -> None:
     }
 
 
-def test_certificates_in_files_are_handed_on_as_text(tmp_path: Path) -> None:
+def test_certificate_files_are_passed_as_text(tmp_path: Path) -> None:
     config = {}
     for name in ("ca", "certificate", "key"):
         (tmp_path / name).write_text(f"the {name}")
@@ -138,6 +138,6 @@ def test_certificates_in_files_are_handed_on_as_text(tmp_path: Path) -> None:
     ],
     ids=lambda config: next(iter(config)),
 )
-def test_what_spark_could_not_be_told_is_refused_by_name(config: dict[str, str]) -> None:
+def test_properties_unsupported_by_spark_are_refused(config: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"oauth_cb|GSSAPI|ssl\."):
         kafka_options(config)

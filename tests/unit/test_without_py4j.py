@@ -1,7 +1,7 @@
-"""``migrate.spark`` with ``pyspark-client``: it has Spark Connect alone, and no py4j.
+"""Import ``migrate.spark`` with ``pyspark-client``. This package has Spark Connect, but lacks py4j.
 
-A new process hides what ``pyspark-client`` 4.0.0 lacks, ``py4j`` and ``pyspark.core``. PySpark
-itself then takes the paths of ``pyspark-client`` (``is_remote_only`` @ PySpark 4.0.0).
+A new process hides ``py4j`` and ``pyspark.core``, because ``pyspark-client`` 4.0.0 lacks both.
+PySpark then takes the code paths of ``pyspark-client`` (``is_remote_only`` in PySpark 4.0.0).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _run(code: str) -> str:
     return done.stdout
 
 
-def test_every_name_of_migrate_spark_is_imported_without_py4j() -> None:
+def test_every_name_of_spark_package_is_imported_without_py4j() -> None:
     """Regression: ``from migrate.spark import rehearse`` imported py4j."""
     printed = _run(
         "import migrate.spark\n"
@@ -55,7 +55,7 @@ def test_every_name_of_migrate_spark_is_imported_without_py4j() -> None:
 
 
 @pytest.mark.parametrize("master", ["None", "'local[1]'"])
-def test_a_command_that_must_start_spark_says_that_it_cannot(master: str) -> None:
+def test_command_requiring_spark_session_reports_spark_connect_limit(master: str) -> None:
     printed = _run(
         "from migrate.model.errors import UsageError\n"
         "from migrate.spark.session import runs_on_spark, session, spark_errors\n"

@@ -1,5 +1,7 @@
-"""Every entry of keyed state in the golden snapshots comes out of ``read_state`` as Flink restored
-it, in columns whose types are fixed before the first row."""
+"""Read keyed state of the golden snapshots with ``read_state`` and compare it with Flink.
+
+The types of the columns are fixed before the first row.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _CANONICAL = [entry for entry in READ if entry["name"].endswith("/canonical")]
 
 
 @pytest.mark.parametrize("entry", _CANONICAL, ids=lambda entry: str(entry["name"]))
-def test_batches_are_what_flink_restored(entry: dict[str, Any]) -> None:
+def test_batches_match_state_restored_by_flink(entry: dict[str, Any]) -> None:
     expected = expected_states(entry)
     readable = [
         state for state in read_keyed_states(STATE / entry["path"]).states if state.readable
@@ -55,8 +57,8 @@ def test_batches_are_what_flink_restored(entry: dict[str, Any]) -> None:
     [entry for entry in READ if entry["name"].startswith("2.2/")],
     ids=lambda entry: str(entry["name"]),
 )
-def test_shares_sent_elsewhere_are_the_whole(entry: dict[str, Any]) -> None:
-    """Cut as finely as can be, and read by what was pickled, as Spark's executors do."""
+def test_pickled_shares_contain_whole_state(entry: dict[str, Any]) -> None:
+    """The state is divided as finely as possible, pickled, and read like on Spark's executors."""
     found = read_keyed_states(STATE / entry["path"], Files())
     for state in found.states:
         wanted = expected_states(entry)[state.operator_id, state.name]
@@ -84,12 +86,12 @@ _NANOS = re.compile(r"T[\d:]{8}\.\d{6}(?!000)\d{3}(Z|$)")
 @pytest.mark.parametrize(
     "name", ["2.2/keys/canonical", "2.2/keys/native", "2.2/types/canonical", "1.20/keys/canonical"]
 )
-def test_a_key_with_nanoseconds_is_refused_and_no_other(
+def test_keys_with_nanoseconds_are_refused(
     name: str, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: 129 keys became 46 when they were cut to microseconds, without a word.
+    """Regression: Truncation to microseconds silently merged 129 keys into 46.
 
-    Values may have nanoseconds; they are cut.
+    Values can have nanoseconds, and are truncated.
     """
     if reader == "plain":
         monkeypatch.setattr("migrate.state.arrow.find_spec", lambda _: None)

@@ -1,4 +1,4 @@
-"""The kernel reads every state of the golden snapshots as the plain reader does."""
+"""Read every state of the golden snapshots with the kernel and with the plain reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KNOWN = {
 
 
 @pytest.mark.parametrize("entry", READ, ids=lambda entry: str(entry["name"]))
-def test_both_ways_are_the_same(entry: dict[str, Any]) -> None:
+def test_kernel_and_plain_reader_agree(entry: dict[str, Any]) -> None:
     job, form = entry["name"].split("/")[1:]
     known = set()
     for state in read_keyed_states(STATE / entry["path"], Files()).states:

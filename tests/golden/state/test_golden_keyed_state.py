@@ -1,4 +1,4 @@
-"""Every entry of keyed state in the golden snapshots is what Flink restored of them."""
+"""Compare every entry of keyed state in the golden snapshots with Flink's restored state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def class_needed(expected: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("entry", READ, ids=lambda entry: str(entry["name"]))
-def test_every_entry_is_what_flink_restored(entry: dict[str, Any]) -> None:
+def test_every_entry_matches_state_restored_by_flink(entry: dict[str, Any]) -> None:
     found = read_keyed_states(STATE / entry["path"])
     assert not found.unread
     states = {(state.operator_id, state.name): state for state in found.states}
@@ -76,7 +76,7 @@ def refusal(state: KeyedState) -> str:
 
 
 @pytest.mark.parametrize("entry", _LOGS, ids=lambda entry: str(entry["name"]))
-def test_a_log_of_changes_is_refused_by_name(entry: dict[str, Any]) -> None:
+def test_changelog_state_is_refused_with_reason(entry: dict[str, Any]) -> None:
     found = read_keyed_states(STATE / entry["path"])
     assert not found.states
     assert {error.error.kind for error in found.unread} == {ErrorKind.UNSUPPORTED}

@@ -1,4 +1,4 @@
-"""The golden snapshots with keyed state are the manifest's, and Flink still says the same."""
+"""Compare the golden snapshots of keyed state with the manifest and with Flink's own reading."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["snapshots"]
 _MOST_BYTES = 5_500_000
 
 
-def test_every_job_is_there_for_each_of_its_flink_versions() -> None:
+def test_every_job_exists_for_each_flink_version() -> None:
     wanted = {f"{version}/{job.name}/expected.json" for job in JOBS for version in job.versions}
     assert {entry["expected"] for entry in ENTRIES} == wanted
 
 
-def test_files_are_those_of_the_manifest() -> None:
+def test_snapshot_files_match_manifest() -> None:
     listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
     present = {
         str(path.relative_to(STATE)): path for path in STATE.glob("[0-9]*/**/*") if path.is_file()
@@ -59,7 +59,7 @@ def heap_backend_reads(entry: dict[str, Any]) -> bool:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_restores_from_them_what_the_manifest_says(version: str) -> None:
+def test_flink_restores_states_of_manifest(version: str) -> None:
     entries = [entry for entry in ENTRIES if entry["name"].startswith(f"{version}/")]
     entries = [entry for entry in entries if heap_backend_reads(entry)]
     assert entries

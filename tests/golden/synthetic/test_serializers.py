@@ -1,5 +1,8 @@
-"""What Flink's serializers write is told as Flink's objects are: of each serializer a few values,
-as the value of a state, as an element of a list, and as a key where it can be one."""
+"""Read the output of Flink's serializers and compare it with Flink's objects.
+
+A few values of each serializer are read as the value of a state, as an element of a list, and, if
+possible, as a key.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def _by_name(written: list[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
-def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+def test_value_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for flink in one["flink"]:
@@ -66,7 +69,7 @@ def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
-def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+def test_list_elements_match_flinks_objects(written: list[dict[str, Any]], heap: bool) -> None:
     group = key_group_of(1, MAX_PARALLELISM)
     for one in written:
         element, value = (
@@ -100,7 +103,7 @@ def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(_KEYS))
-def test_a_key_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+def test_key_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         state = only(read(_keyed(one, one["key_group"], heap=heap), flink=one["flink"][0]))
         assert json_entries(state) == [
@@ -112,9 +115,7 @@ def test_a_key_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) ->
 @pytest.mark.parametrize(
     "written", _by_name([one for one in _KEYS if one["name"] not in _ANY_GROUP])
 )
-def test_a_key_in_another_key_group_than_flinks_is_refused(
-    written: list[dict[str, Any]], heap: bool
-) -> None:
+def test_key_in_wrong_key_group_is_refused(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         other = one["key_group"] ^ 1
         state = only(read(_keyed(one, other, heap=heap), flink=one["flink"][0]))
@@ -131,8 +132,10 @@ _MOST_CUTS = 12
 
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
 @pytest.mark.slow
-def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) -> None:
-    """In the heap backend's form, where nothing follows it."""
+def test_value_truncated_at_any_byte_is_reported_as_truncated(
+    written: list[dict[str, Any]],
+) -> None:
+    """The heap backend's form has no bytes after the value."""
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for end in range(0, len(value), 1 + len(value) // _MOST_CUTS):
@@ -145,7 +148,7 @@ def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) 
 
 
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
-def test_a_value_with_a_byte_more_is_refused(written: list[dict[str, Any]]) -> None:
+def test_value_with_extra_byte_is_refused(written: list[dict[str, Any]]) -> None:
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         state = only(read(handle_of_value(snapshot, value + b"\0"), flink=one["flink"][0]))

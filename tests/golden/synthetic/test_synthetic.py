@@ -1,4 +1,4 @@
-"""The synthetic metadata files are those that the manifest describes."""
+"""Compare the synthetic metadata files with the manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 MANIFEST: dict[str, list[dict[str, Any]]] = json.loads((HERE / "manifest.json").read_text())
 
 
-def test_the_manifest_lists_every_file_with_its_sha256() -> None:
+def test_synthetic_manifest_lists_every_file_with_sha256() -> None:
     listed = {entry["path"]: entry["sha256"] for entry in MANIFEST["checkpoints"]}
     listed |= {
         f"{entry['path']}/_metadata": entry["sha256"]
