@@ -219,20 +219,24 @@ def test_records_compacted_around_position_require_choice(
     assert values(copies)[start] == values(clusters.logs[topic, 0])[position - 1]
 
 
-def test_equal_records_have_certain_positions_by_the_mirrors_offset_syncs(
+def test_equal_records_of_real_mirror_are_refused_or_lose_nothing(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
-    """Without the syncs, the mirror might have gone back: copies of equal records do not show it.
+    """The copies of equal records do not show whether the mirror went back.
 
-    The judge counts the records, because equal ones cannot be told apart.
+    The judge counts the records, because equal records cannot be distinguished.
     """
     (copies,) = clusters.copies("beats").values()
     for position in (7, 30, 41):
-        result = translate(clusters, tmp_path, {("beats", 0): position})
+        side = {("beats", 0): position}
+        result = translate(clusters, tmp_path, side)
+        if result.code != 0:
+            assert (result.code, result.stdout) == (4, "")
+            assert "ambiguous" in result.stderr
+            result = translate(clusters, tmp_path, side, "--on-ambiguous", "first")
         assert result.code == 0, result.stderr
         start = json.loads(result.stdout)[NAMES["beats"]]["0"]
-        assert sum(offset >= start for offset in copies) == 41 - position
-        assert "1 position next to equal records: the mirror's offset syncs show" in result.stderr
+        assert sum(offset >= start for offset in copies) >= 41 - position
 
 
 def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: Path) -> None:

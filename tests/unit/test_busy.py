@@ -65,7 +65,7 @@ def test_unresponsive_broker_is_shown_on_terminal_while_waiting(tmp_path: Path) 
     with _silent_broker() as servers, _asking(chk, servers) as (loud, process):
         with _asking(chk, servers, "-q") as (quiet, _):
             shown = _shown(loud, b" 3 s", _SECONDS).decode()
-            assert f"\r\x1b[Kasking {servers} about 1 topic … 2 s" in shown
+            assert f"\r\x1b[Kasking {servers} about 1 topic: 2 s" in shown
             assert " 1 s" not in shown
             assert _shown(quiet, b"asking", 0.2) == b""
         process.send_signal(signal.SIGINT)
