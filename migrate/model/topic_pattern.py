@@ -92,7 +92,10 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # Python warns of sets such as [a--b]
+            # Of sets such as [a--b], and in Python 3.10 of flags that are not at the start. Other
+            # warnings may be about objects that the garbage collector finds now.
+            for category in (FutureWarning, DeprecationWarning):
+                warnings.simplefilter("error", category)
             _compiled(text)
     except (re.error, Warning, RecursionError, OverflowError) as error:
         raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
