@@ -76,7 +76,7 @@ SPARK_SCOPES = {
 
 
 def pytest_sessionstart() -> None:
-    """Date golden checkpoints of an old clone anew: savepoints older than a day need evidence."""
+    """Update the times of golden checkpoints, because savepoints older than a day need evidence."""
     now = time.time()
     for file in (Path(__file__).parent / "golden").rglob("_metadata"):
         if now - file.stat().st_mtime > _HALF_A_DAY:

@@ -70,8 +70,7 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
             f"--flink-rest {redact_url(flink_rest)}: no job is running there; to move a stopped "
             "job, omit --flink-rest and set flink.savepoint in the spec"
         )
-    job = running[0] if len(running) == 1 else None
-    parameters = flink.job_parameters(job.job_id) if job is not None else {}
+    parameters = flink.job_parameters(running[0].job_id) if len(running) == 1 else {}
     return _filled(
         spec,
         rest=flink_rest,
@@ -96,16 +95,16 @@ def _filled(
     savepoints: str | None = None,
     servers: str | None = None,
 ) -> str:
+    name = "orders"
     if len(running) == 1:
-        job_lines = [_line("job", running[0].name)]
+        (job,) = running
+        name = _file_name(job.name)
         # Two jobs may have the same name; the id is unique.
-        job_lines += [f"  # or its id: {running[0].job_id}"]
+        job_lines = [_line("job", job.name), f"  # or its id: {job.job_id}"]
     else:
+        examples = [f"{_value(job.name)}   # {job.state}, {job.job_id}" for job in running]
         job_lines = ["  # The job's name, or its id."]
-        job_lines += [
-            f"  # job: {_value(job.name)}   # {job.state}, {job.job_id}" for job in running
-        ] or ["  # job: orders"]
-    name = _file_name(running[0].name) if len(running) == 1 else "orders"
+        job_lines += [f"  # job: {example}" for example in examples or [name]]
     return _TEMPLATE.format(
         spec=spec,
         rest=_line("rest", rest)

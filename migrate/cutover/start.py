@@ -9,7 +9,7 @@ from migrate.cutover.decide import START_EXIT_CODE_MISSING
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
-from migrate.cutover.target_state import how_to_end, last_primed_batch, start_evidence
+from migrate.cutover.target_state import how_to_end, last_planned_query_batch, start_evidence
 from migrate.inputs.spark_log_entries import EmptyEntry
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
@@ -74,9 +74,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     waited, target = f"in {limit} (timeouts.first-batch)", require(facts.target)
     if not isinstance(target, LocationFacts):
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
-    elif (batch := target.last_planned_batch) is not None and batch > last_primed_batch(
-        facts, target
-    ):
+    elif (batch := last_planned_query_batch(facts, target)) is not None:
         missing = (
             f"batch {batch} has started, and was not committed {waited}: it may have written "
             "records already, and a restarted query runs it again"
@@ -99,9 +97,7 @@ def _progress(context: CutOverContext, facts: Facts) -> str:
     target = require(facts.target)
     if not isinstance(target, LocationFacts):
         seen = "no member and no commit yet"
-    elif (batch := target.last_planned_batch) is not None and batch > last_primed_batch(
-        facts, target
-    ):
+    elif (batch := last_planned_query_batch(facts, target)) is not None:
         seen = f"batch {batch} has started"
     elif target.has_logs:
         seen = "no batch has started yet"

@@ -236,8 +236,8 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
 
 def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     name, record = target.name, facts.record
-    batch = target.last_planned_batch
-    if batch is not None and batch > last_primed_batch(facts, target):
+    batch = last_planned_query_batch(facts, target)
+    if batch is not None:
         return Started.YES, f"the query of {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
         return Started.MAYBE, f"{name} holds what this record has not written"
@@ -256,7 +256,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     return Started.NO, f"nothing has started from {name}"
 
 
-def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
+def _last_primed_batch(facts: Facts, target: LocationFacts) -> int:
     """Return the last batch of a successful priming, or -1; later ones are the query's."""
     if not facts.spec.states:
         return -1
@@ -269,10 +269,18 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
 def last_query_batch(facts: Facts) -> int | None:
     """Return the newest batch that the query has committed after the priming, or None."""
     target = facts.target
-    if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
+    if not isinstance(target, LocationFacts):
         return None
-    batch = target.last_committed_batch
-    return batch if batch > last_primed_batch(facts, target) else None
+    return _after_priming(target.last_committed_batch, facts, target)
+
+
+def last_planned_query_batch(facts: Facts, target: LocationFacts) -> int | None:
+    """Return the newest batch that the query has planned after the priming, or None."""
+    return _after_priming(target.last_planned_batch, facts, target)
+
+
+def _after_priming(batch: int | None, facts: Facts, target: LocationFacts) -> int | None:
+    return batch if batch is not None and batch > _last_primed_batch(facts, target) else None
 
 
 def start_evidence(facts: Facts) -> str:

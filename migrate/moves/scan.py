@@ -101,12 +101,12 @@ def scan(
             from migrate.spark.scan_on_spark import scan_on_spark
 
             with timed("scanning") as stage:
-                report = _reported(stage, progress)
-                summary = scan_on_spark(spark, candidates, tables, ask_about, report)
+                summary = scan_on_spark(
+                    spark, candidates, tables, ask_about, _reported(stage, progress)
+                )
     else:
         with timed("scanning") as stage:
-            report = _reported(stage, progress)
-            summary = scan_locally(candidates, tables, ask_about, report)
+            summary = scan_locally(candidates, tables, ask_about, _reported(stage, progress))
     if tables is not None:
         log.info(f"wrote {tables.directory}")
     jobs = add_ran_on(summary.jobs)

@@ -21,8 +21,8 @@ def render_page(name: str, **values: object) -> str:
     """Return a page in ASCII; other characters are written as character references.
 
     Args:
-        name: the template's name. The files are ``<name>.html``, ``<name>.css`` and, if the page
-            has a script, ``<name>.js``.
+        name: the template's name. The files are ``<name>.html``, ``<name>.css`` (after
+            ``base.css``) and, if the page has a script, ``<name>.js``.
         values: the variables of the template.
     """
     environment = Environment(
@@ -36,10 +36,13 @@ def render_page(name: str, **values: object) -> str:
     )
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
     sources = {}
-    for kind, suffix in (("style", "css"), ("script", "js")):
-        file = files("migrate.report") / "pages" / f"{name}.{suffix}"
-        if file.is_file():
-            sources[kind] = text = Markup(file.read_text(encoding="utf-8"))
+    pages = files("migrate.report") / "pages"
+    for kind, names in (("style", ("base.css", f"{name}.css")), ("script", (f"{name}.js",))):
+        texts = [
+            file.read_text(encoding="utf-8") for part in names if (file := pages / part).is_file()
+        ]
+        if texts:
+            sources[kind] = text = Markup("".join(texts))
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
             policy += f"; {kind}-src 'sha256-{digest}'"
     page = environment.get_template(f"{name}.html").render(values, policy=policy, **sources)

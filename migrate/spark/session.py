@@ -125,6 +125,7 @@ def current_session() -> SparkSession:
 
     try:
         # It finds a session that was connected in another thread.
+        # PySpark 4.0's types do not state that this class replaces the classic session.
         return ConnectSession.builder.getOrCreate()  # type: ignore[return-value]
     except PySparkException as error:
         raise UsageError(_ONLY_CONNECT) from error

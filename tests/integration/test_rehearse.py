@@ -632,7 +632,7 @@ def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: S
 
 @once
 @pytest.mark.usefixtures("session")
-def test_a_state_without_changes_does_not_show_that_a_query_is_right(scene: Scene) -> None:
+def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
     """Regression: a query of ids that all were seen before was right, whatever it did."""
     first = "id IN ('id-0', 'id-1')"
 

@@ -457,7 +457,7 @@ def test_minus_zero_and_zero_are_different_keys(
         assert (proof.right, proof.is_right) == (sample or len(counts) - 1, True), sample
 
 
-def test_a_sum_of_float_is_right_within_the_rounding_error_of_float(session: SparkSession) -> None:
+def test_float_sum_matches_within_rounding_error_of_float(session: SparkSession) -> None:
     """Regression: "1 wrong". Flink adds FLOATs as FLOAT, and Spark as DOUBLE; numpy does both."""
     numbers = np.random.default_rng(3).random(2_000, dtype=np.float32) * np.float32(100)
     by_flink = np.float32(0)

@@ -151,7 +151,7 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
 
 
 @pytest.mark.slow
-def test_no_match_of_mirror_model_is_false() -> None:
+def test_mirror_model_has_no_false_match() -> None:
     counts, wrong = run(0, CASES)
     assert wrong == []
     assert set(counts.run) == set(KINDS)

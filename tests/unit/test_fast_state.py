@@ -305,24 +305,21 @@ def test_batch_of_many_columns_has_fewer_rows(
     assert (sum(sizes), max(sizes)) == (600, most)
 
 
-def test_string_over_maximum_buffer_is_read_plainly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 4)
     monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
     monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
+
+
+def test_string_over_maximum_buffer_is_read_plainly(small_buffers: None) -> None:
     state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
     (way,) = compare_readers(state)
     assert way.rows == 3
     assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
 
 
-def test_plain_reader_skips_returned_entries_after_kernel_refuses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fast_read, "_ROWS", 4)
-    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
-    monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
+def test_plain_reader_skips_returned_entries_after_kernel_refuses(small_buffers: None) -> None:
     texts = ["a" if n % 5 else "b" * 5000 for n in range(300)]
     (way,) = compare_readers(_read(_state("VALUE", of.STRING, texts), heap=False)["state"])
     assert way.rows == 300

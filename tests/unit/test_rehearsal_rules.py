@@ -70,7 +70,7 @@ def test_cause_without_ttl_or_time_is_undetermined(expiry: Expiry) -> None:
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
-def test_the_time_of_a_copy_is_no_proof_that_a_key_has_expired() -> None:
+def test_time_of_copied_checkpoint_proves_no_expiry() -> None:
     """Regression: a key that the job cleared had "expired", as the savepoint's copy was newer."""
     newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
     expiry = Expiry(60_000, EARLIER, newest_access, copied)

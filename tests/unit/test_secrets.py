@@ -146,7 +146,7 @@ def _assert_untold(told: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "fed"), sorted(_FED))
-def test_no_option_leaks_secret(name: str, fed: str, here: Path) -> None:
+def test_options_leak_no_secret(name: str, fed: str, here: Path) -> None:
     for before in _BEFORE.get(fed, [""]):
         for url in _URLS if fed in _EVERY_URL else _SOME_URLS:
             result = migrate(*_command(name, fed, before + url))

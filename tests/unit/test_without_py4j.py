@@ -72,7 +72,7 @@ def test_command_requiring_spark_session_reports_spark_connect_limit(master: str
     assert reason in second
 
 
-def test_a_session_of_spark_connect_is_found_without_its_url() -> None:
+def test_spark_connect_session_is_found_without_url() -> None:
     """Regression: ``rehearse`` failed with CONNECT_URL_NOT_SET. No server is needed for that."""
     printed = _run(
         "import os, threading\n"
@@ -89,7 +89,7 @@ def test_a_session_of_spark_connect_is_found_without_its_url() -> None:
     assert printed == "[True, True]\n"
 
 
-def test_without_a_session_pyspark_client_is_refused() -> None:
+def test_pyspark_client_without_session_is_refused() -> None:
     printed = _run(
         "from migrate.model.errors import UsageError\n"
         "from migrate.spark.session import current_session\n"

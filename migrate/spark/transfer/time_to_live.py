@@ -127,8 +127,11 @@ _Result = TypeVar("_Result", "DataFrame", "GroupedData")
 
 
 def with_warnings(result: _Result, warnings: Sequence[str]) -> _Result:
-    """Return a result of Spark's with the attribute ``warnings``."""
-    result.warnings = tuple(warnings)  # type: ignore[attr-defined]
+    """Return a result of Spark with the attribute ``warnings``.
+
+    The caller uses the result as a DataFrame or as GroupedData, so it cannot be wrapped.
+    """
+    result.warnings = tuple(warnings)  # type: ignore[attr-defined]  # added to Spark's object
     return result
 
 
