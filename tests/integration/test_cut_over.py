@@ -177,6 +177,18 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
+def test_first_spec_of_several_jobs_leaves_choice_of_job(stack: LocalStack, tmp_path: Path) -> None:
+    jobs = stack.flink.running()
+    spec = _first_spec(stack, tmp_path)
+    for name, job_id in jobs.items():
+        assert f'  # job: "{name}"   # RUNNING, {job_id}\n' in spec
+    unset = _dry_run(stack, spec, tmp_path)
+    assert unset.code == 3 and "flink: missing: job" in unset.stderr
+    dry = _dry_run(stack, spec.replace('# job: "back"', 'job: "back"'), tmp_path)
+    assert dry.code == 0, dry.stderr
+    assert "no obstacle was found" in dry.stderr
+
+
 def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     stack: LocalStack, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -530,32 +542,43 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     assert f"the newest such job, {job_id}, ended as CANCELED without a savepoint in" in dry.stderr
 
 
-def test_first_spec_of_running_jobs_needs_only_choices(stack: LocalStack, tmp_path: Path) -> None:
-    path, jobs = tmp_path / "first.yaml", stack.flink.running()
+def test_first_spec_of_single_job_names_job_and_savepoint_folder(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    for name, job_id in stack.flink.running().items():
+        if name != "dies":
+            stack.flink.cancel(job_id)
+    _await(lambda: [*stack.flink.running()] == ["dies"])
+    spec = _first_spec(stack, tmp_path)
+    assert '  job: "dies"\n' in spec
+    assert f"  # or its id: {stack.flink.running()['dies']}\n" in spec
+    dry = _dry_run(stack, spec, tmp_path)
+    assert dry.code == 0, dry.stderr
+    assert "no obstacle was found" in dry.stderr
+
+
+def _first_spec(stack: LocalStack, folder: Path) -> str:
+    """Write a first spec of the stack's Flink, and check its savepoint folder."""
+    path = folder / "first.yaml"
     made = migrate("cut-over", "--init", path, "--flink-rest", stack.flink.rest_url)
     assert made.code == 0, made.stderr
     spec = path.read_text()
-    for name, job_id in jobs.items():
-        assert f'  # job: "{name}"   # RUNNING, {job_id}\n' in spec
-    unset = migrate("cut-over", path)
-    assert unset.code == 3 and "flink: missing: job" in unset.stderr
-    # The rest of the stack's own spec is what a user has to know.
-    own, name = yaml.safe_load(stack.spec().read_text()), next(iter(jobs))
+    own = yaml.safe_load(stack.spec().read_text())
     assert yaml.safe_load(spec)["flink"]["savepoints"] == own["flink"]["savepoints"]
+    return spec
+
+
+def _dry_run(stack: LocalStack, spec: str, folder: Path) -> Result:
+    """Set the keys that a first spec leaves to the user, and run it without ``--execute``."""
+    servers, location = stack.broker.bootstrap_servers, folder / "query"
     for example, value in (
-        (f'# job: "{name}"', f'job: "{name}"'),
-        (
-            "# bootstrap-servers: broker:9092",
-            f"bootstrap-servers: {stack.broker.bootstrap_servers}",
-        ),
-        ("# checkpoint-dir: /lake/queries/orders", f"checkpoint-dir: {tmp_path / 'query'}"),
+        ("# bootstrap-servers: broker:9092", f"bootstrap-servers: {servers}"),
+        ("# checkpoint-dir: /lake/queries/", f"checkpoint-dir: {location} # "),
     ):
         assert example in spec
         spec = spec.replace(example, value)
-    path.write_text(spec)
-    dry = migrate("cut-over", path)
-    assert dry.code == 0, dry.stderr
-    assert "no obstacle was found" in dry.stderr
+    (folder / "first.yaml").write_text(spec)
+    return migrate("cut-over", folder / "first.yaml")
 
 
 def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
