@@ -16,8 +16,8 @@ PAGE = DOCS / "performance.md"
 
 # The code that the figures depend on.
 MEASURED_PATHS = (
-    *("decoder", "migrate/cli", "migrate/fleet", "migrate/inputs"),
-    *("migrate/report", "migrate/spark", "migrate/state"),
+    *("decoder", "migrate/cli", "migrate/extensions", "migrate/inputs"),
+    *("migrate/report", "migrate/spark"),
 )
 
 _CASES = {

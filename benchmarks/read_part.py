@@ -11,8 +11,8 @@ import json
 import sys
 import time
 
-from migrate.fleet.candidates import read_candidate
-from migrate.fleet.discovery import discover
+from migrate.extensions.fleet.candidates import read_candidate
+from migrate.extensions.fleet.discovery import discover
 from migrate.storage.files import Files
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 import migrate
 from benchmarks.machine import peak_of_process
-from migrate.state import arrow
+from migrate.extensions.keyed_state import arrow
 
 
 def main() -> None:
@@ -27,7 +27,9 @@ def main() -> None:
         arrow._fast_reader = lambda *_: None
     cpu_start = time.process_time()
     if reader == "kernel":
-        import_module("migrate.state.kernel.kernel")  # compiles the kernel, or loads its cache
+        import_module(
+            "migrate.extensions.keyed_state.kernel.kernel"
+        )  # compiles the kernel, or loads its cache
     start_seconds = time.process_time() - cpu_start
     rounds = []
     for _ in range(int(times)):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.machine import OtherProcesses
 from benchmarks.processes import BenchmarkError, Run, pin_to, run
 from benchmarks.results import Scan, spread
-from migrate.fleet.discovery import discover
+from migrate.extensions.fleet.discovery import discover
 from migrate.storage.files import Files
 from tests.support.many_jobs import generate
 

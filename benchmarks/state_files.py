@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from decoder.keyed_state import Part, read_keyed_states
 from decoder.keyed_state.parts import KeyGroupsSource
-from migrate.state.select import choose_state
+from migrate.extensions.keyed_state.select import choose_state
 from tests.support.checkpoints import write_checkpoint
 from tests.support.encoder import (
     ByteStreamHandle,

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from decoder import DecodeError as DecodeError
-    from migrate.cutover.run import CutOver as CutOver
-    from migrate.cutover.run import cut_over as cut_over
-    from migrate.fleet.inventory import Inventory as Inventory
+    from migrate.extensions.cutover.run import CutOver as CutOver
+    from migrate.extensions.cutover.run import cut_over as cut_over
+    from migrate.extensions.fleet.inventory import Inventory as Inventory
+    from migrate.extensions.fleet.scan import scan as scan
+    from migrate.extensions.keyed_state.read_state import find_state as find_state
+    from migrate.extensions.keyed_state.read_state import keyed_states as keyed_states
+    from migrate.extensions.keyed_state.read_state import read_state as read_state
+    from migrate.extensions.savepoints.to_flink import NewSavepoint as NewSavepoint
+    from migrate.extensions.savepoints.to_flink import to_flink as to_flink
     from migrate.inputs.flink.extract import Extraction as Extraction
     from migrate.inputs.spark_query import QueryLocation as QueryLocation
     from migrate.model.errors import InputError as InputError
@@ -32,13 +38,7 @@ if TYPE_CHECKING:
     from migrate.moves.plan import plan as plan
     from migrate.moves.rollback import GroupRollback as GroupRollback
     from migrate.moves.rollback import rollback as rollback
-    from migrate.moves.scan import scan as scan
     from migrate.moves.show import show as show
-    from migrate.moves.state import find_state as find_state
-    from migrate.moves.state import keyed_states as keyed_states
-    from migrate.moves.state import read_state as read_state
-    from migrate.moves.to_flink import NewSavepoint as NewSavepoint
-    from migrate.moves.to_flink import to_flink as to_flink
     from migrate.moves.to_spark import to_spark as to_spark
     from migrate.moves.verify import verify as verify
     from migrate.planning import Plan as Plan
@@ -56,14 +56,14 @@ _NAMES = {
     "migrate.moves.follow": ("follow",),
     "migrate.moves.inspect": ("inspect",),
     "migrate.moves.plan": ("plan",),
-    "migrate.moves.scan": ("scan",),
-    "migrate.moves.state": ("find_state", "keyed_states", "read_state"),
+    "migrate.extensions.fleet.scan": ("scan",),
+    "migrate.extensions.keyed_state.read_state": ("find_state", "keyed_states", "read_state"),
     "migrate.moves.show": ("show",),
-    "migrate.moves.to_flink": ("NewSavepoint", "to_flink"),
+    "migrate.extensions.savepoints.to_flink": ("NewSavepoint", "to_flink"),
     "migrate.moves.to_spark": ("to_spark",),
     "migrate.planning.diff": ("Diff",),
-    "migrate.cutover.run": ("CutOver", "cut_over"),
-    "migrate.fleet.inventory": ("Inventory",),
+    "migrate.extensions.cutover.run": ("CutOver", "cut_over"),
+    "migrate.extensions.fleet.inventory": ("Inventory",),
     "migrate.inputs.spark_query": ("QueryLocation",),
     "migrate.targets.source_options": ("SparkStream",),
     "migrate.targets.spark_start": ("SparkStart",),

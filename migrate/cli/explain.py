@@ -37,7 +37,7 @@ def explain(
 
 def _page_of_word(word: str) -> str:
     """Return a line with the page about a verdict or an obstacle; else an empty string."""
-    from migrate.fleet.rows import OBSTACLE_CODES
+    from migrate.extensions.fleet.rows import OBSTACLE_CODES
     from migrate.planning.plan import Verdict
 
     if word.replace("-", " ") in {verdict.value for verdict in Verdict}:

@@ -19,11 +19,19 @@ from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused, take_notes
 from migrate.model.wording import package_version, printable
 
+# The modules of the commands that extensions add.
+_EXTENSIONS = {
+    "cut-over": "migrate.extensions.cutover.cli",
+    "scan": "migrate.extensions.fleet.cli",
+    "state": "migrate.extensions.keyed_state.cli",
+    "to-flink": "migrate.extensions.savepoints.cli",
+}
+
 
 def load_function(name: str) -> Any:
     """Import the module of a command, and return the command's function."""
     function = name.replace("-", "_")
-    return getattr(import_module(f"migrate.cli.{function}"), function)
+    return getattr(import_module(_EXTENSIONS.get(name, f"migrate.cli.{function}")), function)
 
 
 def load_command(name: str) -> Any:

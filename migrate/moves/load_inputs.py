@@ -9,6 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from migrate.extensions.keyed_state.read_state import keyed_states
+from migrate.extensions.stateful_query.taken_states import TakenStates, take_states
 from migrate.inputs.ask_broker import ask_broker, broker_needed
 from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction
@@ -20,9 +22,7 @@ from migrate.model.errors import InputError, UsageError
 from migrate.model.finding import Code
 from migrate.model.positions import SPARK
 from migrate.moves.options import Request
-from migrate.moves.state import keyed_states
 from migrate.planning import check_topic_names, make_question, may_have_a_pattern
-from migrate.state.taken_states import TakenStates, take_states
 from migrate.storage.uris import AnyPath, check_no_credentials
 
 

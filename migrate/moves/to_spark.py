@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from migrate.extensions.stateful_query.copy_query import copy_query
+from migrate.extensions.stateful_query.taken_states import log_states
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK
-from migrate.moves.keep_state import copy_query
 from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import MoveArguments, move_request
 from migrate.moves.plan import (
@@ -22,7 +23,6 @@ from migrate.moves.plan import (
 from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.planning import Plan
-from migrate.state.taken_states import log_states
 from migrate.targets.location import Location
 from migrate.targets.seed import check_free, write_seed
 from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams

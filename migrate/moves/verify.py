@@ -157,7 +157,7 @@ def verify(
         verification = replace(verification, partitions=partitions, plan=check)
     if state is None:
         return verification
-    from migrate.spark.transfer.verify_state import verify_state
+    from migrate.extensions.stateful_query.transfer.verify_state import verify_state
 
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):

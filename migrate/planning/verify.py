@@ -59,7 +59,7 @@ from migrate.model.positions import (
 )
 
 if TYPE_CHECKING:
-    from migrate.planning.state_proof import StateProof
+    from migrate.extensions.stateful_query.state_proof import StateProof
 
 
 class StartOutcome(str, Enum):

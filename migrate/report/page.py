@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, made by Jinja2 from the templates in ``pages/``.
+"""Self-contained HTML pages, made by Jinja2 from the templates in a package's ``pages/``.
 
 A page's content security policy allows only its own style and script, by their hashes. Names on a
 page come from checkpoints of unknown origin, so Jinja2 escapes them.
@@ -11,22 +11,25 @@ import hashlib
 from enum import Enum
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from migrate.model.wording import printable
 
+_BASE = "migrate.report"
 
-def render_page(name: str, **values: object) -> str:
+
+def render_page(name: str, package: str = _BASE, **values: object) -> str:
     """Return a page in ASCII; other characters are written as character references.
 
     Args:
         name: the template's name. The files are ``<name>.html``, ``<name>.css`` (after
             ``base.css``) and, if the page has a script, ``<name>.js``.
+        package: the package whose ``pages/`` has these files.
         values: the variables of the template.
     """
     environment = Environment(
-        loader=PackageLoader("migrate.report", "pages"),
+        loader=ChoiceLoader([PackageLoader(of, "pages") for of in dict.fromkeys((package, _BASE))]),
         autoescape=True,
         finalize=_template_value,
         undefined=StrictUndefined,
@@ -36,11 +39,12 @@ def render_page(name: str, **values: object) -> str:
     )
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
     sources = {}
-    pages = files("migrate.report") / "pages"
-    for kind, names in (("style", ("base.css", f"{name}.css")), ("script", (f"{name}.js",))):
-        texts = [
-            file.read_text(encoding="utf-8") for part in names if (file := pages / part).is_file()
-        ]
+    base, own = files(_BASE) / "pages", files(package) / "pages"
+    for kind, parts in (
+        ("style", (base / "base.css", own / f"{name}.css")),
+        ("script", (own / f"{name}.js",)),
+    ):
+        texts = [part.read_text(encoding="utf-8") for part in parts if part.is_file()]
         if texts:
             sources[kind] = text = Markup("".join(texts))
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

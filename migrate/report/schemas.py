@@ -16,10 +16,10 @@ from typing_extensions import TypedDict
 
 from decoder import CheckpointKind, StopKind
 from decoder.keyed_state import StateKind
+from migrate.extensions.cutover.report import CutOverRecord
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
-from migrate.report.cut_over import CutOverRecord
 from migrate.report.diff import DiffReport
 from migrate.storage.json_models import TopicName, schema_of
 

@@ -25,38 +25,42 @@ from typing import TYPE_CHECKING, Any
 from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
-    from migrate.planning.state_proof import StateProof as StateProof
+    from migrate.extensions.stateful_query.rehearsal.rehearse import rehearse as rehearse
+    from migrate.extensions.stateful_query.rehearsal.report import Rehearsal as Rehearsal
+    from migrate.extensions.stateful_query.state_proof import StateProof as StateProof
+    from migrate.extensions.stateful_query.transfer.initial_state import (
+        initial_state as initial_state,
+    )
+    from migrate.extensions.stateful_query.transfer.prime import Primed as Primed
+    from migrate.extensions.stateful_query.transfer.prime import prime as prime
+    from migrate.extensions.stateful_query.transfer.rows import StateRows as StateRows
+    from migrate.extensions.stateful_query.transfer.rows import aggregate_rows as aggregate_rows
+    from migrate.extensions.stateful_query.transfer.rows import seen_rows as seen_rows
+    from migrate.extensions.stateful_query.transfer.time_to_live import unexpired as unexpired
+    from migrate.extensions.stateful_query.transfer.windows import (
+        session_windows as session_windows,
+    )
     from migrate.spark.commit_to_group import CommitToGroup as CommitToGroup
     from migrate.spark.data_sources import FlinkCheckpointDataSource as FlinkCheckpointDataSource
     from migrate.spark.data_sources import FlinkStateDataSource as FlinkStateDataSource
     from migrate.spark.frames import read_checkpoints as read_checkpoints
     from migrate.spark.frames import read_keyed_state as read_keyed_state
-    from migrate.spark.rehearsal.rehearse import rehearse as rehearse
-    from migrate.spark.rehearsal.report import Rehearsal as Rehearsal
     from migrate.spark.session import add_package as add_package
     from migrate.spark.session import write_package as write_package
-    from migrate.spark.transfer.initial_state import initial_state as initial_state
-    from migrate.spark.transfer.prime import Primed as Primed
-    from migrate.spark.transfer.prime import prime as prime
-    from migrate.spark.transfer.rows import StateRows as StateRows
-    from migrate.spark.transfer.rows import aggregate_rows as aggregate_rows
-    from migrate.spark.transfer.rows import seen_rows as seen_rows
-    from migrate.spark.transfer.time_to_live import unexpired as unexpired
-    from migrate.spark.transfer.windows import session_windows as session_windows
 
 _NAMES = {
-    "migrate.planning.state_proof": ("StateProof",),
+    "migrate.extensions.stateful_query.state_proof": ("StateProof",),
     "migrate.spark.commit_to_group": ("CommitToGroup",),
     "migrate.spark.data_sources": ("FlinkCheckpointDataSource", "FlinkStateDataSource"),
     "migrate.spark.frames": ("read_checkpoints", "read_keyed_state"),
-    "migrate.spark.rehearsal.rehearse": ("rehearse",),
-    "migrate.spark.rehearsal.report": ("Rehearsal",),
+    "migrate.extensions.stateful_query.rehearsal.rehearse": ("rehearse",),
+    "migrate.extensions.stateful_query.rehearsal.report": ("Rehearsal",),
     "migrate.spark.session": ("add_package", "write_package"),
-    "migrate.spark.transfer.initial_state": ("initial_state",),
-    "migrate.spark.transfer.prime": ("Primed", "prime"),
-    "migrate.spark.transfer.rows": ("StateRows", "aggregate_rows", "seen_rows"),
-    "migrate.spark.transfer.time_to_live": ("unexpired",),
-    "migrate.spark.transfer.windows": ("session_windows",),
+    "migrate.extensions.stateful_query.transfer.initial_state": ("initial_state",),
+    "migrate.extensions.stateful_query.transfer.prime": ("Primed", "prime"),
+    "migrate.extensions.stateful_query.transfer.rows": ("StateRows", "aggregate_rows", "seen_rows"),
+    "migrate.extensions.stateful_query.transfer.time_to_live": ("unexpired",),
+    "migrate.extensions.stateful_query.transfer.windows": ("session_windows",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

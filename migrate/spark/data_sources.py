@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from migrate.fleet.options import parse_options
-from migrate.fleet.view_columns import VIEWS
+from migrate.extensions.fleet.options import parse_options
+from migrate.extensions.fleet.view_columns import VIEWS
+from migrate.extensions.keyed_state.views import Table, open_table, parse_state_options, read_chunk
 from migrate.model.errors import UsageError
 from migrate.spark.frames import checkpoint_schema, find_candidates, read_candidates, state_schema
-from migrate.state.views import Table, open_table, parse_state_options, read_chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class FlinkCheckpointDataSource(DataSource):
     """The Flink checkpoints and savepoints under the loaded paths, in one of four views.
 
-    Options (``migrate.fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
+    Options (``fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
     ``allowExternalFiles``, ``numPartitions``.
     """
 
@@ -62,7 +62,7 @@ class FlinkCheckpointDataSource(DataSource):
 class FlinkStateDataSource(DataSource):
     """A keyed state of the loaded checkpoint, a list of its states, or its timers.
 
-    Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
+    Options (``keyed_state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
     ``timers``), ``key``, ``allowExternalFiles``.
     """
 

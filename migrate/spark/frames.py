@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import types
 
-from migrate.fleet.candidates import Candidate, split_candidates
-from migrate.fleet.discovery import discover
-from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
-from migrate.fleet.view_columns import VIEWS, ViewColumn
-from migrate.fleet.write_tables import batches
-from migrate.spark.transfer.origin import metadata_of
-from migrate.state.column_types import ArrayOf, Column, ColumnType, DecimalOf, Leaf, MapOf, StructOf
-from migrate.state.views import Table, open_table, parse_state_options, read_chunk
+from migrate.extensions.fleet.candidates import Candidate, split_candidates
+from migrate.extensions.fleet.discovery import discover
+from migrate.extensions.fleet.options import CheckpointOptions, parse_options, selected_rows
+from migrate.extensions.fleet.view_columns import VIEWS, ViewColumn
+from migrate.extensions.fleet.write_tables import batches
+from migrate.extensions.keyed_state.views import Table, open_table, parse_state_options, read_chunk
+from migrate.extensions.stateful_query.transfer.origin import metadata_of
+from migrate.model.column_types import ArrayOf, Column, ColumnType, DecimalOf, Leaf, MapOf, StructOf
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
     Args:
         spark: the session.
-        paths: the paths, as for ``migrate.fleet.discovery.discover``.
-        options: the options of the data source (``migrate.fleet.options``), such as
+        paths: the paths, as for ``migrate.extensions.fleet.discovery.discover``.
+        options: the options of the data source (``migrate.extensions.fleet.options``), such as
             ``latestOnly=True``.
 
     Raises:
@@ -71,7 +71,7 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
     Args:
         spark: the session.
         chk: the checkpoint, as for ``migrate.inspect``.
-        options: the options of the data source (``migrate.state.views``): ``operator=…, state=…``.
+        options: the options of the data source (``keyed_state.views``): ``operator=…, state=…``.
 
     Raises:
         DecodeError: the checkpoint, or the state, cannot be read.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from migrate.extensions.stateful_query.primed_code import priming_code
+from migrate.extensions.stateful_query.taken_states import StateToPrime
 from migrate.inputs.hudi_text import hudi_text
 from migrate.model.positions import Origin
-from migrate.state.taken_states import StateToPrime
-from migrate.targets.primed_code import priming_code
 from migrate.targets.query_code import PYTHON, SCALA, option_lines, query_code
 from migrate.targets.source_options import SparkStream, kafka_connector
 

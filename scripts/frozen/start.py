@@ -25,8 +25,8 @@ AUTHORITIES = (
 if "SSL_CERT_FILE" not in os.environ and "SSL_CERT_DIR" not in os.environ:
     os.environ["SSL_CERT_FILE"] = next(filter(os.path.exists, AUTHORITIES))
 
-if sys.argv[1:] == ["--worker"]:  # migrate.fleet.workers starts it
-    from migrate.fleet.workers import serve
+if sys.argv[1:] == ["--worker"]:  # migrate.extensions.fleet.workers starts it
+    from migrate.extensions.fleet.workers import serve
 
     serve()
 else:

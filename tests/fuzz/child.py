@@ -21,7 +21,7 @@ def main() -> None:
     target = TARGETS[sys.argv.pop(1)]
     if target.name == "keyed-kernel":
         # Compiled here, because on a busy machine it takes longer than one input may.
-        import migrate.state.kernel.kernel  # noqa: F401
+        import migrate.extensions.keyed_state.kernel.kernel  # noqa: F401
 
     def test_one_input(data: bytes) -> None:
         with suppress(DecodeError):

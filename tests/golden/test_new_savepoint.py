@@ -15,8 +15,8 @@ from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.cursor import RecordingCursor
 from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 from decoder.metadata.parse import read_all
+from migrate.extensions.savepoints import write_savepoint
 from migrate.model.errors import Refused
-from migrate.targets.savepoint import write_savepoint
 from tests.support.golden import ENTRIES, GOLDEN
 
 # Files that are shared among checkpoints, or are segments of merged ones, are the savepoint's own

@@ -27,11 +27,11 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState
 from examples.demo import account, compare
 from examples.local import LocalStack
-from migrate.cutover.run import cut_over
-from migrate.cutover.steps import STEPS
+from migrate.extensions.cutover.run import cut_over
+from migrate.extensions.cutover.steps import STEPS
+from migrate.extensions.keyed_state.read_state import keyed_states
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.model.wording import package_version
-from migrate.moves.state import keyed_states
 from migrate.report.schemas import json_schema
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate, running

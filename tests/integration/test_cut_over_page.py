@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.model.positions import Marker
-from migrate.planning import Verdict
-from migrate.planning.verify import StartOutcome
-from migrate.report.cut_over import (
+from migrate.extensions.cutover.page import cut_over_page
+from migrate.extensions.cutover.report import (
     KIND,
     CutOverRecord,
     FlinkReport,
@@ -19,7 +17,9 @@ from migrate.report.cut_over import (
     StepReport,
     VerificationReport,
 )
-from migrate.report.cut_over_page import cut_over_page
+from migrate.model.positions import Marker
+from migrate.planning import Verdict
+from migrate.planning.verify import StartOutcome
 from tests.support.chromium import NoChromium, chromium, console_messages, requests
 
 pytestmark = pytest.mark.integration

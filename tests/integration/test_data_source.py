@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from pyspark.version import __version__ as pyspark_version
 
 import migrate.spark
-from migrate.fleet.view_columns import VIEWS, CheckpointView
-from migrate.fleet.write_tables import batches
+from migrate.extensions.fleet.view_columns import VIEWS, CheckpointView
+from migrate.extensions.fleet.write_tables import batches
 from migrate.model.errors import UsageError
 from migrate.spark import read_checkpoints, write_package
 from tests.support import stores

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from migrate.fleet.workers import cores
+from migrate.extensions.fleet.workers import cores
 from tests.support.golden import ExpectedPosition
 from tests.support.many_jobs import (
     DAMAGES,
@@ -130,7 +130,9 @@ def _helpers_at_work(process: subprocess.Popen[str]) -> list[int]:
         pytest.skip("of one core no other process is made use of")
     deadline = time.monotonic() + _SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        helpers = [p for p, command in _below(process.pid) if "migrate.fleet.workers" in command]
+        helpers = [
+            p for p, command in _below(process.pid) if "migrate.extensions.fleet.workers" in command
+        ]
         if helpers:
             return helpers
         time.sleep(0.02)

@@ -20,6 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import migrate
+from migrate.extensions.stateful_query.primed_log import last_batch
+from migrate.extensions.stateful_query.transfer.filled_state import FileQuery
+from migrate.extensions.stateful_query.transfer.spark_state import read_spark_state
 from migrate.spark import (
     Rehearsal,
     StateRows,
@@ -30,9 +33,6 @@ from migrate.spark import (
     session_windows,
     unexpired,
 )
-from migrate.spark.transfer.filled_state import FileQuery
-from migrate.spark.transfer.spark_state import read_spark_state
-from migrate.targets.primed_log import last_batch
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.kafka import Broker
 from tests.support.rehearsed import parse_orders

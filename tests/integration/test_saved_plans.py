@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from migrate.fleet.inventory import ScannedJob
-from migrate.moves.scan_plans import INDEX, save_plans
+from migrate.extensions.fleet.inventory import ScannedJob
+from migrate.extensions.fleet.save_plans import INDEX, save_plans
 from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from migrate.fleet.view_columns import CheckpointView
+from migrate.extensions.fleet.view_columns import CheckpointView
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.few_jobs import JOB, FewJobs, csv_rows, lines, scan, write_job

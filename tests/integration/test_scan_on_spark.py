@@ -12,12 +12,12 @@ import pytest
 
 import migrate as library
 from migrate.cli import submit
-from migrate.fleet.candidates import mark_newest
-from migrate.fleet.discovery import discover
-from migrate.fleet.scan_run import scan_locally
-from migrate.fleet.write_tables import Output, TableFormat
+from migrate.extensions.fleet.candidates import mark_newest
+from migrate.extensions.fleet.discovery import discover
+from migrate.extensions.fleet.scan_on_spark import scan_on_spark
+from migrate.extensions.fleet.scan_run import scan_locally
+from migrate.extensions.fleet.write_tables import Output, TableFormat
 from migrate.spark import read_checkpoints
-from migrate.spark.scan_on_spark import scan_on_spark
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.few_jobs import JOB, FewJobs, csv_rows, scan, write_job

@@ -21,10 +21,10 @@ import migrate
 import migrate.spark
 from decoder import DecodeError
 from decoder.keyed_state import read_keyed_states
+from migrate.extensions.keyed_state import views
+from migrate.extensions.keyed_state.listing import state_row
+from migrate.extensions.keyed_state.views import open_table, parse_state_options
 from migrate.spark import read_keyed_state
-from migrate.state import views
-from migrate.state.listing import state_row
-from migrate.state.views import open_table, parse_state_options
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.command import migrate as command

@@ -22,6 +22,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType
 
 import migrate
+from migrate.extensions.stateful_query.rehearsal.report import _describe_differences
+from migrate.extensions.stateful_query.transfer.flat_state import Field, SparkState
+from migrate.extensions.stateful_query.transfer.proof import compare, compare_with_expected
+from migrate.extensions.stateful_query.transfer.rounding import Rounding
+from migrate.extensions.stateful_query.transfer.spark_state import (
+    is_before_4,
+    read_spark_state,
+    temporary_setting,
+)
+from migrate.extensions.stateful_query.transfer.verify_state import _expected, verify_state
 from migrate.spark import (
     FlinkStateDataSource,
     StateProof,
@@ -31,12 +41,6 @@ from migrate.spark import (
     read_keyed_state,
     seen_rows,
 )
-from migrate.spark.rehearsal.report import _describe_differences
-from migrate.spark.transfer.flat_state import Field, SparkState
-from migrate.spark.transfer.proof import compare, compare_with_expected
-from migrate.spark.transfer.rounding import Rounding
-from migrate.spark.transfer.spark_state import is_before_4, read_spark_state, temporary_setting
-from migrate.spark.transfer.verify_state import _expected, verify_state
 from tests.support.command import migrate as command
 from tests.support.keyed_checkpoint import OPERATOR, write_seen_instants
 from tests.support.spark import Spark, process_environment

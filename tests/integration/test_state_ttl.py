@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import migrate
+from migrate.extensions.stateful_query.transfer.origin import may_expire
+from migrate.extensions.stateful_query.transfer.time_to_live import check_time_to_live
 from migrate.model.errors import Refused
 from migrate.spark import (
     FlinkStateDataSource,
@@ -30,8 +32,6 @@ from migrate.spark import (
     prime,
     unexpired,
 )
-from migrate.spark.transfer.origin import may_expire
-from migrate.spark.transfer.time_to_live import check_time_to_live
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 from tests.support.stateful_job import run_idle_keys_job

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder.keyed_state import read_keyed_states
-from migrate.state.arrow import record_batches
-from migrate.state.json_form import entry_json
+from migrate.extensions.keyed_state.arrow import record_batches
+from migrate.extensions.keyed_state.json_form import entry_json
 from tests.support.compare_readers import compare_readers
 from tests.support.keyed_rows import assert_same_rows
 from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints

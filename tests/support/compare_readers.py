@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, Part
-from migrate.state.arrow import DoesNotFit, plain_batches
-from migrate.state.column_types import arrow_schema
-from migrate.state.kernel.program import CannotCompile
-from migrate.state.kernel.read import FastReader
-from migrate.state.type_mapping import columns
+from migrate.extensions.keyed_state.arrow import DoesNotFit, plain_batches
+from migrate.extensions.keyed_state.kernel.program import CannotCompile
+from migrate.extensions.keyed_state.kernel.read import FastReader
+from migrate.extensions.keyed_state.type_mapping import columns
+from migrate.model.column_types import arrow_schema
 from tests.support.keyed_rows import with_numbers
 
 

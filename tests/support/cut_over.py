@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import Decision, Done
-from migrate.cutover.facts import Facts
-from migrate.cutover.observe import observe
-from migrate.cutover.read_spec import read_spec
-from migrate.cutover.record import Record
-from migrate.cutover.steps import ACTIONS, STEPS
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import Decision, Done
+from migrate.extensions.cutover.facts import Facts
+from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.record import Record
+from migrate.extensions.cutover.steps import ACTIONS, STEPS
 
 _STEPS = {step.name: step for step in STEPS}
 

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from migrate.report.cut_over import CutOverRecord
-from migrate.report.cut_over_page import cut_over_page
+from migrate.extensions.cutover.page import cut_over_page
+from migrate.extensions.cutover.report import CutOverRecord
 from tests.support.chromium import screenshot
 
 IMAGE = Path(__file__).parents[2] / "docs/img/cut-over.png"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
-from migrate.state.json_form import entry_json
+from migrate.extensions.keyed_state.json_form import entry_json
 from tests.support.encoder import (
     ByteStreamHandle,
     KeyGroupsHandle,

@@ -23,6 +23,9 @@ from decoder.keyed_state.strings import read_string
 from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
 from decoder.urls import redact_url, redact_urls
+from migrate.extensions.keyed_state.json_form import value_json
+from migrate.extensions.keyed_state.listing import meaning
+from migrate.extensions.keyed_state.select import choose_state
 from migrate.inputs.flink.choose_source import source_positions
 from migrate.inputs.flink.source import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
@@ -32,9 +35,6 @@ from migrate.model.positions import SPARK, Marker, Position, PositionSet, Positi
 from migrate.model.topic_pattern import topic_pattern
 from migrate.moves.options import MoveArguments, move_request
 from migrate.planning.plan import Refusal
-from migrate.state.json_form import value_json
-from migrate.state.listing import meaning
-from migrate.state.select import choose_state
 from migrate.storage.files import Files
 from migrate.storage.new_file import _apply_umask
 from migrate.storage.uris import local_path, path_of

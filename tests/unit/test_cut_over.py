@@ -16,18 +16,18 @@ import pytest
 import yaml
 
 from decoder import StopKind
-from migrate.cutover.command import Command
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Savepoint
-from migrate.cutover.observe_stopped_job import (
+from migrate.extensions.cutover.command import Command
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.facts import Savepoint
+from migrate.extensions.cutover.observe_stopped_job import (
     choose_job,
     read_savepoint,
     reported_savepoint,
 )
-from migrate.cutover.read_spec import read_spec
-from migrate.cutover.record import Record
-from migrate.cutover.run import cut_over
-from migrate.cutover.target_state import Started, last_query_batch, started_work
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.record import Record
+from migrate.extensions.cutover.run import cut_over
+from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Unavailable
-from migrate.cutover.observe import observe
-from migrate.cutover.observe_stopped_job import read_savepoint
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.facts import Unavailable
+from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.observe_stopped_job import read_savepoint
+from migrate.extensions.cutover.report import StartReport
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused
-from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
@@ -256,7 +256,7 @@ def test_stop_of_earlier_run_of_same_job_id_is_ignored(
 ) -> None:
     """The job restarted under a fixed ID, and Flink remembers the old stop for five minutes."""
     known, url = flink
-    monkeypatch.setattr("migrate.cutover.context.time", Clock())
+    monkeypatch.setattr("migrate.extensions.cutover.context.time", Clock())
     for number in (1, 2):
         done = {"location": f"file:/s/savepoint-{number}"}
         known.of_a_stop = json.dumps({"status": {"id": "COMPLETED"}, "operation": done})
@@ -366,7 +366,7 @@ def test_stop_by_hand_is_recognized_within_flink_refresh_interval(
     """Flink serves outdated answers for up to its web.refresh-interval."""
     known, url = flink
     clock = Clock()
-    monkeypatch.setattr("migrate.cutover.context.time", clock)
+    monkeypatch.setattr("migrate.extensions.cutover.context.time", clock)
     known.state = "FINISHED"
     known.answers["/config"] = json.dumps({"flink-version": "2.2.0", **interval})
     shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")

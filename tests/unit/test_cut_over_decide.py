@@ -10,10 +10,10 @@ from typing import Any, Literal, cast
 import pytest
 
 from decoder import StopKind
-from migrate.cutover import roll_back
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import Action, Decision, Done
-from migrate.cutover.facts import (
+from migrate.extensions.cutover import roll_back
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import Action, Decision, Done
+from migrate.extensions.cutover.facts import (
     Facts,
     GroupFacts,
     JobToStop,
@@ -21,17 +21,7 @@ from migrate.cutover.facts import (
     Savepoint,
     Unavailable,
 )
-from migrate.cutover.roll_back import check_roll_back, restart_advice
-from migrate.cutover.spec import Spec
-from migrate.cutover.steps import STEPS
-from migrate.cutover.target_state import Started, started_work
-from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
-from migrate.inputs.flink.rest_client import FlinkRestError
-from migrate.model.cluster_snapshot import Committed, GroupView, Member
-from migrate.model.errors import CutOverStopped, Refused, ServiceError
-from migrate.model.positions import SPARK, Origin
-from migrate.planning import Plan, PlannedPartition, Verdict
-from migrate.report.cut_over import (
+from migrate.extensions.cutover.report import (
     CutOverRecord,
     FlinkReport,
     PartitionReport,
@@ -39,6 +29,16 @@ from migrate.report.cut_over import (
     StartReport,
     VerificationReport,
 )
+from migrate.extensions.cutover.roll_back import check_roll_back, restart_advice
+from migrate.extensions.cutover.spec import Spec
+from migrate.extensions.cutover.steps import STEPS
+from migrate.extensions.cutover.target_state import Started, started_work
+from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
+from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.errors import CutOverStopped, Refused, ServiceError
+from migrate.model.positions import SPARK, Origin
+from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.targets.group.rollback_file import RollbackFile, rollback_file
 
 _ID, _OTHER = "0" * 16, "f" * 16

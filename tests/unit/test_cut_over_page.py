@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from migrate.cutover.downtime import downtime
-from migrate.report.cut_over import (
+from migrate.extensions.cutover.downtime import downtime
+from migrate.extensions.cutover.page import cut_over_page
+from migrate.extensions.cutover.report import (
     KIND,
     CutOverRecord,
     FlinkReport,
@@ -17,7 +18,6 @@ from migrate.report.cut_over import (
     StepState,
     VerificationReport,
 )
-from migrate.report.cut_over_page import cut_over_page
 
 _AT = "2026-01-02T03:04:05.678+00:00"
 

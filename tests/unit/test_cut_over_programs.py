@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.check_commands import check_programs
-from migrate.cutover.spec import Spec
+from migrate.extensions.cutover.check_commands import check_programs
+from migrate.extensions.cutover.spec import Spec
 from migrate.model.errors import Refused
 
 

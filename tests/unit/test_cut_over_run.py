@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from decoder import DecodeError, ErrorKind
-from migrate.cutover import run
-from migrate.cutover.decide import Action, Decision, Done
-from migrate.cutover.facts import Facts
-from migrate.cutover.run import CutOver, cut_over
-from migrate.cutover.steps import Step
+from migrate.extensions.cutover import run
+from migrate.extensions.cutover.decide import Action, Decision, Done
+from migrate.extensions.cutover.facts import Facts
+from migrate.extensions.cutover.run import CutOver, cut_over
+from migrate.extensions.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
 from migrate.storage.new_file import replace_file
 from tests.support.command import migrate
@@ -110,7 +110,7 @@ def test_failure_location_is_logged_despite_full_disk(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         replace_file(path, text)
 
-    monkeypatch.setattr("migrate.cutover.record.replace_file", full)
+    monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
     with pytest.raises(OSError, match="No space left") as stopped:
         world.run(execute=True)
     assert any(one.startswith("stopped at write: left write") for one in caplog.messages)

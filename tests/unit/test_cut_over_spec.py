@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
-from migrate.cutover.read_spec import read_spec
-from migrate.cutover.spec import json_schema
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.spec import json_schema
 from migrate.model.errors import InputError
 from tests.docs.blocks import blocks
 from tests.support.command import migrate

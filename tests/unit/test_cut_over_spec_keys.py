@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.cutover.spec_keys import with_spec_keys
+from migrate.extensions.cutover.spec_keys import with_spec_keys
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.record import locked, now
-from migrate.cutover.steps import STEPS
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.record import locked, now
+from migrate.extensions.cutover.report import StartReport
+from migrate.extensions.cutover.steps import STEPS
 from migrate.model.errors import CutOverStopped, InputError, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
-from migrate.report.cut_over import StartReport
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.cut_over import act, open_context, reason_done
@@ -30,7 +30,7 @@ _SECONDS = 60
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from migrate.cutover import start
+from migrate.extensions.cutover import start
 from tests.support.cut_over import facts_of, open_context
 context = open_context(Path(sys.argv[1]))
 print(start.start(context, facts_of(context, "start")), flush=True)

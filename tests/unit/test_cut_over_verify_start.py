@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.verify_start import Evidence, StartResult, lag_of, verify_start
+from migrate.extensions.cutover.report import PartitionReport
+from migrate.extensions.cutover.verify_start import Evidence, StartResult, lag_of, verify_start
 from migrate.model.cluster_snapshot import LogRange
 from migrate.model.positions import Unknown
 from migrate.planning import Verdict
 from migrate.planning.verify import PlanCheck, StartOutcome, Verification, VerifiedPartition
-from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)
 # A group whose commit is ours still, or somebody else's.

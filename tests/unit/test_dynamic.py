@@ -31,6 +31,7 @@ from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
 from decoder.kafka.split import NOT_SET, Split
+from migrate.extensions.savepoints.kafka_state import reader_element
 from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.source import SourceKind
@@ -40,7 +41,6 @@ from migrate.model.finding import Severity
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan
-from migrate.targets.savepoint.kafka_state import reader_element
 from tests.support.checkpoints import (
     SourceState,
     operator_with_elements,

@@ -20,12 +20,12 @@ from decoder.cursor import Cursor
 from decoder.keyed_state import KeyedState, canonical
 from decoder.keyed_state import heap as heap_form
 from decoder.metadata.java_stream import read_object_stream
-from migrate.state import arrow
-from migrate.state.arrow import record_batches
-from migrate.state.column_types import arrow_schema
-from migrate.state.kernel import kernel, operations
-from migrate.state.kernel import read as fast_read
-from migrate.state.type_mapping import columns
+from migrate.extensions.keyed_state import arrow
+from migrate.extensions.keyed_state.arrow import record_batches
+from migrate.extensions.keyed_state.kernel import kernel, operations
+from migrate.extensions.keyed_state.kernel import read as fast_read
+from migrate.extensions.keyed_state.type_mapping import columns
+from migrate.model.column_types import arrow_schema
 from tests.golden.synthetic.test_serializers import WRITTEN
 from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of
@@ -593,7 +593,7 @@ def test_kernel_checksum_matches_operation_codes() -> None:
 
 _COMPILED = """
 from numba.core.dispatcher import Dispatcher
-from migrate.state.kernel import kernel
+from migrate.extensions.keyed_state.kernel import kernel
 functions = [one for one in vars(kernel).values() if isinstance(one, Dispatcher)]
 assert len(functions) > 5
 print(sum(sum(one.stats.cache_misses.values()) for one in functions))

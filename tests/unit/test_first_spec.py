@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 import yaml
 
-from migrate.cutover.first_spec import first_spec
-from migrate.cutover.read_spec import read_spec
-from migrate.cutover.spec import json_schema
+from migrate.extensions.cutover.first_spec import first_spec
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.spec import json_schema
 from migrate.model.errors import InputError
 from tests.support.command import migrate
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.fleet.candidates import Candidate, Failure, read_candidate
-from migrate.fleet.discovery import discover, is_glob
+from migrate.extensions.fleet.candidates import Candidate, Failure, read_candidate
+from migrate.extensions.fleet.discovery import discover, is_glob
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from migrate.fleet.candidates import Candidate, split_candidates
-from migrate.fleet.options import CheckpointOptions, Mode, parse_options
-from migrate.fleet.rows import Selection
-from migrate.fleet.view_columns import CheckpointView
+from migrate.extensions.fleet.candidates import Candidate, split_candidates
+from migrate.extensions.fleet.options import CheckpointOptions, Mode, parse_options
+from migrate.extensions.fleet.rows import Selection
+from migrate.extensions.fleet.view_columns import CheckpointView
 from migrate.model.errors import UsageError
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from decoder import ErrorKind
-from migrate.fleet.candidates import Failure, read_each
-from migrate.fleet.discovery import discover
-from migrate.fleet.options import CheckpointOptions, Mode, parse_options, selected_rows
-from migrate.fleet.rows import Selection
-from migrate.fleet.view_columns import TIMESTAMP, VIEWS, CheckpointView
+from migrate.extensions.fleet.candidates import Failure, read_each
+from migrate.extensions.fleet.discovery import discover
+from migrate.extensions.fleet.options import CheckpointOptions, Mode, parse_options, selected_rows
+from migrate.extensions.fleet.rows import Selection
+from migrate.extensions.fleet.view_columns import TIMESTAMP, VIEWS, CheckpointView
+from migrate.model.column_types import BIGINT, BOOLEAN, INT, STRING, ArrayOf, ColumnType
 from migrate.model.errors import InputError
-from migrate.state.column_types import BIGINT, BOOLEAN, INT, STRING, ArrayOf, ColumnType
 from migrate.storage.files import Files
 from tests.support.checkpoints import (
     SourceState,

@@ -6,7 +6,7 @@ import pytest
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState
-from migrate.state.arrow import record_batches
+from migrate.extensions.keyed_state.arrow import record_batches
 from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.keyed_state import Entry, key_group_of

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from decoder import DecodeError, LegacyConsumer, read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.legacy import LegacyOffset, read_legacy_element
+from migrate.extensions.savepoints.kafka_state import legacy_element
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
@@ -23,7 +24,6 @@ from migrate.model.finding import Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan
-from migrate.targets.savepoint.kafka_state import legacy_element
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (

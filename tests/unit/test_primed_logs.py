@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from migrate.inputs.spark_log import committed_positions, kafka_seeds
-from migrate.model.errors import InputError, Refused
-from migrate.storage.files import Files
-from migrate.targets.primed_log import (
+from migrate.extensions.stateful_query.primed_log import (
     copy_to_read,
     replace_with_kafka,
     source_directory,
     source_names,
     write_watermark,
 )
+from migrate.inputs.spark_log import committed_positions, kafka_seeds
+from migrate.model.errors import InputError, Refused
+from migrate.storage.files import Files
 
 _METADATA = {
     "batchWatermarkMs": 0,

@@ -23,20 +23,20 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.exact_cast import may_be_cast
+from migrate.extensions.stateful_query.transfer.filled_state import check_shared
+from migrate.extensions.stateful_query.transfer.flat_state import Field
+from migrate.extensions.stateful_query.transfer.origin import StateOrigin, contradictions
+from migrate.extensions.stateful_query.transfer.prime import prime
+from migrate.extensions.stateful_query.transfer.proof import match_values, value_orders
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.spark_state import operator_of, stored_schemas
+from migrate.extensions.stateful_query.transfer.spread import AggregateValue, group_by_column
+from migrate.extensions.stateful_query.transfer.watermark import check_watermark, priming_warnings
+from migrate.extensions.stateful_query.transfer.windows import FiredWindows
 from migrate.model.errors import Refused, UsageError
-from migrate.planning.state_proof import StateProof
 from migrate.spark.session import summarize_failure
-from migrate.spark.transfer.exact_cast import may_be_cast
-from migrate.spark.transfer.filled_state import check_shared
-from migrate.spark.transfer.flat_state import Field
-from migrate.spark.transfer.origin import StateOrigin, contradictions
-from migrate.spark.transfer.prime import prime
-from migrate.spark.transfer.proof import match_values, value_orders
-from migrate.spark.transfer.rows import StateRows
-from migrate.spark.transfer.spark_state import operator_of, stored_schemas
-from migrate.spark.transfer.spread import AggregateValue, group_by_column
-from migrate.spark.transfer.watermark import check_watermark, priming_warnings
-from migrate.spark.transfer.windows import FiredWindows
 from tests.support.checkpoints import splits, write_source
 from tests.support.recorded_flink import recorded_flink
 
@@ -203,9 +203,11 @@ def test_error_of_python_worker_includes_cause() -> None:
     message = (
         "An exception was thrown from the Python worker. Please see the stack trace below.\n"
         'Traceback (most recent call last):\n  File "arrow.py", line 152, in _batch_of\n'
-        "migrate.state.arrow.DoesNotFit: state 'seen': two keys could become one\n"
+        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one\n"
     )
-    cause = "migrate.state.arrow.DoesNotFit: state 'seen': two keys could become one"
+    cause = (
+        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one"
+    )
     assert summarize_failure(message).endswith(f"below.; {cause}")
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.fleet import workers as workers
-from migrate.fleet.workers import WorkerPool, cores
+from migrate.extensions.fleet import workers
+from migrate.extensions.fleet.workers import WorkerPool, cores
 from migrate.model.errors import ServiceError
 from tests.support.many_jobs import generate
 
@@ -103,7 +103,7 @@ _SLEEPS = """
 import sys
 from functools import partial
 from tests.unit.test_processes import sleeps
-from migrate.fleet.workers import WorkerPool
+from migrate.extensions.fleet.workers import WorkerPool
 with WorkerPool(2) as two:
     two.map(partial(sleeps, float(sys.argv[1])), ["a", "b"])
 """

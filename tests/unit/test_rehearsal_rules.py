@@ -17,15 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, FloatType, LongType
 
-from migrate.planning.state_proof import StateProof
-from migrate.spark.rehearsal.compare import doubt_of_output
-from migrate.spark.rehearsal.coverage import Coverage, NotCompared, verdict
-from migrate.spark.rehearsal.expiry import Cause, Dropped, Expiry
-from migrate.spark.rehearsal.lateness import LateRecords, WindowGrid
-from migrate.spark.rehearsal.patterns import describe_differences, describe_hours
-from migrate.spark.transfer.flat_state import Field
-from migrate.spark.transfer.proof import Comparison
-from migrate.spark.transfer.rounding import Rounding, rounding_error
+from migrate.extensions.stateful_query.rehearsal.compare import doubt_of_output
+from migrate.extensions.stateful_query.rehearsal.coverage import Coverage, NotCompared, verdict
+from migrate.extensions.stateful_query.rehearsal.expiry import Cause, Dropped, Expiry
+from migrate.extensions.stateful_query.rehearsal.lateness import LateRecords, WindowGrid
+from migrate.extensions.stateful_query.rehearsal.patterns import (
+    describe_differences,
+    describe_hours,
+)
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.flat_state import Field
+from migrate.extensions.stateful_query.transfer.proof import Comparison
+from migrate.extensions.stateful_query.transfer.rounding import Rounding, rounding_error
 
 DAY_MS = 86_400_000
 EARLIER = 1_700_000_000_000

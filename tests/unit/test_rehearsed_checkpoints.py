@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from migrate.extensions.stateful_query.rehearsal.checkpoints import CheckpointPair, Range, read_pair
+from migrate.extensions.stateful_query.rehearsal.kafka_range import stream_of, unread_topics
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import NoSuchName, Refused, UsageError
 from migrate.model.positions import Marker
-from migrate.spark.rehearsal.checkpoints import CheckpointPair, Range, read_pair
-from migrate.spark.rehearsal.kafka_range import stream_of, unread_topics
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

@@ -15,9 +15,9 @@ import pytest
 
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import LocalFiles
-from migrate.fleet.candidates import read_candidate
-from migrate.fleet.discovery import discover
-from migrate.fleet.rows import obstacles
+from migrate.extensions.fleet.candidates import read_candidate
+from migrate.extensions.fleet.discovery import discover
+from migrate.extensions.fleet.rows import obstacles
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.job_state import checkpoint_signs
 from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_checkpoints

@@ -17,18 +17,24 @@ from typing import Any
 
 import pytest
 
-from migrate.fleet.candidates import Candidate, mark_newest
-from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, add_ran_on, totals
-from migrate.fleet.scan_run import ScanRequest, read_chunk
+from migrate.extensions.fleet import scan as scanning
+from migrate.extensions.fleet.candidates import Candidate, mark_newest
+from migrate.extensions.fleet.discovery import discover
+from migrate.extensions.fleet.inventory import Inventory, JobPlan, ScannedJob, add_ran_on, totals
+from migrate.extensions.fleet.report import inventory_table, summary_lines
+from migrate.extensions.fleet.save_plans import (
+    INDEX,
+    INDEX_COLUMNS,
+    check_can_save,
+    file_name,
+    save_plans,
+)
+from migrate.extensions.fleet.scan_run import ScanRequest, read_chunk
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
 from migrate.moves import load_inputs
-from migrate.moves import scan as scanning
 from migrate.moves.options import Request
-from migrate.moves.scan_plans import INDEX, INDEX_COLUMNS, check_can_save, file_name, save_plans
-from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.session import failure_of
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover import spec
+from migrate.extensions.cutover import spec
 from migrate.planning import plan_file
 from migrate.report import schemas
 from migrate.targets.group import rollback_file

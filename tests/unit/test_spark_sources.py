@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cutover.spec_keys import with_spec_keys
+from migrate.extensions.cutover.spec_keys import with_spec_keys
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
 from migrate.model.positions import SPARK

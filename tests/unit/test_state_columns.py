@@ -13,10 +13,10 @@ import migrate
 from decoder.keyed_state import avro_schema, types
 from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, LocalTime, Pairs
 from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
+from migrate.extensions.keyed_state.arrow import DoesNotFit, batch_of_rows
+from migrate.extensions.keyed_state.type_mapping import column_type
+from migrate.model.column_types import Column
 from migrate.model.errors import UsageError
-from migrate.state.arrow import DoesNotFit, batch_of_rows
-from migrate.state.column_types import Column
-from migrate.state.type_mapping import column_type
 
 _LONG, _STRING = Scalar(Kind.LONG), Scalar(Kind.STRING)
 _INT = types.AvroScalar(AvroKind.INT)

@@ -19,10 +19,10 @@ import pytest
 from pyarrow import parquet
 
 from decoder.keyed_state import read_keyed_states, streams
-from migrate.cli import state as state_command
+from migrate.extensions.keyed_state import cli as state_command
+from migrate.extensions.keyed_state.listing import meaning
+from migrate.extensions.keyed_state.report import entries_json, states_table
 from migrate.report.schemas import json_schema
-from migrate.report.state import entries_json, states_table
-from migrate.state.listing import meaning
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.checkpoints import splits, write_source

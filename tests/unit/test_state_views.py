@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from decoder.keyed_state import streams
-from migrate.model.errors import UsageError
-from migrate.state import views
-from migrate.state.views import (
+from migrate.extensions.keyed_state import views
+from migrate.extensions.keyed_state.views import (
     StateOptions,
     StateView,
     open_table,
     parse_state_options,
     read_chunk,
 )
+from migrate.model.errors import UsageError
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.keyed_checkpoint import MAX_PARALLELISM, write_totals

@@ -20,6 +20,12 @@ from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
 from migrate import to_flink
+from migrate.extensions.savepoints import ClusterPartition
+from migrate.extensions.savepoints.changes import (
+    SourceChange,
+    remove_partitions_of_others,
+    source_change,
+)
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
 from migrate.model.policies import Policies
@@ -27,12 +33,6 @@ from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartiti
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.storage import uris
 from migrate.storage.files import Files
-from migrate.targets.savepoint import ClusterPartition
-from migrate.targets.savepoint.changes import (
-    SourceChange,
-    remove_partitions_of_others,
-    source_change,
-)
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -695,7 +695,7 @@ def test_mismatch_of_written_enumerator_is_internal_error(
     """Regression: Flink would have discovered t-1 and read its records twice, without a warning."""
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     monkeypatch.setattr(
-        "migrate.targets.savepoint.source.changed_coordinator", lambda data, *_: data
+        "migrate.extensions.savepoints.source.changed_coordinator", lambda data, *_: data
     )
     with pytest.raises(AssertionError, match="the new savepoint's enumerator knows other"):
         to_flink(chk, from_side=_side({"t": [3, 5]}), out="new")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.extensions.savepoints.state_mismatch import check_savepoint
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.kafka.transactions import StateChange, log_partition, outcome_of
 from migrate.model.cluster_snapshot import (
@@ -21,7 +22,6 @@ from migrate.model.cluster_snapshot import (
 )
 from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, make_question
-from migrate.targets.savepoint.state_mismatch import check_savepoint
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,

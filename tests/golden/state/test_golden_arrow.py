@@ -14,9 +14,9 @@ import pytest
 
 import migrate
 from decoder.keyed_state import read_keyed_states
-from migrate.state.arrow import DoesNotFit, part_batches
-from migrate.state.column_types import arrow_schema
-from migrate.state.type_mapping import columns
+from migrate.extensions.keyed_state.arrow import DoesNotFit, part_batches
+from migrate.extensions.keyed_state.type_mapping import columns
+from migrate.model.column_types import arrow_schema
 from migrate.storage.files import Files
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ, class_needed
@@ -94,8 +94,8 @@ def test_keys_with_nanoseconds_are_refused(
     Values can have nanoseconds, and are truncated.
     """
     if reader == "plain":
-        monkeypatch.setattr("migrate.state.arrow.find_spec", lambda _: None)
-        monkeypatch.setattr("migrate.state.arrow.check_arrow", lambda: None)
+        monkeypatch.setattr("migrate.extensions.keyed_state.arrow.find_spec", lambda _: None)
+        monkeypatch.setattr("migrate.extensions.keyed_state.arrow.check_arrow", lambda: None)
     (entry,) = [entry for entry in READ if entry["name"] == name]
     refused = []
     for state in read_keyed_states(STATE / entry["path"]).states:

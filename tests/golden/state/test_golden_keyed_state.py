@@ -11,7 +11,7 @@ import pytest
 
 from decoder import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, read_keyed_states
-from migrate.state.json_form import entry_json
+from migrate.extensions.keyed_state.json_form import entry_json
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 

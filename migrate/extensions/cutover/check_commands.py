@@ -1,0 +1,130 @@
+"""Check the commands of the spec before the job is stopped, and run ``rehearse``.
+
+The shell must be able to parse a command, and the program and the script of its first command must
+exist. Later commands of a shell line are not checked, because the first may create their files.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.spec import Spec
+from migrate.model.errors import Refused
+from migrate.model.log import log
+from migrate.model.wording import printable
+
+# Programs that run a script.
+_RUNNERS = frozenset({"spark-submit", "python", "python3", "sh", "bash"})
+_SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
+# Characters without a special meaning in a shell.
+_PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
+_PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
+_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not in 2>&1
+
+
+def check_programs(spec: Spec, working_directory: Path) -> None:
+    """Refuse commands that the shell cannot parse, or whose program or script does not exist."""
+    refusals: list[str] = []
+    commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
+    for key, command in commands.items():
+        if command is None:
+            continue
+        words: Sequence[str] = command
+        if isinstance(command, str):
+            if not _succeeds(["/bin/sh", "-n", "-c", command], working_directory):
+                refusals.append(
+                    f"{key}: the shell cannot parse the command; check its quotes and brackets"
+                )
+                continue
+            words, unchecked = _first_command(command)
+            if unchecked:
+                log.info(f"{key}: {unchecked}")
+        refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
+    if refusals:
+        raise Refused(refusals)
+
+
+def _first_command(line: str) -> tuple[Sequence[str], str]:
+    """Return the words of a shell line's first command, and a note about unchecked commands."""
+    line = line.replace("\\\n", " ").strip()
+    if not _PROGRAM.match(line):
+        return (), "its first word is not the name of a program, so no program is checked"
+    first, *rest = _SEPARATOR.split(line, maxsplit=1)
+    words = re.split("[<>]", first)[0].split()
+    is_more = any(text.strip() for text in rest)
+    return words, f"the commands after the first ({words[0]}) are not checked" if is_more else ""
+
+
+def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
+    if not words:
+        return
+    program = words[0]
+    # Ask the shell, because its builtins have no file.
+    lookup = ["/bin/sh", "-c", 'command -v -- "$0"', program]
+    if not _succeeds(lookup, working_directory):
+        yield f"there is no program {program}"
+    script = _script(words)
+    if script and not (working_directory / script).exists():
+        yield f"{program} is given {script}, which does not exist in {working_directory}"
+
+
+def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
+    done = subprocess.run(
+        command, cwd=working_directory, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return the local script that a command runs, or an empty string if it is not certain."""
+    program = Path(words[0]).name
+    # With ``--deploy-mode cluster`` the script may be on a different machine. After -c or -m there
+    # is no script.
+    if program not in _RUNNERS or any(
+        word.endswith("cluster") or word in ("-c", "-m") for word in words
+    ):
+        return ""
+    # Most options of spark-submit take a value, and most options of the other programs do not.
+    script = next(
+        (
+            word
+            for word in words[1:]
+            if word.endswith(_SCRIPT_SUFFIXES)
+            or not (program == "spark-submit" or word.startswith("-"))
+        ),
+        "",
+    )
+    is_plain_path = script.endswith(_SCRIPT_SUFFIXES) and re.fullmatch(_PLAIN, script)
+    return script if is_plain_path and ":" not in script else ""
+
+
+def rehearse(context: CutOverContext) -> str:
+    """Run the spec's command ``rehearse``, and log its output.
+
+    Raises:
+        Refused: the command could not be started, or has failed.
+    """
+    command = context.spec.rehearse
+    assert command is not None
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    log.info("rehearse: running the command")
+    try:
+        done = subprocess.run(
+            words,
+            cwd=context.file.base,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as error:
+        raise Refused(f"rehearse: {error.strerror or error}") from error
+    for number, line in enumerate(done.stdout.decode(errors="replace").splitlines(), start=1):
+        log.info(f"rehearse {number}: {printable(line)}")
+    if done.returncode:
+        raise Refused(f"rehearse: the command has ended with exit code {done.returncode}")
+    return "the command that rehearses the query has ended well"

@@ -1,0 +1,139 @@
+"""``migrate cut-over``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags
+from migrate.cli.exit_codes import Exit
+from migrate.cli.kafka_environment import with_flink_environment
+from migrate.cli.terminal import emit, say
+from migrate.cli.typer_parameters import option, with_options
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.wording import printable
+
+if TYPE_CHECKING:
+    from migrate.extensions.cutover.run import StepResult
+
+
+@with_options
+def cut_over(
+    spec: str | None = typer.Argument(
+        None,
+        metavar="SPEC",
+        help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
+        "that starts the query. With --init, a new file [default: print the spec].",
+    ),
+    *,
+    execute: bool = EXECUTE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
+    until: str | None = option(
+        "The last step to do: check, stop, clean, plan, apply, verify, start, "
+        "first-batch or verify-again.",
+        metavar="STEP",
+    ),
+    back: bool = option(
+        "Undo: remove or restore the target, if nothing has started to read from it."
+    ),
+    adopt: bool = option(
+        "Use a target that exists already: written by hand, or by another cut-over."
+    ),
+    nothing_started: bool = option(
+        "With --back: you have checked that nothing has started to read from the target."
+    ),
+    init: bool = option(
+        "Write a first SPEC with comments, from the running job if --flink-rest is set."
+    ),
+    flink_rest: str | None = option(
+        "With --init: the address of Flink's JobManager. [env: MIGRATE_FLINK_REST]", metavar="URL"
+    ),
+) -> None:
+    """Move a running Flink job to its target: stop, plan, apply, start, verify.
+
+    Without --execute this is a dry run on the job's newest checkpoint, or on the savepoint that
+    SPEC names. It shows the obstacles that are visible before the stop, and the steps that an
+    earlier run has done.
+
+    With --execute it carries out the steps that remain. After a crash, run the same command
+    again: it asks Flink, Kafka, the target and Spark's log which steps are done. stdout names the
+    record of the cut-over, a JSON file beside its HTML page.
+    """
+    from migrate.extensions.cutover import run
+    from migrate.model.errors import CutOverStopped, take_notes
+
+    check_flags(execute=execute, dry_run=dry_run, yes=yes)
+    if init:
+        if execute or back or adopt or nothing_started or until is not None:
+            raise UsageError("--init only writes a first SPEC; run cut-over SPEC afterwards")
+        _write_first_spec(spec, with_flink_environment(flink_rest))
+        return
+    if flink_rest is not None:
+        raise UsageError("--flink-rest is for --init; otherwise set flink.rest in SPEC")
+    if spec is None:
+        raise UsageError("no SPEC; `migrate cut-over --init SPEC` writes a first one")
+    try:
+        result = run.cut_over(
+            spec,
+            execute=execute,
+            until=until,
+            back=back,
+            adopt=adopt,
+            nothing_started=nothing_started,
+            confirm=(lambda question: ask(question, yes)) if execute else None,
+        )
+    except CutOverStopped as stopped:
+        for reason in stopped.reasons:
+            say(f"stopped: {printable(reason)}")
+        for line in (*stopped.details, *take_notes(stopped)):
+            say(printable(line))
+        raise typer.Exit(Exit.NOT_VERIFIED) from stopped
+    if not execute:
+        emit(_table(result.steps), end="")
+        log.info(_verdict(result.steps, back=back))
+        return
+    for step in result.steps:
+        if step.state == "to do":
+            log.info(f"next: {step.text}")
+    emit(str(result.record_path))
+    log.info(f"its page: {result.page_path}")
+
+
+def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
+    from migrate.extensions.cutover.first_spec import first_spec
+    from migrate.storage.new_file import check_new_file, write_new
+    from migrate.storage.uris import local_path
+
+    if spec is None:
+        emit(first_spec(flink_rest), end="")
+        return
+    path = local_path(spec)
+    check_new_file("SPEC", path)
+    write_new(path, first_spec(flink_rest, spec=spec))
+    log.info(f"wrote {spec}: set the keys that are comments, then run migrate cut-over {spec}")
+
+
+def _table(steps: Sequence[StepResult]) -> str:
+    from migrate.report.screen import Screen
+    from migrate.report.table import Column, table_lines
+
+    columns: tuple[Column[StepResult], ...] = (
+        Column("STEP", lambda step: step.name),
+        Column("STATE", lambda step: step.state),
+        Column("WHAT", lambda step: step.text),
+    )
+    return "".join(table_lines(columns, steps, Screen.of(sys.stdout)))
+
+
+def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:
+    todo = [step.name for step in steps if step.state == "to do"]
+    if back:
+        return "dry run: nothing was changed; add --execute"
+    if not todo:
+        return "dry run: nothing to do: every step is done"
+    return f"dry run: no obstacle was found; --execute goes on with {todo[0]}"

@@ -1,0 +1,102 @@
+"""Define the context of a cut-over, with its spec, its record, and its clients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate.extensions.cutover.command import Command
+from migrate.extensions.cutover.record import Record
+from migrate.extensions.cutover.spec import SpecFile
+from migrate.inputs.flink.rest_api import JobManager
+from migrate.model.errors import Refused, UsageError
+from migrate.moves.options import kafka
+from migrate.storage.files import Files
+from migrate.storage.uris import path_of
+from migrate.targets.group.rollback_file import cut_over_folders
+from migrate.targets.location import LocalDirectory, RemoteDirectory, location
+
+if TYPE_CHECKING:
+    from migrate.kafka.groups import ConsumerGroups
+
+
+def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
+    """Yield immediately, and then after each pause until ``seconds`` have passed."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(pause)
+
+
+class CutOverContext:
+    """The spec, the record, and the clients of one cut-over.
+
+    Args:
+        adopt: True to take over a target that this record has not written.
+        until: the name of the last step to run, or None for all.
+        nothing_started: the user's statement that nothing has started from the target.
+    """
+
+    def __init__(
+        self,
+        file: SpecFile,
+        record: Record,
+        *,
+        adopt: bool = False,
+        until: str | None = None,
+        nothing_started: bool = False,
+    ) -> None:
+        self.file, self.spec, self.record = file, file.spec, record
+        self.adopt, self.until, self.nothing_started = adopt, until, nothing_started
+        self.files = Files()
+        self.start_command = Command(record.folder, "query")
+        self.prime_command = Command(record.folder, "prime")
+
+    @cached_property
+    def flink(self) -> JobManager:
+        assert self.spec.flink.rest is not None  # required in a spec without a savepoint
+        return JobManager(self.spec.flink.rest)
+
+    @property
+    def savepoint(self) -> str | None:
+        """The path of the savepoint to plan from, or None if there is none yet."""
+        return self.spec.flink.savepoint or self.record.model.flink.savepoint
+
+    def open_groups(self) -> ConsumerGroups:
+        """Return a new client, because an idle one may get no answer from a restarted broker."""
+        from migrate.kafka.groups import ConsumerGroups
+
+        return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
+
+    def rollback_folders(self) -> list[Path]:
+        """Return the folders whose rollback files show which clients have written the group.
+
+        These are the folder of this record, the folders of the records next to it that were not
+        rolled back, and the current folder.
+        """
+        own = self.record.folder
+        others = (folder for folder in cut_over_folders(own.parent) if folder != own)
+        return [own, *others, Path()]
+
+    def location(self) -> LocalDirectory | RemoteDirectory | None:
+        """Return the checkpoint location, or None if the target is a group.
+
+        Raises:
+            Refused: the location cannot be written from this machine.
+        """
+        directory = self.spec.target.checkpoint_dir
+        try:
+            return location(directory) if directory is not None else None
+        except UsageError as error:
+            raise Refused(f"target.checkpoint-dir {error}") from error
+
+    @property
+    def query_directory(self) -> str:
+        """The path of the checkpoint location, in the form that ``files`` takes."""
+        assert self.spec.target.checkpoint_dir is not None
+        return path_of(self.spec.target.checkpoint_dir, self.files)

@@ -1,0 +1,250 @@
+"""Define the facts that ``observe`` reads and that a cut-over decides on.
+
+A fact that cannot be read is a value too (``Unavailable``), so a test can construct any situation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from decoder import StopKind
+from migrate.extensions.cutover.command import CommandStatus
+from migrate.extensions.cutover.report import CutOverRecord
+from migrate.extensions.cutover.spec import Spec
+from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
+from migrate.model.cluster_snapshot import GroupView
+from migrate.model.positions import TopicPartition
+from migrate.planning import Plan
+from migrate.targets.group.rollback_file import RollbackFile, writers
+from migrate.targets.source_options import SourceStart
+
+Offsets = Mapping[TopicPartition, int]
+
+# The facts that a step can need. "job" is read only until the record has a savepoint. To read
+# "ended job", the run waits for the end of the same job.
+Need = Literal["job", "ended job", "started again", "savepoint", "target"]
+
+_Fact = TypeVar("_Fact")
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The error of a fact that cannot be read; raised only if a decision needs the fact."""
+
+    error: Exception
+
+
+def require(fact: _Fact | Unavailable | None) -> _Fact:
+    if isinstance(fact, Unavailable):
+        raise fact.error
+    assert fact is not None  # ``Step.needs`` must name every fact that the step uses
+    return fact
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint of a job.
+
+    Attributes:
+        pointer: its path, as reported by Flink.
+        stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
+        sha256: the checksum of its ``_metadata``, in hex.
+        written_at: the time of its write in epoch milliseconds, or None if unknown. The time of a
+            copy may be the time of the copying.
+        written_in: the directory that Flink wrote it to, or None if unknown. The ``pointer`` of a
+            copy is in a different directory.
+    """
+
+    pointer: str
+    checkpoint_id: int
+    stop: StopKind
+    sha256: str
+    written_at: int | None = None
+    written_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobToStop:
+    """The job that this cut-over stops.
+
+    Attributes:
+        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
+            has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
+        trigger_id: the id of the last requested stop. The id of the next stop if no stop was
+            requested, the last one failed, or the job was restarted after it.
+        attempt: the progress of the stop with this trigger id, if it was requested.
+        ended_with: the savepoint that the job ended with according to Flink.
+        savepoints: the complete savepoints in ``folder`` that the job might have stopped with, by
+            checkpoint id; empty while it runs.
+        folder: the URI of the folder for this job's savepoints.
+        elsewhere: Flink's path of the newest savepoint of a finished job without ``ended_with``.
+    """
+
+    flink_job: FlinkJob
+    trigger_id: str
+    attempt: StopAttempt | None
+    ended_with: Savepoint | None
+    savepoints: Sequence[Savepoint]
+    folder: str
+    elsewhere: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether Flink still answers and lists the job."""
+        return self.flink_job.state != "UNKNOWN"
+
+    @property
+    def has_ended(self) -> bool:
+        return self.flink_job.ended or not self.is_known
+
+
+@dataclass(frozen=True, slots=True)
+class LocationFacts:
+    """The contents of a checkpoint location.
+
+    Attributes:
+        name: the directory, as the user specified it.
+        is_empty: True if the directory is empty or missing.
+        unfinished: True if the directory contains part of a seed, because a write or a removal was
+            interrupted.
+        seeds: the start offsets, by the number of the Kafka source.
+        last_planned_batch: the newest batch in the offset log.
+        has_logs: True if Spark has created the directories of its logs.
+        priming_problem: the reason why the location lacks the plan or the primed state. None if it
+            contains both, or if this was not checked.
+    """
+
+    name: str
+    is_empty: bool = True
+    unfinished: bool = False
+    query_id: str | None = None
+    seeds: Mapping[str, Offsets] | None = None
+    last_committed_batch: int | None = None
+    last_planned_batch: int | None = None
+    has_logs: bool = False
+    priming_problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """A consumer group and its cluster.
+
+    Attributes:
+        changes: the changes to the group that the rollback files in the searched folders show, the
+            newest first.
+    """
+
+    view: GroupView
+    cluster_id: str | None
+    changes: tuple[RollbackFile, ...] = ()
+
+    def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
+        """Return the planned partitions with exactly the commits of the cut-over with this id.
+
+        If no rollback file covers a partition, for example because it was deleted, only the offset
+        is compared. The cut-over is then not distinguished from another client that has committed
+        the planned offset without metadata and without a leader epoch.
+        """
+        known = self._known
+        written = writers(self.changes, self.view)
+        return {
+            key
+            for key in self._at(planned)
+            if key not in known or (key in written and written[key].cut_over == record_id)
+        }
+
+    @property
+    def _known(self) -> frozenset[TopicPartition]:
+        """Return the partitions that a rollback file covers."""
+        return frozenset[TopicPartition]().union(*(change.partitions for change in self.changes))
+
+    def _at(self, planned: Offsets) -> set[TopicPartition]:
+        return {key for key, offset in planned.items() if self.view.next_offset(*key) == offset}
+
+    def written_by_moves(self) -> set[TopicPartition]:
+        """Return the partitions whose current commits were written by a move."""
+        return set(writers(self.changes, self.view))
+
+    def held_without_writer(self, planned: Offsets) -> bool:
+        """Return whether the group contains the whole plan, but no rollback file explains it."""
+        holds_plan = bool(planned) and self._at(planned) == planned.keys()
+        return holds_plan and not self._known & planned.keys()
+
+    def assigned(self, partitions: Offsets) -> set[TopicPartition]:
+        assigned = (member.assigned for member in self.view.members)
+        return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
+
+    def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
+        """Return one line for each planned partition with a current commit by another move.
+
+        A commit by another cut-over counts at any offset. A commit by ``commit-group`` counts only
+        at the planned offset. Rollback files outside of the searched folders are not read.
+        """
+        lines, at_plan = [], self._at(planned)
+        written = writers(self.changes, self.view)
+        for key in sorted(planned.keys() & written.keys()):
+            change = written[key]
+            if change.cut_over is None and key in at_plan & change.changed_partitions:
+                lines.append(f"{key[0]}-{key[1]}: by commit-group")
+            elif change.cut_over not in (None, record_id):
+                lines.append(f"{key[0]}-{key[1]}: by cut-over {change.cut_over}")
+        return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The facts of one decision; ``job`` to ``target`` are None if the decision does not need them.
+
+    Attributes:
+        adopt, nothing_started: as for ``CutOverContext``.
+        plan: the saved plan.
+        plan_problem: the reason why the plan cannot be read, or empty.
+        started_again: a job that has continued the stopped job's work.
+        start_process, prime_process: the commands' process groups, or None if unknown.
+    """
+
+    record: CutOverRecord
+    spec: Spec
+    adopt: bool = False
+    nothing_started: bool = False
+    plan: Plan | None = None
+    plan_problem: str = ""
+    job: JobToStop | Unavailable | None = None
+    started_again: FlinkJob | Unavailable | None = None
+    savepoint: Savepoint | Unavailable | None = None
+    target: LocationFacts | GroupFacts | Unavailable | None = None
+    start_status: CommandStatus = None
+    prime_status: CommandStatus = None
+    start_process: int | None = None
+    prime_process: int | None = None
+
+    @property
+    def target_name(self) -> str:
+        return self.spec.target.name
+
+    @property
+    def seeds(self) -> Mapping[str, Offsets] | None:
+        """The planned start offsets, by the number of the Kafka source; None without a plan."""
+        if self.plan is None:
+            return None
+        sources = planned_streams(self.plan, self.record)
+        return {str(source.number): source.next_offsets for source in sources}
+
+    @property
+    def savepoint_pointer(self) -> str | None:
+        return self.spec.flink.savepoint or self.record.flink.savepoint
+
+
+def planned_streams(plan: Plan, record: CutOverRecord) -> list[SourceStart]:
+    """Return each Kafka source of the query with its planned start offsets."""
+    streams = record.plan.streams if record.plan is not None else {}
+    return [
+        SourceStart(
+            int(number),
+            {key: offset for key, offset in plan.next_offsets.items() if key[0] in topics},
+            plan.only_some_partitions,
+        )
+        for number, topics in (streams or {"0": sorted(plan.topics)}).items()
+    ]

@@ -1,0 +1,196 @@
+"""Make the plan of a cut-over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from decoder import DecodeError, ErrorKind
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.facts import Facts
+from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
+from migrate.extensions.cutover.spec_keys import with_spec_keys
+from migrate.extensions.stateful_query.taken_states import TakenStates, log_states
+from migrate.inputs.flink.extract import Extraction
+from migrate.model.errors import Refused
+from migrate.model.finding import Code, Finding
+from migrate.model.log import log
+from migrate.model.positions import target_of
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import counted, join_some
+from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.options import move_request
+from migrate.moves.plan import plan_move as plan_request
+from migrate.moves.spark_sources import plan_as_one
+from migrate.planning import Plan
+
+_STEP = "plan"
+_MOST_SHOWN = 3
+# The effect of the move on the states in the spec.
+_HANDED_TO_PRIME = "is handed to the command that primes"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A plan, with the job's keyed states and the query's streams.
+
+    Attributes:
+        findings: the findings that ``plan_move`` does not drop.
+        states: the keyed states, or None if reading failed.
+        streams: the topics by the stream's number; empty for a spec without streams.
+    """
+
+    plan: Plan
+    findings: Sequence[Finding]
+    states: TakenStates | None
+    streams: Mapping[int, frozenset[str]]
+
+
+# The notes about dropped findings. The first is for a running job, because its stop-with-savepoint
+# makes the findings void. The second is for a job that has FINISHED.
+_STOP_NOTES = {
+    Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
+    Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
+    "them",
+}
+_FINISHED_NOTES = {
+    Code.PENDING_TRANSACTIONS: "has committed what it keeps in this savepoint: the job has FINISHED"
+}
+
+
+def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
+    """Plan the move from a checkpoint or a savepoint, and log its warnings.
+
+    If ``job_runs``, the job will be stopped before the move. Findings that the stop makes void are
+    then dropped.
+
+    Raises:
+        MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
+    """
+    arguments = context.file.move_arguments()
+    if job_runs:
+        arguments["allow_ran_on"] = True
+    request = move_request(target_of(context.spec.target.group), arguments)
+    state_names, states = context.spec.states, None
+    chosen_input = read_input(chk, request)
+    positions = chosen_input.positions
+    assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
+    void, notes = list[Finding](), dict[Code, str]()
+    if job_runs:
+        void, notes = [item for item in positions.findings if item.void_after_stop], _STOP_NOTES
+    elif not context.spec.stopped_by_others and context.record.model.flink.finished:
+        void, notes = (
+            [item for item in positions.findings if item.void_if_finished],
+            _FINISHED_NOTES,
+        )
+    for finding in void:
+        if finding.code in notes:
+            log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
+    findings = tuple(finding for finding in positions.findings if finding not in void)
+    chosen_input = chosen_input._replace(positions=replace(positions, findings=findings))
+    try:
+        chosen_input, states = take_states_along(chosen_input, state_names, request)
+    except DecodeError as error:
+        if state_names or error.kind is ErrorKind.NOT_FOUND:
+            raise
+        warn(
+            WarningCode.STATE_UNREADABLE,
+            f"the keyed states that stay behind are not known: {error}",
+        )
+    if sources := context.file.spark_sources():
+        plan, streams = plan_as_one(chosen_input, request, sources)
+    else:
+        plan, streams = plan_request(chosen_input, request), {}
+    if states is not None:
+        log_states(states, _HANDED_TO_PRIME)
+    return PlannedMove(plan, findings, states, streams)
+
+
+def make_plan(context: CutOverContext, facts: Facts) -> str:
+    """Make the plan from the savepoint, and save it unless this is a dry run.
+
+    Raises:
+        Refused: the plan has refusals, or differs from the plan of ``--until plan``.
+        MigrateError, DecodeError: as for ``plan_move``.
+    """
+    savepoint, path = context.savepoint, context.record.plan_path
+    assert savepoint is not None  # the step ``clean`` has read the savepoint
+    move = plan_move(context, savepoint)
+    move.plan.check()
+    if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
+        raise Refused(
+            f"the plan is not the one of the review: {join_some(differences, _MOST_SHOWN)}; make "
+            f"the new plan for a review (--until {_STEP})"
+        )
+    text = counted(len(move.plan.next_offsets), "partition")
+    if not context.record.writes_to_disk:
+        return text
+    path.unlink(missing_ok=True)
+    move.plan.save(path)
+    _record_plan(context, move)
+    return f"{text}, in {path}"
+
+
+def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
+    """Yield the differences from the plan that the user has reviewed, if any."""
+    if record.plan is None or not record.plan.for_review:
+        return
+    plan, streams = move.plan, _recorded_streams(move)
+    for number in sorted(record.plan.streams.keys() | streams.keys(), key=int):
+        had, has = (
+            ", ".join(topics.get(number, ())) or "nothing"
+            for topics in (record.plan.streams, streams)
+        )
+        if had != has:
+            yield f"stream {number} was {had} and is {has} now"
+    if plan.target_cluster_id != record.plan.cluster_id:
+        yield f"the cluster was {record.plan.cluster_id} and is {plan.target_cluster_id} now"
+    reviewed = {(row.topic, row.partition): row.planned for row in record.partitions}
+    planned = plan.next_offsets
+    for topic, partition in sorted(reviewed.keys() | planned.keys()):
+        before, after = (offsets.get((topic, partition)) for offsets in (reviewed, planned))
+        if before != after:
+            was, now = (
+                "not moved" if next_offset is None else next_offset
+                for next_offset in (before, after)
+            )
+            yield f"{topic}-{partition} was {was} and is {now} now"
+
+
+def _recorded_streams(move: PlannedMove) -> dict[str, list[str]]:
+    return {str(number): sorted(topics) for number, topics in move.streams.items()}
+
+
+def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
+    plan, before = move.plan, context.record.model.plan
+    is_reviewed = before is not None and before.for_review  # and the plan is the same
+    context.record.change(
+        plan=PlanReport(
+            sha256=hashlib.sha256(context.record.plan_path.read_bytes()).hexdigest(),
+            made_at=plan.made_at.isoformat(timespec="seconds"),
+            cluster_id=plan.target_cluster_id,
+            policies=context.file.changed_move_keys(),
+            findings=[
+                f"{finding.severity.value}: {finding.code}: {finding.message}"
+                for finding in move.findings
+            ],
+            warnings=list(map(with_spec_keys, plan.warnings)),
+            states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],
+            for_review=is_reviewed or context.until == _STEP,
+            streams=_recorded_streams(move),
+        ),
+        partitions=[
+            PartitionReport(
+                topic=planned.topic,
+                partition=planned.partition,
+                verdict=planned.verdict,
+                checkpoint=planned.position,
+                planned=planned.next_offset,
+                log_start=planned.log_start,
+                log_end=planned.log_end,
+                held=planned.current,
+            )
+            for planned in plan.partitions
+        ],
+    )

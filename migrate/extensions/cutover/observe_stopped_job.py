@@ -1,0 +1,287 @@
+"""Read the state of the job from Flink and the savepoint folder.
+
+Flink's REST API may return answers as old as ``web.refresh-interval``, so some values are read
+twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from decoder import DecodeError, StopKind
+from decoder.checkpoint import read_metadata
+from decoder.metadata.original_location import original_directory
+from decoder.storage import join
+from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.facts import JobToStop, Savepoint
+from migrate.inputs.flink.job_state import (
+    hidden_start,
+    is_any_savepoint,
+    is_same_savepoint,
+    job_started_again,
+)
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
+from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
+from migrate.model.errors import CutOverStopped, Refused
+from migrate.storage.uris import path_of
+
+# The wait for Flink to report a change, beyond its web.refresh-interval.
+_GRACE_SECONDS = 2.0
+# The longest wait for a JobManager that does not answer (a failover takes less), and for a stopped
+# job's end.
+MAX_WAIT_SECONDS = 20.0
+# The most stop requests for one job, each with a trigger id.
+_ATTEMPTS = 1000
+
+
+# -- the job that is stopped -----------------------------------------------------------------------
+
+
+def read_job(context: CutOverContext) -> JobToStop:
+    """Return the job that this cut-over stops, as Flink reports it.
+
+    A job that an earlier run has tried to stop takes precedence over a job of the same name.
+
+    Raises:
+        Refused: as for ``choose_job``.
+        CutOverStopped: too many stops of the job have failed.
+        FlinkRestError: Flink did not answer.
+        InputError: the folder for savepoints is not a valid path or URI.
+    """
+    flink, recorded = context.flink, context.record.model.flink
+    jobs = flink.jobs()
+    if recorded.job_id is not None:
+        unknown = FlinkJob(recorded.job_id, recorded.job_name or "", "UNKNOWN")
+        job = next((job for job in jobs if job.job_id == recorded.job_id), unknown)
+    else:
+        assert context.spec.flink.job is not None  # checked by the spec
+        job = choose_job(jobs, context.spec.flink.job)
+    # A stop of an earlier run writes its savepoint to the folder in the record.
+    savepoint_folder = recorded.savepoints or context.file.savepoint_folder
+    assert savepoint_folder is not None  # checked by the spec
+    folder = join(savepoint_folder, job.job_id)
+    trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
+    if attempt is not None and attempt.savepoint is not None and not job.ended:
+        job = _job_after_refresh(flink, job)
+        if not job.ended and job.state != "UNKNOWN":  # the job was restarted with the same id
+            trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
+    ended_with, savepoints, elsewhere = None, list[Savepoint](), None
+    if job.ended or job.state == "UNKNOWN":
+        savepoints = _stop_savepoints_in(context, folder)
+        if job.state == "FINISHED":
+            ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
+            if ended_with is None and (newest := flink.details(job.job_id).newest_savepoint):
+                elsewhere = printable_text(newest[1])
+    return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder, elsewhere)
+
+
+def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
+    """Return the job with a name or an id, either the running job or the newest ended job.
+
+    Raises:
+        Refused: no such job exists, several jobs run, or the job was restarted under a new id.
+    """
+    matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
+    running = [job for job in matching if not job.ended]
+    if len(running) > 1:
+        ids = ", ".join(job.job_id for job in running)
+        raise Refused(f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id")
+    if running:
+        return running[0]
+    if matching:
+        job = max(matching, key=_began)
+        newest = max((other for other in jobs if other.name == job.name), key=_began)
+        if job.ended_ms is not None and newest.began_ms > job.ended_ms:
+            raise Refused(
+                f"flink.job {name_or_id}: {job.state}, and {job.name} was started again as "
+                f"{newest.job_id} ({newest.state}); name that job"
+            )
+        return job
+    names = sorted({job.name for job in jobs if not job.ended})
+    has = f"it runs {', '.join(names)}" if names else "it runs no job"
+    raise Refused(f"flink.job {name_or_id}: Flink has no such job; {has}")
+
+
+def _began(job: FlinkJob) -> int:
+    return job.began_ms
+
+
+def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
+    """Return the job as soon as Flink reports its end, or after the refresh interval."""
+    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+        if job.ended:
+            break
+        job = flink.job(job.job_id) or FlinkJob(job.job_id, job.name, "UNKNOWN")
+    return job
+
+
+def _first_unfailed_attempt(
+    flink: JobManager, job_id: str, *, skip_ended: bool = False
+) -> tuple[str, StopAttempt | None]:
+    """Return the first trigger id whose stop has not failed, and the progress of this stop.
+
+    The progress is None before the request. With ``skip_ended``, skip all stops that have ended.
+    """
+    for number in range(_ATTEMPTS):
+        trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
+        attempt = flink.stop_attempt(job_id, trigger_id)
+        skipped = attempt is not None and skip_ended and attempt.ended
+        if attempt is None or (attempt.problem is None and not skipped):
+            return trigger_id, attempt
+    raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; look into Flink's log")
+
+
+def read_ended_job(context: CutOverContext) -> JobToStop:
+    """Return the job once it has ended or is unknown, or its state after ``MAX_WAIT_SECONDS``.
+
+    A JobManager of a single job exits with the job. If it does not answer, and according to the
+    record the stop has finished, return the recorded job with state ``UNKNOWN``.
+
+    Raises:
+        Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
+    """
+    job = None
+    for _ in poll(MAX_WAIT_SECONDS):
+        try:
+            job = read_job(context)
+        except FlinkRestError:
+            recorded = context.record.model.flink
+            if not recorded.finished:
+                raise
+            gone = FlinkJob(recorded.job_id or "", recorded.job_name or "", "UNKNOWN")
+            return JobToStop(gone, "", None, None, (), "")
+        if job.flink_job.ended or not job.is_known:
+            break
+    assert job is not None  # poll yields at least once
+    return job
+
+
+# -- its savepoints --------------------------------------------------------------------------------
+
+
+def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
+    """Read the ``_metadata`` of a savepoint; raise DecodeError if it cannot be read."""
+    content = read_metadata(pointer, context.files)
+    return Savepoint(
+        pointer,
+        content.metadata.checkpoint_id,
+        content.metadata.type.stop,
+        hashlib.sha256(content.data).hexdigest(),
+        context.files.modified_at(content.path),
+        original_directory(content.metadata.operators),
+    )
+
+
+def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
+    """Return a folder's complete savepoints that may have stopped a job, by checkpoint id."""
+    path = path_of(folder, context.files)
+    savepoints = []
+    for name in context.files.list_directory(path) or ():
+        try:
+            savepoint = read_savepoint(context, join(path, name))
+        except DecodeError:
+            continue  # not complete, or not a savepoint
+        if savepoint.stop is not StopKind.NONE:
+            savepoints.append(savepoint)
+    return sorted(savepoints, key=lambda savepoint: savepoint.checkpoint_id)
+
+
+def _final_savepoint(
+    context: CutOverContext, job_id: str, folder: str, savepoints: Sequence[Savepoint]
+) -> Savepoint | None:
+    """Return the savepoint that the job ended with according to Flink, or None.
+
+    ``savepoints`` were just read from ``folder``.
+    """
+    if not savepoints:
+        return None
+    flink = context.flink
+    # Ask before the wait, because a JobManager of a single job may be about to exit.
+    savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
+    if savepoint is not None:
+        return savepoint
+    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+        reported = flink.details(job_id).newest_savepoint
+        savepoint = reported_savepoint(_stop_savepoints_in(context, folder), reported)
+        if savepoint is not None:
+            return savepoint
+    return None
+
+
+def reported_savepoint(
+    savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
+) -> Savepoint | None:
+    """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
+
+    The highest checkpoint id is not enough. If the job was restarted with the same job id, an
+    older savepoint may have a higher one.
+    """
+    checkpoint_id, path = reported if reported is not None else (None, None)
+    for savepoint in savepoints:
+        if savepoint.checkpoint_id == checkpoint_id and is_same_savepoint(savepoint.pointer, path):
+            return savepoint
+    return None
+
+
+# -- a job that was started again ------------------------------------------------------------------
+
+
+def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
+    """Return a job that has continued the work of the stopped job, or None.
+
+    Without ``flink.rest`` or a savepoint, return None.
+
+    Raises:
+        DecodeError: the savepoint cannot be read.
+        FlinkRestError: Flink did not answer.
+        Refused: a job started later and has recovered, so Flink does not show its start.
+    """
+    record, spec, savepoint = context.record.model, context.spec, context.savepoint
+    if spec.flink.rest is None or savepoint is None:
+        return None
+    jobs = read_restored_jobs(spec.flink.rest)
+    # The times of the jobs come from the JobManager's clock.
+    ahead_ms = context.flink.clock_ahead_ms([job for job, _ in jobs])
+    stopped_job, job_name = record.flink.job_id, record.flink.job_name
+    ended_ms, written_in = record.flink.ended_ms, None
+    if spec.stopped_by_others:
+        stopped_job, job_name, ended_ms = spec.flink.job, None, None
+    if ended_ms is None:  # not recorded
+        saved = read_savepoint(context, savepoint)
+        written_in = saved.written_in
+        # The storage's clock may also differ from this machine's clock, so prefer Flink's time.
+        if saved.written_at is not None:
+            ended_ms = saved.written_at + round(ahead_ms)
+        for job in (job for job, _ in jobs if job.ended and stopped_job in (job.job_id, job.name)):
+            with suppress(UnknownToFlink):  # Flink has dropped the job
+                newest = context.flink.details(job.job_id).newest_savepoint
+                if newest is not None and is_any_savepoint(newest[1], savepoint, written_in):
+                    ended_ms = job.ended_ms
+    started = record.start.at if record.start is not None else None
+    if spec.start is None:
+        started = started or record.written
+    if started is not None and spec.target.is_group:
+        # The group's consumers may be a Flink job of the same name. If a job started after the
+        # command ``start``, or without this command after the commit, it counts only if it was
+        # restored from the savepoint.
+        started_ms = datetime.fromisoformat(started).timestamp() * 1000 + ahead_ms
+        jobs = [
+            (job, restored_from)
+            for job, restored_from in jobs
+            if job.began_ms < started_ms or is_any_savepoint(restored_from, savepoint, written_in)
+        ]
+    again = job_started_again(
+        jobs,
+        savepoint,
+        ended_ms,
+        written_in=written_in,
+        stopped_job=stopped_job,
+        job_name=job_name,
+    )
+    own = [job for job, _ in jobs if job.job_id == stopped_job]
+    if again is None and (problem := hidden_start(jobs, own, ended_ms or 0)):
+        raise Refused(problem)
+    return again

@@ -1,0 +1,107 @@
+"""The record of a cut-over as an HTML page without a script: ``pages/cut_over.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Literal
+
+from migrate.extensions.cutover.report import CutOverRecord, VerificationReport
+from migrate.model.wording import counted
+from migrate.report.page import render_page
+
+_CHECKS: tuple[Literal["before", "after"], ...] = ("before", "after")
+_STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
+
+
+def cut_over_page(record: CutOverRecord) -> str:
+    checks = {check.when: check for check in record.verifications}
+    checked = checks.get("after") or checks.get("before")
+    lost, repeated, note = _totals(checked)
+    job = record.flink.job_name or record.name
+    return render_page(
+        "cut_over",
+        "migrate.extensions.cutover",
+        title=f"Cut-over of {job}",
+        job=job,
+        record=record,
+        plan=record.plan,
+        state=_state(record),
+        css=_css(record),
+        checked=checked,
+        lost=lost,
+        repeated=repeated,
+        note=note,
+        lag=_lag(checks),
+        facts=list(_facts(record)),
+        time=_time,
+    )
+
+
+def _state(record: CutOverRecord) -> str:
+    """Return the state of the cut-over, and the end of the last run if it adds information."""
+    if not record.runs:
+        return "not begun"
+    state, last = _STATES[record.state], record.runs[-1]
+    if last.end is None:
+        return f"{state}; run {last.number} ({last.asked}) has not ended, or was killed"
+    if last.end != "done":
+        return f"{state}; run {last.number} ({last.asked}): {last.end}"
+    return f"{state}: done {last.asked}" if record.state == "begun" else state
+
+
+def _css(record: CutOverRecord) -> str:
+    """Return the class of the state: ``bad`` after a failed run, ``good`` for a clean cut-over."""
+    last = record.runs[-1] if record.runs else None
+    failed = last is not None and last.end not in (None, "done")
+    is_clean = record.state == "done" and record.lost == record.repeated == 0
+    # A refused rollback changes nothing, so a cut-over that was done is still done.
+    if is_clean and (not failed or (last is not None and last.asked == "back")):
+        return "good"
+    return "bad" if failed else ""
+
+
+def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
+    """Return the numbers of lost and repeated records, and a note about them.
+
+    With unknown partitions, 0 becomes ``?``, and any other number is a minimum.
+    """
+    if checked is None:
+        return "?", "?", "not verified yet"
+    if checked.unknown:
+        note = f"{counted(checked.unknown, 'partition')} cannot be told"
+        return checked.lost or "?", checked.repeated or "?", note
+    note = "" if checked.when == "after" else "before the start"
+    return checked.lost, checked.repeated, note
+
+
+def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
+    flink, plan = record.flink, record.plan
+    yield "Flink", f"{flink.version or ''} at {flink.host}" if flink.host else None
+    yield "job", f"{flink.job_name} ({flink.job_id})" if flink.job_id else None
+    yield "savepoint", flink.savepoint
+    yield "sha256 of its _metadata", flink.savepoint_sha256
+    yield "brokers", record.brokers
+    yield "Kafka cluster", plan.cluster_id if plan else None
+    yield "target", record.target
+    yield "sink", record.sink
+    if plan is not None:
+        streams = (f"{number}: {', '.join(topics)}" for number, topics in plan.streams.items())
+        yield "plan made", _time(plan.made_at)
+        yield "sha256 of the plan", plan.sha256
+        yield "streams of the query", "; ".join(streams)
+    yield "batches of the priming", f"0 to {record.primed}" if record.primed is not None else None
+    yield "sha256 of the spec", record.spec_sha256
+    yield "query started", _time(record.start.at) if record.start else None
+
+
+def _time(text: str) -> str:
+    """Return a time of the record in UTC, rounded down to the second."""
+    time = datetime.fromisoformat(text).astimezone(timezone.utc)
+    return f"{time.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+
+
+def _lag(checks: dict[Literal["before", "after"], VerificationReport]) -> str:
+    """Return the lag at the start and after it, each ``?`` if it is unknown."""
+    lags = [checks[when].lag if when in checks else None for when in _CHECKS]
+    return " \N{RIGHTWARDS ARROW} ".join("?" if lag is None else str(lag) for lag in lags)

@@ -1,0 +1,212 @@
+"""Refuse a cut-over before the stop of the job if it would be refused after the stop.
+
+The plan is made from the running job's newest checkpoint, or from the savepoint in the spec.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from decoder import DecodeError, ErrorKind
+from migrate.extensions.cutover.check_commands import check_programs
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.facts import Facts, JobToStop, require
+from migrate.extensions.cutover.make_plan import PlannedMove, plan_move
+from migrate.extensions.cutover.observe import read_group
+from migrate.extensions.cutover.spec import SpecFile
+from migrate.extensions.cutover.target_state import other_move_reason
+from migrate.inputs.flink.extract import read
+from migrate.inputs.flink.source import SourceKind
+from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.log import log
+from migrate.model.wording import counted
+from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
+from migrate.planning import Plan
+from migrate.planning.refusals_and_warnings import new_group_warning
+from migrate.storage.files import Files
+from migrate.storage.uris import is_uri, path_of
+from migrate.targets.group.commit import commit_refusals
+from migrate.targets.group.newer_commits import newer_commit_refusals
+from migrate.targets.seed import check_free
+
+# Attempts to read the newest checkpoint, because Flink may delete it during the read.
+_ATTEMPTS = 4
+
+
+def check(context: CutOverContext, facts: Facts) -> str:
+    """Check the job, a plan, the target, the sink, and the commands.
+
+    Raises:
+        Refused: the cut-over would fail. The error has the reasons of all checks, unless a folder
+            of the spec is a file or under a file.
+        FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
+            read.
+    """
+    _check_folders(context.file)
+    savepoint = context.spec.flink.savepoint
+    check_source: Callable[[], Sequence[str]]
+    if savepoint is not None:
+        checked = [f"savepoint {savepoint}"]
+        check_source = partial(_check_savepoint, context, savepoint)
+    else:
+        job = require(facts.job)
+        name = f"{job.flink_job.name} ({job.flink_job.job_id})"
+        checked = [f"{name} runs on Flink {context.flink.version()}"]
+        check_source = partial(_check_job, context, job)
+    checks = (
+        check_source,
+        partial(_check_target, context),
+        partial(_check_sink, context),
+        partial(check_programs, context.spec, context.file.base),
+    )
+    refusals: list[str] = []
+    for run_check in checks:
+        try:
+            checked += run_check() or ()
+        except Refused as refused:
+            refusals += refused.reasons
+        except (InputError, UsageError) as error:
+            refusals.append(str(error))
+    if refusals:
+        raise Refused(refusals)
+    return ", ".join(checked)
+
+
+def _check_folders(file: SpecFile) -> None:
+    """Refuse a local folder of the spec that is a file or under a file."""
+    for key, folder in (
+        ("flink.savepoints", file.spec.flink.savepoints),
+        ("record", str(file.folder)),
+    ):
+        path = path_of(folder, Files()) if folder is not None else ""
+        if path and not is_uri(path):
+            existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
+            if not existing.is_dir():
+                raise Refused(f"{key} {folder}: a file, or below one; name a folder")
+
+
+def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
+    """Call ``_check_plan``, and report a missing savepoint with its key in the spec."""
+    try:
+        return _check_plan(context, savepoint)
+    except DecodeError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        way_out = "; name a savepoint; the folder for new savepoints is flink.savepoints"
+        problem = re.sub("; name a chk-.*", way_out, str(error))
+        raise DecodeError(error.kind, f"flink.savepoint {problem}") from error
+
+
+def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:
+    """Check that the job can be stopped now, and plan from its newest checkpoint.
+
+    Raises:
+        Refused: the job must not be stopped, or the plan must not be applied.
+        FlinkRestError: Flink did not answer.
+        MigrateError, DecodeError: as for ``plan_move``.
+        OSError: the folder for savepoints cannot be read.
+    """
+    job = job_to_stop.flink_job
+    if job.state != "RUNNING":
+        raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
+    context.files.list_directory(path_of(job_to_stop.folder, context.files))
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _check_newest_checkpoint(context, job.job_id)
+        except DecodeError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+    return _check_newest_checkpoint(context, job.job_id)
+
+
+def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[str]:
+    details, problems = context.flink.details(job_id), list[str]()
+    if details.idle_tasks:
+        problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
+    if details.failure is not None:
+        problems.append(f"the job's newest checkpoint failed: {details.failure}")
+    if details.checkpoint is None:
+        problems.append("the job has completed no checkpoint that can be read; wait for one")
+    if problems or details.checkpoint is None:
+        raise Refused(problems)
+    # Read the newest checkpoint in the job's directory. Flink's answer may be three seconds old
+    # (web.refresh-interval), and the checkpoint in it may already be deleted.
+    directory = posixpath.dirname(details.checkpoint)
+    if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
+        raise Refused(
+            "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
+            "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
+        )
+    return _check_plan(context, directory)
+
+
+def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
+    """Make a plan from a checkpoint or savepoint, and check that it could be applied.
+
+    If the cut-over is to stop the job, a running job is no reason to refuse the plan.
+
+    Raises:
+        Refused: the plan must not be applied.
+        MigrateError, DecodeError: as for ``plan_move``.
+        BrokerError: the broker did not answer about the group.
+    """
+    move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
+    move.plan.check()
+    if context.spec.target.is_group:
+        _check_group_offsets(context, move.plan)
+    moves = len(move.plan.next_offsets)
+    partitions = counted(len(move.plan.partitions), "partition")
+    title = move.plan.origin.title
+    return [f"{title}: {moves} of {partitions} would move", *_state_lines(move)]
+
+
+def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
+    """Refuse a group that another move has written, or that has newer commits than the plan.
+
+    ``--adopt`` allows the first, ``move.allow-moved-on`` the second.
+    """
+    group = read_group(context)
+    record, is_own = context.record.model, context.spec.targets_group_of_job
+    reason = other_move_reason(group, record, plan.next_offsets, is_group_of_job=is_own)
+    if reason and not context.adopt:
+        raise Refused(reason)
+    refusals = list(newer_commit_refusals(group.view, plan.next_offsets, group.changes))
+    if refusals and not context.spec.move.allow_moved_on:
+        raise Refused(refusals)
+
+
+def _state_lines(move: PlannedMove) -> Iterator[str]:
+    if move.states is None:
+        return
+    for states, fate in (
+        (move.states.taken, "would be handed to the command"),
+        (move.states.left_behind, "would stay behind"),
+        (move.states.unreadable, "cannot be read"),
+    ):
+        if states:
+            yield f"{counted(len(states), 'keyed state')} {fate}"
+
+
+def _check_target(context: CutOverContext) -> None:
+    location = context.location()
+    if location is None:
+        view = read_group(context).view
+        if not view.exists:
+            log.warning(new_group_warning(view))
+        if refusals := commit_refusals(view):
+            raise Refused(refusals)
+    else:
+        check_apart(location, context.spec.sink)
+        if not (context.adopt and location.names()):  # the step ``apply`` checks its content
+            check_free(location)
+
+
+def _check_sink(context: CutOverContext) -> None:
+    if context.spec.target.is_group:
+        check_sink_of_a_job(context.spec.sink)
+    else:
+        check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)

@@ -1,0 +1,204 @@
+"""Read the spec of a cut-over from strict YAML.
+
+Each problem is reported with its key or line. A value that may be a secret is not shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from migrate.extensions.cutover.spec import Spec, SpecFile, shortened
+from migrate.model.errors import InputError
+from migrate.model.wording import hint, join_some, printable
+from migrate.storage.json_models import OWN_KIND, Model, read_content
+
+# In bytes; PyYAML takes five seconds for this size.
+_LARGEST_SPEC = 262_144
+# The only form of a number; any other form is text.
+_INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
+_MOST_PROBLEMS = 10
+# A part without a value (``kafka:``) is read as one without keys.
+_PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
+# The suffixes that pydantic adds to the path of a value of type string or list. Pydantic reports a
+# problem of a list also as a list that is not a string.
+_NO_KEYS = ("constrained-str", "list[constrained-str]")
+# By the type of pydantic's error.
+_EXPECTED = {
+    "string_type": "text is expected (put a number, true or false in quotes)",
+    "bool_type": "true or false is expected",
+    "list_type": "a list is expected",
+    "model_type": "keys with values are expected",
+    "dict_type": "keys with values are expected",
+    "json_invalid": "nested too deeply, or with half of a surrogate pair",
+}
+_EXAMPLES = {
+    "flink": "{savepoint: PATH}",
+    "kafka": "{bootstrap-servers: HOST:PORT}",
+    "kafka.bootstrap-servers": "HOST:PORT,HOST:PORT",
+    "move.partitions": "{clicks: [0, 2]}",
+    "move.topic-map": "{old: new}",
+    "spark-source": "{0: topic:clicks}",
+    "target": "{checkpoint-dir: PATH}",
+}
+_INDENTATION = (
+    "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
+)
+# Our messages, by a part of PyYAML's.
+_YAML_PROBLEMS = {
+    "'\\t'": "a tab; indent with spaces",
+    "could not find expected ':'": "a colon is missing in this line or in the one before",
+    "<block": _INDENTATION,
+    "mapping values are not allowed": _INDENTATION,
+    "expected ',' or": "a bracket or a quote is not closed",
+    "unexpected end of stream": "a bracket or a quote is not closed",
+}
+
+
+def read_spec(path: Path) -> SpecFile:
+    """Read a spec.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or is not a spec.
+    """
+    creation_hint = "cut-over takes a spec (YAML), which names a savepoint as flink.savepoint"
+    content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
+    try:
+        values = _load(content)
+        if values is None:
+            raise InputError(f"{path}: it is empty; write version: 1, flink, kafka and target")
+        if isinstance(values, dict):  # pydantic refuses anything else
+            if (kind := str(values.get("kind", ""))).startswith(OWN_KIND):
+                raise InputError(
+                    f"{path}: not a spec: it is a {kind.removeprefix(OWN_KIND)}; {creation_hint}"
+                )
+            values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
+        spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
+    except _RefusedYaml as error:
+        raise InputError(f"{path}: {error}") from error
+    except ValidationError as error:
+        problems = dict.fromkeys(
+            _problem(problem)
+            for problem in error.errors(include_url=False)
+            if not (isinstance(problem["input"], list) and problem["loc"][-1:] == _NO_KEYS[:1])
+        )
+        raise InputError(f"{path}: {join_some(problems, _MOST_PROBLEMS, '; ')}") from error
+    return SpecFile(path, content, spec)
+
+
+def _problem(problem: ErrorDetails) -> str:
+    keys = [str(part) for part in problem["loc"] if part not in _NO_KEYS]
+    name = shortened(".".join(keys)) or ("''" if keys else "the spec")
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
+        case "missing":
+            return f"{name}: missing" + (" (write version: 1)" if name == "version" else "")
+        case "literal_error" if problem["input"] == "1":
+            return f"{name}: the number 1 is expected, not text (no quotes)"
+        case "string_type" if isinstance(problem["input"], list):
+            expected = "one text is expected, not a list"
+        case "string_type" if keys[0] == "timeouts":
+            expected = "a length of time is expected, as 10s or 10m"
+        case kind:
+            expected = _EXPECTED.get(kind, problem["msg"].removeprefix("Value error, "))
+    is_example = name in _EXAMPLES and problem["type"] != "value_error"
+    example = f", as {_EXAMPLES[name]}" if is_example else ""
+    return f"{name}: {expected}{example}"
+
+
+def _keys(parents: list[str]) -> list[str]:
+    """Return the valid keys under the path ``parents``."""
+    model: Any = Spec
+    for name in parents:
+        field = getattr(model, "model_fields", {}).get(name.replace("-", "_"))
+        model = field.annotation if field is not None else Model
+    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+
+
+def _load(content: bytes) -> Any:
+    """Return the values of a YAML document.
+
+    Raises:
+        _RefusedYaml: the content is not YAML, or has a feature that a spec may not use.
+    """
+    try:
+        return yaml.load(content, _Strict)
+    except yaml.reader.ReaderError as error:
+        problem = f"not YAML: {error.reason}: character {error.position + 1}"
+    except yaml.MarkedYAMLError as error:
+        found = (error.problem or "").removeprefix("but ")
+        known = (text for part, text in _YAML_PROBLEMS.items() if part in found)
+        problem = f"not YAML: {next(known, found)}{_line(error.problem_mark)}"
+    except RecursionError:
+        problem = "nested too deeply"
+    except (ValueError, OverflowError):  # PyYAML does not catch these
+        problem = "an escape, or a version of YAML, that cannot be read; take it out"
+    raise _RefusedYaml(problem)
+
+
+class _RefusedYaml(yaml.YAMLError):
+    """A file that is not YAML, or a feature of YAML that a spec may not use."""
+
+    def __init__(self, problem: str, mark: Any = None) -> None:
+        super().__init__(problem + _line(mark))
+
+
+def _line(mark: Any) -> str:
+    return f" (line {mark.line + 1})" if mark is not None else ""
+
+
+class _Strict(yaml.SafeLoader):
+    """A loader of mappings, lists, strings, integers, true, false, and null.
+
+    Keys are strings, even ``on`` and ``1``. Repeated keys, empty values, aliases, tags, and NUL
+    characters, which are not possible in command arguments, are refused.
+    """
+
+    # No spec has dates or fractions, and the merge key `<<` needs aliases.
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
+        **{
+            first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        },
+        **{first: [_INTEGER] for first in "-0123456789"},
+    }
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _RefusedYaml(
+                f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
+            )
+        if event.tag is not None:
+            raise _RefusedYaml(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
+        node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
+            raise _RefusedYaml("a NUL character; take it out", node.start_mark)
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        mapping: dict[Hashable, Any] = {}
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
+            # If a colon is missing, a key can be "sasl.password SECRET". Show only its first word.
+            name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
+            if key.value in lines:
+                twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
+                raise _RefusedYaml(twice)
+            lines[key.value] = line
+            is_empty = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
+            if is_empty and value.value == "" and key.value not in _PARTS:
+                empty = f"{name} is empty: give a value, or leave the key out"
+                raise _RefusedYaml(empty, key.start_mark)
+            mapping[key.value] = self.construct_object(value, deep=True)
+        return mapping

@@ -1,0 +1,255 @@
+"""The record of a cut-over, and its folder.
+
+The folder contains:
+
+* ``record.json``, written at each change, and its page ``record.html``
+* ``plan.json``, and the rollback file of a group
+* ``lock``, locked by the active run
+* ``query.*`` and ``prime.*``, the files of the commands ``start`` and ``prime`` (see ``command``)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import os
+import platform
+import secrets
+import socket
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from decoder.urls import redact_urls
+from migrate.extensions.cutover.page import cut_over_page
+from migrate.extensions.cutover.report import (
+    KIND,
+    VERSION,
+    CutOverRecord,
+    FlinkReport,
+    RunReport,
+    StepReport,
+    StepState,
+)
+from migrate.extensions.cutover.spec import SpecFile
+from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import package_version
+from migrate.storage.files import is_same_place
+from migrate.storage.json_models import EditedFile, as_json, read_file
+from migrate.storage.new_file import replace_file
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+class Record:
+    """The record of a cut-over. Methods that change the record also write it to disk.
+
+    Args:
+        file: the spec.
+        write: True to write to disk.
+        replace_rolled_back: True to replace a rolled-back record with a new one.
+
+    Raises:
+        Refused: the spec has a change that ``forbidden_changes`` yields.
+        InputError: ``record.json`` is not a record, has a different version, or was edited.
+    """
+
+    def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:
+        self.folder, self.writes_to_disk = file.folder, write
+        self.path = self.folder / "record.json"
+        self.page = self.folder / "record.html"
+        self.plan_path = self.folder / "plan.json"
+        new, saved = _new_record(file), None
+        if self.path.exists():
+            name = f"record of version {VERSION}"
+            saved = read_file(CutOverRecord, self.path, name, creation_hint="a cut-over writes it")
+            if saved.sha256 is None:
+                raise EditedFile(
+                    f"{self.path}: the record has no checksum, so it may have been edited; take "
+                    "the file as it was written, or the release that wrote it"
+                )
+        if saved is not None and saved.state == "went back" and replace_rolled_back:
+            saved = None
+            if write:
+                self.put_aside(self.path, self.page)
+        self.model = self._continued(saved, new, file) if saved is not None else new
+
+    @staticmethod
+    def _continued(saved: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
+        if changed := [*forbidden_changes(saved, file)]:
+            way_out = "restore the old value; for another cut-over, name another folder (record)"
+            raise Refused([f"{key}: {way_out}" for key in changed])
+        before, host = saved.flink.host, new.flink.host
+        if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
+            warn(
+                WarningCode.FLINK_REST_CHANGED,
+                f"flink.rest named the host {before}, and names {host or 'no host'} now: a job "
+                f"that is started again on {before} is not seen",
+            )
+        from_spec = ("spec_sha256", "brokers", "target", "sink")
+        changes = {name: getattr(new, name) for name in from_spec}
+        changes["flink"] = saved.flink.model_copy(update={"host": host})
+        return saved.model_copy(update=changes)
+
+    def change(self, **fields: Any) -> None:
+        self.model = self.model.model_copy(update=fields)
+        if self.writes_to_disk:
+            replace_file(self.path, as_json(self.model))
+
+    def change_flink(self, **fields: object) -> None:
+        self.change(flink=self.model.flink.model_copy(update=fields))
+
+    def put_aside(self, *files: Path) -> None:
+        """Add the current time to the names of the files, if they exist."""
+        at = now().replace(":", "")
+        for file in files:
+            if file.exists():
+                file.rename(file.with_stem(f"{file.stem}-{at}"))
+
+    def begin_run(self, command: str) -> None:
+        """Add a run; ``command`` is ``execute``, ``until STEP`` or ``back``."""
+        run = RunReport(
+            number=len(self.model.runs) + 1,
+            asked=command,
+            user=_user(),
+            host=socket.gethostname(),
+            migrate=package_version() or "not installed",
+            python=platform.python_version(),
+            began_at=now(),
+            ended_at=None,
+            end=None,
+        )
+        self.change(runs=[*self.model.runs, run])
+
+    def end_run(self, end: str) -> None:
+        """Record the end of the run, and write the page."""
+        *before, run = self.model.runs
+        ended = run.model_copy(update={"ended_at": now(), "end": redact_urls(end)})
+        self.change(runs=[*before, ended])
+        if self.writes_to_disk:
+            replace_file(self.page, cut_over_page(self.model))
+
+    def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
+        """Record the result of a step in place of its earlier one."""
+        step = StepReport(
+            name=name,
+            state=state,
+            told=redact_urls(text),
+            ended_at=now(),
+            seconds=round(seconds, 3),
+            run=len(self.model.runs),
+        )
+        steps = {earlier.name: earlier for earlier in self.model.steps} | {name: step}
+        self.change(steps=list(steps.values()))
+
+    def add_done_step(self, name: str, text: str) -> None:
+        """Record that a step was done earlier, unless the record already contains the step."""
+        if not any(step.name == name and step.state == "done" for step in self.model.steps):
+            self.add_step(name, "done", text, 0.0)
+
+
+def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
+    """Yield the changes of the spec that are no longer allowed.
+
+    - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
+      stop failed, a different folder for the savepoint.
+    - After an earlier spec with a savepoint: a job instead of the savepoint.
+    - After a write of the target: a different value that decides the target's start position.
+    """
+    job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
+    if flink.job_id is not None and savepoint is None:
+        if job not in (flink.job_id, flink.job_name):
+            yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
+        if flink.savepoints is not None and not _is_same(
+            "flink.savepoints", flink.savepoints, file.savepoint_folder
+        ):
+            # The stop writes to the recorded folder, even if the spec now has a different one.
+            yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
+    elif record.moved_with is None and flink.job_id is not None:
+        yield (
+            f"flink.savepoint was not set, and is {savepoint} now, and an earlier run has asked "
+            f"Flink to stop {flink.job_name} ({flink.job_id})"
+        )
+    elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
+        # The spec now has a job to stop, but the record has the savepoint of a different job.
+        yield f"flink.savepoint was {flink.savepoint}, and is not set now"
+    if record.moved_with is not None:
+        decides = file.deciding_values()
+        for name in sorted(record.moved_with.keys() | decides.keys()):
+            before, after = record.moved_with.get(name), decides.get(name)
+            if not _is_same(name, before, after):
+                yield f"{name} was {before or 'not set'}, and is {after or 'not set'} now"
+
+
+# The keys of the spec whose values are places.
+_PLACES = frozenset(
+    {"flink.savepoint", "flink.savepoints", "kafka.to-config", "sink", "target.checkpoint-dir"}
+)
+
+
+def _is_same(key: str, before: str | None, after: str | None) -> bool:
+    """Return whether a key of the spec still has the same value or an equivalent place."""
+    if before is None or after is None or key not in _PLACES:
+        return before == after
+    return is_same_place(before, after)
+
+
+def _new_record(file: SpecFile) -> CutOverRecord:
+    spec, rest = file.spec, file.spec.flink.rest
+    host = urlsplit(rest).hostname if rest is not None else None
+    fields: dict[str, object] = {
+        **dict.fromkeys(CutOverRecord.model_fields),  # values to be recorded later are null
+        **{name: [] for name in ("verifications", "partitions", "steps", "runs")},
+        "kind": KIND,
+        "version": VERSION,
+        "id": secrets.token_hex(8),
+        "name": file.name,
+        "state": "begun",
+        "spec_sha256": file.sha256,
+        "brokers": spec.kafka.bootstrap_servers or "",
+        "target": spec.target.name,
+        "sink": spec.sink,
+        "flink": {**dict.fromkeys(FlinkReport.model_fields), "host": host, "finished": False},
+    }
+    return CutOverRecord.model_validate(fields)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a record's folder.
+
+    Raises:
+        Refused: another run has locked the folder.
+        UsageError: the folder cannot be created or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a+")
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: the record cannot be written there: {error.strerror}"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise Refused(f"another run of this cut-over is at work ({holder})") from error
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n")
+        file.flush()
+        yield
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return str(os.getuid())

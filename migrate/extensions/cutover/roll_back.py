@@ -1,0 +1,275 @@
+"""Undo the write of the target, if no work has started from it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from decoder import StopKind
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import Action, decide_stop
+from migrate.extensions.cutover.facts import (
+    Facts,
+    GroupFacts,
+    LocationFacts,
+    Savepoint,
+    Unavailable,
+    require,
+)
+from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.record import now
+from migrate.extensions.cutover.stop_job import record_savepoint
+from migrate.extensions.cutover.target_state import (
+    Content,
+    Started,
+    how_to_end,
+    other_cluster_reason,
+    started_work,
+    target_content,
+)
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.errors import CutOverStopped, Refused, add_notes
+from migrate.moves.rollback import GroupRollback, rollback
+from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_decision import FORCE
+from migrate.targets.group.rollback_file import rollback_files
+from migrate.targets.location import LocalDirectory
+from migrate.targets.seed import remove_seed
+
+
+def check_roll_back(facts: Facts) -> None:
+    """Refuse a cut-over that cannot be rolled back, or raise the error of reading the target."""
+    for status, process, does in (
+        (facts.start_status, facts.start_process, "starts the query"),
+        (facts.prime_status, facts.prime_process, "primes"),
+    ):
+        if status == "running":
+            raise Refused(f"the command that {does} still runs{how_to_end(process)}; stop it first")
+    target, name = require(facts.target), facts.target_name
+    if problem := other_cluster_reason(facts):
+        raise Refused(problem)
+    started, reason = started_work(facts)
+    if started is Started.YES and facts.spec.target.is_group:
+        raise Refused(
+            f"{name} has begun: {reason}; stop its consumers, and start Flink's job from the "
+            "group's offsets"
+        )
+    if started is Started.YES:
+        raise Refused(
+            f"{name} has begun: {reason}. Stop it, start it once more with trigger(availableNow="
+            "True), which commits its batch, and start the job from its positions (with its state: "
+            f"migrate to-flink {facts.savepoint_pointer or 'SAVEPOINT'} --from {name} --out NEW -b "
+            f"{facts.record.brokers}; without: migrate commit-group {name} --group G -b "
+            f"{facts.record.brokers})"
+        )
+    if started is Started.MAYBE and not facts.nothing_started:
+        raise Refused(
+            f"something may have started from {name}: {reason}. Stop whatever reads from it "
+            "and look at its output; if nothing has started, add --nothing-started"
+        )
+    if facts.savepoint_pointer is None:
+        raise Refused("the job was not stopped, so there is nothing to go back from")
+    if isinstance(target, LocationFacts) and (problem := _not_ours_reason(facts, target)):
+        raise Refused(problem)
+
+
+def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
+    """Return why a rollback must not remove the location, or an empty string."""
+    record = facts.record
+    if record.moved_with is None or target.is_empty or target.unfinished:
+        return ""
+    if record.query_id is None:  # no run has recorded the result of the priming
+        content, problem = target_content(facts)
+        return problem if content is Content.WRONG else ""
+    if target.query_id == record.query_id:
+        return ""
+    return (
+        f"{target.name} holds query {target.query_id}, and this record has written query "
+        f"{record.query_id}; remove the directory yourself if nothing needs it"
+    )
+
+
+def restart_advice(facts: Facts) -> str:
+    """Return the user's next steps for Flink's job, or an empty string for an unstopped job.
+
+    The facts must have ``target``, ``started_again`` and ``savepoint``.
+    """
+    savepoint, restarted = facts.savepoint_pointer, facts.started_again
+    started, reason = started_work(facts)
+    if savepoint is None:
+        return ""
+    warning = "do not start Flink's job from its savepoint"
+    if isinstance(restarted, FlinkJob):
+        job = f"job {restarted.name} ({restarted.job_id})"
+        return f"{warning}, as {job} has gone on from there: move that one"
+    if started is Started.YES:
+        return f"{warning}, as {reason}: the job would process the same records again"
+    if started is Started.MAYBE and not facts.nothing_started:
+        return (
+            f"{warning} yet: {reason}. Stop whatever reads from {facts.target_name}, look at its "
+            "output, and then go back with --back --nothing-started"
+        )
+    unless = ""
+    if isinstance(restarted, Unavailable):
+        unless = ", unless somebody has (Flink does not show it)"
+    elif facts.spec.flink.rest is None:
+        unless = ", unless somebody has (the spec has no flink.rest)"
+    but = ""
+    if _is_drained(facts):
+        but = (
+            "; the job was drained: a window that it has emitted comes out again, with only the "
+            "records from then on"
+        )
+    if isinstance(facts.savepoint, Unavailable):
+        but += f"; the savepoint cannot be read from here: {facts.savepoint.error}"
+    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{but}"
+
+
+def _is_drained(facts: Facts) -> bool:
+    savepoint = facts.savepoint
+    if isinstance(savepoint, Savepoint) and savepoint.stop is not StopKind.UNKNOWN:
+        return savepoint.stop is StopKind.TERMINATE
+    return facts.spec.flink.drain
+
+
+# -- act -------------------------------------------------------------------------------------------
+
+
+class Undo(NamedTuple):
+    """The change that undoes the write of the target."""
+
+    line: str
+    call: Callable[[], object]
+
+
+def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
+    """Return the undo of the target's write (None if nothing was written), and ``restart_advice``.
+
+    Raises:
+        Refused, CutOverStopped: the cut-over cannot be rolled back.
+        Exception: a needed fact could not be read; this is the original error.
+    """
+    _record_end_of_stop(context)
+    facts = observe(context, "target", "started again", "savepoint")
+    check_roll_back(facts)
+    return _find_undo(context, facts), restart_advice(facts)
+
+
+def _record_end_of_stop(context: CutOverContext) -> None:
+    """Record the savepoint of a stop that ended when no run waited for it.
+
+    Raises:
+        Refused: Flink still stops the job, and a stop cannot be cancelled.
+        CutOverStopped: the job ended, but Flink reports no savepoint for its end.
+    """
+    if context.savepoint is not None or context.record.model.flink.job_id is None:
+        return
+    facts = observe(context, "job")
+    action, job = decide_stop(facts), require(facts.job)
+    if action is Action.RECORD_SAVEPOINT:
+        record_savepoint(context, facts)
+    elif job.attempt is not None and job.attempt.savepoint is not None:
+        context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
+    elif job.attempt is not None:
+        raise Refused(
+            f"Flink still stops job {job.flink_job.job_id} ({job.flink_job.name}), and no stop can "
+            "be taken back; wait for it (--until stop)"
+        )
+
+
+def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
+    """Return the undo of the target's write, or None if nothing is to be undone.
+
+    Raises:
+        Refused: the rollback file is missing, the group has newer commits, or the user must remove
+            the location in a store.
+    """
+    target, record = facts.target, facts.record
+    if isinstance(target, GroupFacts):
+        path = _rollback_file(context, target)
+        if path is not None:
+            return _restoration(context, path)
+        written = {
+            (row.topic, row.partition): row.planned
+            for row in record.partitions
+            if row.planned is not None and row.planned != row.held
+        }
+        if record.moved_with is not None and any(
+            target.view.next_offset(*key) == offset for key, offset in written.items()
+        ):
+            raise Refused(
+                f"group {target.view.name} holds commits of this record, and the rollback file is "
+                "no longer in the record's folder; put it back"
+            )
+        return None
+    location = context.location()
+    if location is None or record.moved_with is None or not location.names():
+        return None
+    if not facts.spec.states:
+        return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
+    if not isinstance(location, LocalDirectory):
+        raise Refused(f"{location.name} was primed in a store: remove it there, and go back")
+    rename = partial(context.record.put_aside, location.path)
+    return Undo(f"rename the primed location {location.name}", rename)
+
+
+def _restoration(context: CutOverContext, path: Path) -> Undo | None:
+    """Return the restoration of a group by its rollback file, or None if it was restored.
+
+    Raises:
+        Refused: the rollback is not possible.
+    """
+    planned = rollback(path, **context.file.target_kafka_arguments())
+    if planned.refusals:
+        error = Refused(planned.refusals)
+        if planned.preview.unless_forced:
+            add_notes(error, f"{FORCE} is an option of: migrate rollback {shlex.quote(str(path))}")
+        raise error
+    if not planned.partitions:
+        return None
+    return Undo(
+        f"bring group {planned.preview.file.group} back by {path}",
+        partial(_restore_group, planned),
+    )
+
+
+def _restore_group(planned: GroupRollback) -> None:
+    """Restore a group.
+
+    Raises:
+        Refused: the group has changed since; nothing was changed.
+        CutOverStopped: not all offsets of the group were restored.
+    """
+    outcome = planned.execute()
+    if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
+        raise CutOverStopped(f"group {planned.preview.file.group}: {outcome.applied.value}")
+
+
+def roll_back(context: CutOverContext, undo: Undo | None) -> None:
+    """Undo the write of the target, and rename the files that later runs must not find."""
+    record = context.record
+    if undo is not None:
+        undo.call()
+    start, prime = context.start_command, context.prime_command
+    record.put_aside(record.plan_path, start.log, start.state, prime.log, prime.state)
+    record.change(state="went back", moved_with=None, written=None, query_id=None)
+
+
+def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
+    """Return the rollback file of this record's first commit for the group, or None.
+
+    If a later run completed the commit, its rollback file contains offsets of the first commit.
+    """
+    runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
+    began = datetime.fromisoformat(runs[0].began_at if runs else now())
+    created = (
+        (datetime.fromisoformat(file.created_at), path)
+        for path, file in rollback_files(context.record.folder, target.view.name)
+        if (file.group, file.cluster_id, file.change) == wanted
+    )
+    first = min(((at, path) for at, path in created if at >= began), default=None)
+    return first[1] if first is not None else None

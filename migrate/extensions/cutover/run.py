@@ -1,0 +1,344 @@
+"""Run the steps of a cut-over, or roll it back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from decoder import DecodeError
+from migrate.extensions.cutover.check_commands import rehearse
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Decision, Done
+from migrate.extensions.cutover.downtime import LAST_STEP, downtime
+from migrate.extensions.cutover.facts import Facts, Unavailable
+from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.record import Record, locked
+from migrate.extensions.cutover.report import CutOverRecord
+from migrate.extensions.cutover.roll_back import plan_roll_back, restart_advice, roll_back
+from migrate.extensions.cutover.spec_keys import each_message_once, refusals_with_spec_keys
+from migrate.extensions.cutover.start import watch_group
+from migrate.extensions.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
+from migrate.model.errors import (
+    CutOverStopped,
+    MigrateError,
+    NoSuchName,
+    Refused,
+    UsageError,
+    add_notes,
+)
+from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
+from migrate.storage.uris import local_path
+
+_BACK = "back"
+_AFTER_START = NAMES[NAMES.index("start") + 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
+
+    name: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutOver:
+    """The result of a run.
+
+    Attributes:
+        record_path: the record's JSON file, or None for a dry run.
+        page_path: its HTML page, or None for a dry run.
+    """
+
+    steps: tuple[StepResult, ...]
+    record: CutOverRecord
+    record_path: Path | None = None
+    page_path: Path | None = None
+
+
+def cut_over(
+    spec: str | os.PathLike[str],
+    *,
+    execute: bool = False,
+    until: str | None = None,
+    back: bool = False,
+    adopt: bool = False,
+    nothing_started: bool = False,
+    confirm: Callable[[str], None] | None = None,
+) -> CutOver:
+    """Move a running Flink job to its target, by a spec.
+
+    Without ``execute``, check for obstacles and show the progress of earlier runs (a dry run). If
+    the step ``check`` is not done yet, the dry run also runs the spec's command ``rehearse``. With
+    ``execute``, run every step that is not done yet, under a lock on the record's folder. After a
+    crash, the same call continues.
+
+    Args:
+        spec: the YAML file.
+        execute: True to make changes.
+        until: the name of the last step to run.
+        back: undo the write of the target. Refused if something has started from the target, or
+            might have (see ``nothing_started``).
+        adopt: take over a target that another record or a person has written. The target must
+            contain this plan, but a group may also contain another move's offsets.
+        nothing_started: with ``back``, the user's statement that nothing has started from the
+            target. Needed if the run cannot determine this automatically.
+        confirm: called once with a question, before the first change. An error from it stops the
+            run.
+
+    Raises:
+        Refused: an obstacle was found, or another run is active. This run has changed nothing.
+        CutOverStopped: the cut-over cannot continue, or a step was refused after a change.
+            Completed steps are not undone.
+        InputError: the spec cannot be read, or has an unknown key or value.
+        UsageError: the arguments contradict each other.
+        DecodeError, BrokerError, FlinkRestError, OSError: something cannot be read or written, or
+            did not answer.
+    """
+    file = read_spec(local_path(os.fspath(spec)))
+    if until is not None and until not in NAMES:
+        names = ", ".join(NAMES)
+        raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"there are: {names}")
+    if back and (until is not None or adopt):
+        raise UsageError("--back goes neither with --until nor with --adopt")
+    if nothing_started and not back:
+        raise UsageError("--nothing-started goes with --back")
+
+    with each_message_once(), locked(file.folder) if execute else refusals_with_spec_keys():
+        record = Record(file, write=execute, replace_rolled_back=not back)
+        context = CutOverContext(
+            file, record, adopt=adopt, until=until, nothing_started=nothing_started
+        )
+        if not execute:
+            results = _dry_roll_back(context) if back else _dry_run(context)
+            return CutOver(tuple(results), record.model)
+        results = _roll_back(context, confirm) if back else _run(context, confirm)
+        return CutOver(tuple(results), record.model, record.path, record.page)
+
+
+def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
+    """Return a step's facts and decision; errors as for ``Step.decide``."""
+    facts = observe(context, *step.needs)
+    watch_group(context, facts)
+    if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
+        warn(WarningCode.RESTART_UNSEEN, reason)
+    return facts, step.decide(facts)
+
+
+def _restart_unseen_reason(facts: Facts) -> str:
+    """Return why this run may not see a restarted job, or an empty string."""
+    if isinstance(facts.started_again, Unavailable):
+        return f"whether the job was started again is not known: {facts.started_again.error}"
+    if facts.spec.flink.rest is None:
+        return (
+            "the spec has no flink.rest, so a job that was started from the savepoint again is not "
+            "seen"
+        )
+    if facts.spec.flink.job is None:
+        return (
+            "the spec has no flink.job: only jobs that were restored from this savepoint count as "
+            "started again, and not once they have recovered from a failure"
+        )
+    return ""
+
+
+def _steps(until: str | None) -> Sequence[Step]:
+    return STEPS[: NAMES.index(until) + 1] if until is not None else STEPS
+
+
+# -- dry runs --------------------------------------------------------------------------------------
+
+
+def _dry_run(context: CutOverContext) -> Sequence[StepResult]:
+    results: list[StepResult] = []
+    steps = _steps(context.until)
+    for step in steps:
+        facts, decision = _decide(context, step)
+        if isinstance(decision, Done):
+            results.append(StepResult(step.name, "done", decision.reason))
+        elif decision in CHANGES_OR_WAITS:
+            break
+        else:
+            text = ACTIONS[decision](context, facts)
+            results.append(StepResult(step.name, "ok", text))
+    rest = [
+        StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
+        for step in steps[len(results) :]
+    ]
+    checked = any(result.name == "check" and result.state == "ok" for result in results)
+    if context.spec.rehearse is not None and checked:
+        results.append(StepResult("rehearse", "ok", rehearse(context)))
+    return [*results, *rest]
+
+
+def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:
+    undo, advice = plan_roll_back(context)
+    lines = [undo.line, advice] if undo is not None else [advice]
+    return [StepResult(_BACK, "to do", line) for line in lines]
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+class _Progress:
+    """The progress of a run.
+
+    Args:
+        step: its name.
+        state_if_stopped: the state of the job and the target if the run stops now.
+        changed: True if a run has started a change; False for a rollback.
+
+    Attributes:
+        is_asking: True while the run waits for the user's answer.
+    """
+
+    def __init__(self, step: str, state_if_stopped: str, *, changed: bool) -> None:
+        self.changed, self.is_asking = changed, False
+        self.begin(step, state_if_stopped)
+
+    def begin(self, step: str, state_if_stopped: str) -> None:
+        """Start a step, or the action of a step."""
+        self.step, self.state_if_stopped, self._began = step, state_if_stopped, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+
+def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequence[StepResult]:
+    record, until, results = context.record, context.until, list[StepResult]()
+    flink, steps = record.model.flink, _steps(until)
+    # If the spec has a savepoint, this cut-over does not stop the job.
+    stopped = flink.savepoint is not None and not context.spec.stopped_by_others
+    changed = flink.job_id is not None or stopped or record.model.written is not None
+    progress = _Progress(steps[0].name, _state_before(context, steps[0]), changed=changed)
+    command = f"until {until}" if until is not None else "execute"
+    with _recorded_run(context, command, progress):
+        for step in steps:
+            title = step.title_of(context.spec.target.is_group)
+            progress.begin(step.name, _state_before(context, step))
+            facts, decision = _decide(context, step)
+            if confirm is not None and decision in CHANGES_OR_WAITS:
+                progress.is_asking = True
+                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                confirm, progress.is_asking = None, False
+                progress.begin(step.name, progress.state_if_stopped)
+                facts, decision = _decide(context, step)  # the facts may have changed
+            if isinstance(decision, Done):
+                text = decision.reason
+                log.info(f"{step.name}: {text}")
+                record.add_done_step(step.name, text)
+            else:
+                log.info(f"{step.name}: {title}")
+                progress.changed = progress.changed or decision in CHANGES_OR_WAITS
+                # The time of a step includes its decision, which may wait for Flink.
+                progress.state_if_stopped = step.state_during or progress.state_if_stopped
+                text = ACTIONS[decision](context, facts)
+                record.add_step(step.name, "done", text, progress.seconds)
+                log.info(f"{step.name} done: {text}")
+            results.append(StepResult(step.name, "done", text))
+            if step.name == LAST_STEP and record.model.downtime is None:
+                record.change(downtime=downtime(record.model))
+        if until in (None, NAMES[-1]):
+            record.change(state="done")
+    return results
+
+
+def _state_before(context: CutOverContext, step: Step) -> str:
+    """Describe the job and the target before the action of a step."""
+    if step.name in _AFTER_START:
+        return step.state_during
+    record = context.record.model
+    if context.savepoint is not None:
+        written = "this run has not written the target"
+        if record.written is not None:
+            written = "the target is written"
+        if context.spec.stopped_by_others:
+            return f"this run has stopped no job, and {written}"
+        return f"Flink's job has stopped, and {written}"
+    requested = record.flink.job_id is not None and record.flink.savepoints is not None
+    return STOP_REQUESTED if requested else "nothing was changed, and this run has stopped no job"
+
+
+def _roll_back(
+    context: CutOverContext, confirm: Callable[[str], None] | None
+) -> Sequence[StepResult]:
+    state = "the target is as it was, or taken away in part"
+    with _recorded_run(context, _BACK, _Progress(_BACK, state, changed=False)):
+        undo, advice = plan_roll_back(context)
+        if confirm is not None:
+            confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
+            undo, advice = plan_roll_back(context)  # the facts may have changed
+        results = [StepResult(_BACK, "to do", advice)]
+        if undo is not None:
+            log.info(undo.line)
+            results.insert(0, StepResult(_BACK, "done", undo.line))
+        roll_back(context, undo)
+    return results
+
+
+@contextmanager
+def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
+    """Record one run; if it fails, log the state of the job and the target.
+
+    The error's notes state how to continue, and whether Flink's job may be restarted. The log and
+    the notes are omitted for a refusal before any change, and for the user's "no".
+
+    Raises:
+        CutOverStopped: a step was refused after something had been changed.
+    """
+    record = context.record
+    record.begin_run(command)
+    try:
+        with refusals_with_spec_keys():
+            yield
+    except BaseException as error:
+        name, next_step = progress.step, "the same command goes on from here"
+        if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
+            with _noting_unwritten(error, record):
+                record.add_step(name, "failed", str(error), progress.seconds)
+        if isinstance(error, Refused):
+            end = f"refused at {name}"
+            next_step = "mend what is refused, then the same command goes on"
+        elif isinstance(error, MigrateError | DecodeError | OSError):
+            end = f"failed at {name}: {error}"
+        else:
+            end = f"interrupted at {name} ({type(error).__name__})"
+        with _noting_unwritten(error, record):
+            record.end_run(end)
+        # After the user's "no", raise ``Refused`` even if an earlier run has changed something.
+        if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
+            raise
+        warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
+        notes = [next_step]
+        if advice := restart_advice(observe(context, "target", "started again", "savepoint")):
+            notes.append(f"or {advice}" if advice.startswith("start ") else advice)
+        stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
+        if isinstance(error, Exception):
+            add_notes(stopped, *notes)
+        else:  # no message follows
+            for note in notes:
+                log.info(note)
+        if stopped is error:
+            raise
+        raise stopped from error
+    record.end_run("done")
+
+
+@contextmanager
+def _noting_unwritten(error: BaseException, record: Record) -> Iterator[None]:
+    """Add a note to the error of a run if its record cannot be written, as on a full disk.
+
+    Otherwise that second error would hide the state of the job and the target.
+    """
+    try:
+        yield
+    except OSError as problem:
+        add_notes(error, f"{record.path} was not written: {problem.strerror or problem}")

@@ -1,0 +1,330 @@
+"""Define the spec of a cut-over, a YAML file.
+
+Most keys have the name of the command-line option. Relative paths start at the folder of the spec.
+
+``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
+migrate.extensions.cutover.spec``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
+
+from migrate.inputs.flink.rest_client import check_address
+from migrate.model.errors import InputError, UsageError
+from migrate.model.wording import clipped, parse_duration, printable
+from migrate.moves.declare_options import options_of
+from migrate.moves.options import (
+    ConnectionArguments,
+    KafkaArguments,
+    MoveArguments,
+    ToKafkaArguments,
+)
+from migrate.storage.files import Files
+from migrate.storage.json_models import Model, PartitionNumber
+from migrate.storage.uris import check_no_credentials, is_uri, why_no_path
+
+_A_YEAR = 366 * 24 * 3600
+_LONGEST_SHOWN = 100
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _resolve_path(text: str, info: ValidationInfo) -> str:
+    """Join a relative path to the spec's folder (``info.context``)."""
+    check_no_credentials(text, InputError)
+    if problem := why_no_path(text):
+        raise ValueError(problem)
+    return text if is_uri(text) or info.context is None else str(info.context / text)
+
+
+def shortened(text: str) -> str:
+    """Return a string as messages show it."""
+    return clipped(printable(text), _LONGEST_SHOWN)
+
+
+def _check_duration(text: str) -> str:
+    if text.strip().isdecimal():  # a number without quotes is refused, too
+        raise ValueError(f"{shortened(text)!r}: a unit is missing, as in 10s or 10m")
+    if parse_duration(text) > _A_YEAR:
+        raise ValueError(f"{shortened(text)!r}: longer than a year")
+    return text
+
+
+def _check_flink_address(url: str) -> str:
+    try:
+        check_address(url)
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("--flink-rest: ")) from error
+    return url
+
+
+Text = Annotated[str, Field(min_length=1)]
+PathOrUrl = Annotated[Text, AfterValidator(_resolve_path)]
+Duration = Annotated[
+    str, AfterValidator(_check_duration), Field(description="a length of time: 500ms, 10s, 5m, 1h")
+]
+
+
+class _SpecPart(Model):
+    model_config = ConfigDict(alias_generator=_kebab)
+
+
+class FlinkSpec(_SpecPart):
+    """The job to stop, or with ``savepoint`` a job that others have stopped."""
+
+    rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
+        None, description="the JobManager's address: http://host:8081"
+    )
+    job: Text | None = Field(None, description="the job's name, or its id")
+    savepoints: PathOrUrl | None = Field(
+        None, description="the folder for savepoints; each job has a subfolder named by its id"
+    )
+    drain: bool = Field(False, description="emit all windows; do not restart the job afterwards")
+    format: Literal["canonical", "native"] = "canonical"
+    savepoint: PathOrUrl | None = Field(
+        None, description="the savepoint of a job that others have stopped"
+    )
+
+    @model_validator(mode="after")
+    def _check_stop(self) -> FlinkSpec:
+        if self.savepoint is not None:
+            if self.savepoints is not None or self.drain:
+                raise ValueError("savepoint is of a job that has stopped: no savepoints, no drain")
+        elif missing := [
+            name for name in ("rest", "job", "savepoints") if getattr(self, name) is None
+        ]:
+            raise ValueError(
+                f"missing: {', '.join(missing)}; for a job that others have stopped, set "
+                "savepoint instead"
+            )
+        return self
+
+
+class KafkaSpec(_SpecPart):
+    """The connection to the brokers. Put passwords into the file that ``config`` names."""
+
+    # The fields have the names of the arguments of the functions in ``migrate.moves``.
+    bootstrap_servers: Text | None = None
+    kafka_config: PathOrUrl | None = Field(None, alias="config", description="as --kafka-config")
+    kafka_properties: dict[str, str] = Field(
+        default_factory=dict, alias="properties", description="as -X"
+    )
+    to_kafka_config: PathOrUrl | None = Field(
+        None,
+        alias="to-config",
+        description="for a target that reads another cluster, as --to-kafka-config",
+    )
+
+    @model_validator(mode="after")
+    def _check_brokers(self) -> KafkaSpec:
+        if self.bootstrap_servers is None and self.kafka_config is None:
+            raise ValueError("missing: bootstrap-servers, or config, a file that names them")
+        return self
+
+
+_CONNECTIONS = (*KafkaArguments.__annotations__, *ToKafkaArguments.__annotations__)
+
+
+def _move_keys() -> dict[str, Any]:
+    """Return the options that ``move`` may have, as fields of a model."""
+    kinds = {
+        str: Text,
+        str | None: Text,
+        Mapping[str, Iterable[int]] | None: dict[str, list[PartitionNumber]],
+    }
+    return {
+        name: (kinds.get(kind, kind) | None, None)
+        for name, (kind, _) in options_of(MoveArguments).items()
+        # The connections are in other parts. The cut-over sets ``allow_ran_on`` itself.
+        if name not in (*_CONNECTIONS, "flink_rest", "allow_ran_on")
+    }
+
+
+class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
+    """The options of to-spark and commit-group: what to move, and what to allow."""
+
+    allow_moved_on: bool = False
+
+
+class TargetSpec(_SpecPart):
+    """A new checkpoint location of a Spark query, or a consumer group."""
+
+    checkpoint_dir: PathOrUrl | None = None
+    group: Text | None = None
+
+    @model_validator(mode="after")
+    def _check_target(self) -> TargetSpec:
+        if (self.checkpoint_dir is None) == (self.group is None):
+            raise ValueError("exactly one of checkpoint-dir and group is needed")
+        return self
+
+    @property
+    def is_group(self) -> bool:
+        return self.group is not None
+
+    @property
+    def name(self) -> str:
+        """The target as ``verify`` takes it: ``spark:DIR`` or ``group:NAME``."""
+        return f"group:{self.group}" if self.is_group else f"spark:{self.checkpoint_dir}"
+
+
+class Timeouts(_SpecPart):
+    """The longest wait at a step."""
+
+    stop: Duration = "10m"
+    prime: Duration = "1h"
+    first_batch: Duration = "10m"
+
+
+TextOrTexts = Text | Annotated[list[Text], Field(min_length=1)]
+StreamNumber = Annotated[int, Field(ge=0, le=9999)]
+
+
+class Spec(_SpecPart):
+    """A cut-over of one Flink job to one target."""
+
+    version: Literal[1]
+    flink: FlinkSpec
+    kafka: KafkaSpec
+    target: TargetSpec
+    move: MoveSpec = MoveSpec()
+    spark_source: dict[StreamNumber, TextOrTexts] | None = Field(
+        None, description="for a query with several streams: Flink's sources by stream number"
+    )
+    states: list[Text] = Field(
+        default_factory=list, description="the keyed states to move: OPERATOR/NAME"
+    )
+    prime: TextOrTexts | None = Field(
+        None, description="the command that writes the states to the checkpoint location"
+    )
+    rehearse: TextOrTexts | None = Field(
+        None, description="the command that each dry run runs before the job is stopped"
+    )
+    sink: PathOrUrl | None = Field(None, description="where the query writes, as --sink")
+    sink_writer: Text | None = Field(None, description="as --sink-writer")
+    start: TextOrTexts | None = Field(
+        None, description="the command that starts the query: a shell line, or a list of words"
+    )
+    timeouts: Timeouts = Timeouts()
+    record: PathOrUrl | None = Field(
+        None, description="the folder of the record [default: the spec's name and .cut-over]"
+    )
+
+    @model_validator(mode="after")
+    def _check_states_and_streams(self) -> Spec:
+        if bool(self.states) != (self.prime is not None):
+            raise ValueError("states and prime: both, or neither")
+        if self.target.group is not None and (self.states or self.spark_source):
+            raise ValueError(
+                "states and spark-source need a query: set target.checkpoint-dir, not group"
+            )
+        if self.states and self.spark_source:
+            raise ValueError(
+                "states are moved only for a query with one stream: remove spark-source"
+            )
+        return self
+
+    @property
+    def targets_group_of_job(self) -> bool:
+        """Return whether the target is the group that the Flink job itself commits for."""
+        return self.target.is_group and self.target.group == self.move.source_group
+
+    @property
+    def stopped_by_others(self) -> bool:
+        """Return whether the spec has a savepoint, so that this cut-over stops no job."""
+        return self.flink.savepoint is not None
+
+
+class SpecFile:
+    """A spec that was read, with absolute paths."""
+
+    def __init__(self, path: Path, content: bytes, spec: Spec) -> None:
+        self.spec, self.name, self.base = spec, path.stem, path.absolute().parent
+        self.sha256 = hashlib.sha256(content).hexdigest()
+        # The folder of all files that a run writes.
+        self.folder = Path(spec.record or self.base / f"{self.name}.cut-over")
+
+    @property
+    def savepoint_folder(self) -> str | None:
+        """The folder for savepoints as a URI, or None."""
+        savepoints = self.spec.flink.savepoints
+        if savepoints is None:
+            return None
+        folder = Files().absolute(savepoints)
+        return folder if "://" in folder else f"file://{folder}"
+
+    def connections(self) -> ConnectionArguments:
+        """Return the arguments for the clusters of the job and the target."""
+        return cast(ConnectionArguments, self.spec.kafka.model_dump())
+
+    def target_kafka_arguments(self) -> KafkaArguments:
+        """Return the arguments for the cluster that the target reads."""
+        kafka = self.spec.kafka
+        if kafka.to_kafka_config is not None:
+            return {"kafka_config": kafka.to_kafka_config}
+        return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
+
+    def move_arguments(self) -> MoveArguments:
+        """Return the options under ``move``, but for ``allow_moved_on``, and the connections."""
+        options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
+        return cast(MoveArguments, {**options, **self.connections()})
+
+    def spark_sources(self) -> dict[int, list[str]]:
+        """Return the names of Flink's sources by stream number, if any."""
+        sources = self.spec.spark_source or {}
+        return {
+            number: [names] if isinstance(names, str) else names
+            for number, names in sorted(sources.items())
+        }
+
+    def deciding_values(self) -> dict[str, str]:
+        """Return the values that decide the target's start position, without secrets."""
+        spec = self.spec
+        values = {
+            "flink.savepoint": spec.flink.savepoint,
+            "kafka.to-config": spec.kafka.to_kafka_config,
+            "target.checkpoint-dir": spec.target.checkpoint_dir,
+            "target.group": spec.target.group,
+            "sink": spec.sink,
+            "sink-writer": spec.sink_writer,
+            "states": ", ".join(spec.states) or None,
+            "spark-source": json.dumps(self.spark_sources()) if spec.spark_source else None,
+            **{f"move.{name}": value for name, value in self.changed_move_keys().items()},
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def changed_move_keys(self) -> dict[str, str]:
+        """Return the keys under ``move`` that differ from the defaults, with values as strings."""
+        options = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in options.items()
+        }
+
+
+def json_schema() -> Mapping[str, Any]:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Spec.model_json_schema(),
+        "title": "The spec of migrate cut-over",
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

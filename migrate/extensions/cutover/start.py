@@ -1,0 +1,160 @@
+"""Start the query or the consumers with the user's command, and wait for their first progress."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.decide import START_EXIT_CODE_MISSING
+from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
+from migrate.extensions.cutover.observe import observe, read_group
+from migrate.extensions.cutover.record import now
+from migrate.extensions.cutover.report import PartitionReport, StartReport
+from migrate.extensions.cutover.target_state import (
+    how_to_end,
+    last_planned_query_batch,
+    start_evidence,
+)
+from migrate.inputs.spark_log_entries import EmptyEntry
+from migrate.model.errors import CutOverStopped
+from migrate.model.log import log, timed
+from migrate.model.wording import parse_duration
+
+_GROUP_PAUSE = 0.05  # in seconds; short, because members must be seen before they commit
+_QUERY_PAUSE = 0.25
+
+
+def start(context: CutOverContext, facts: Facts) -> str:
+    """Run the command ``start``; do not wait for its end.
+
+    Raises:
+        CutOverStopped: the command cannot be run.
+    """
+    command, start_command = context.spec.start, context.start_command
+    assert command is not None  # ``decide_start`` has checked it
+    before = context.record.model.start
+    context.record.change(start=StartReport(at=now(), returned=None))
+    try:
+        process = start_command.start(command, context.file.base)
+    except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
+        context.record.change(start=before)
+        raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
+    return f"the command runs{how_to_end(process)}; its output is in {start_command.log}"
+
+
+def await_first_batch(context: CutOverContext, facts: Facts) -> str:
+    """Wait for the first committed batch of a query, or for members or commits of a group.
+
+    Members and commits are recorded during the wait, because the group does not show later at which
+    offsets its consumers started.
+
+    Raises:
+        CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
+        Exception: the target cannot be read.
+    """
+    limit = context.spec.timeouts.first_batch
+    is_group = context.spec.target.is_group
+    pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
+    with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}") as stage:
+        facts = observe(context)
+        groups = context.open_groups() if is_group else None
+        group = read_group(context, groups) if is_group else None
+        for _ in poll(parse_duration(limit), pause):
+            if is_group:  # reread only the group, to be fast
+                group = read_group(context, groups, group)
+                facts = replace(facts, record=context.record.model, target=group)
+            else:
+                facts = observe(context, "target")
+                if isinstance(facts.target, Unavailable) and isinstance(
+                    facts.target.error, EmptyEntry
+                ):
+                    continue  # the query is writing an entry of its log
+            require(facts.target)
+            watch_group(context, facts)
+            if text := start_evidence(facts):
+                return text
+            _check_command(context)
+            stage.seen(_progress(context, facts))
+    waited, target = f"in {limit} (timeouts.first-batch)", require(facts.target)
+    if not isinstance(target, LocationFacts):
+        missing = f"no member and no commit of {facts.target_name} was seen {waited}"
+    elif (batch := last_planned_query_batch(facts, target)) is not None:
+        missing = (
+            f"batch {batch} has started, and was not committed {waited}: it may have written "
+            "records already, and a restarted query runs it again"
+        )
+    elif target.has_logs:
+        missing = f"no batch was committed {waited}, as is usual without new records"
+    else:  # Spark creates the directories of its logs even without new records
+        missing = (
+            f"no query has started from {target.name} {waited}: is it the query's "
+            "checkpointLocation?"
+        )
+    raise CutOverStopped(
+        f"{missing}; run the same command to wait longer",
+        details=context.start_command.last_lines(),
+    )
+
+
+def _progress(context: CutOverContext, facts: Facts) -> str:
+    """Return how far the target has come, and the last line of the command's output."""
+    target = require(facts.target)
+    if not isinstance(target, LocationFacts):
+        seen = "no member and no commit yet"
+    elif (batch := last_planned_query_batch(facts, target)) is not None:
+        seen = f"batch {batch} has started"
+    elif target.has_logs:
+        seen = "no batch has started yet"
+    else:
+        seen = "no query has started yet"
+    lines = context.start_command.last_lines()
+    return f"{seen}; {lines[-1].strip()}" if lines else seen
+
+
+def watch_group(context: CutOverContext, facts: Facts) -> None:
+    """Record for each partition the first commit, and whether a member of the group had it.
+
+    A member counts only if it was seen while the cut-over's commit was still the newest. The first
+    commit is the first one after the cut-over's commit. Before the write, nothing is recorded.
+    """
+    target, record = facts.target, context.record
+    if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
+        return
+    as_written = target.partitions_as_written(record.model.id, facts.plan.next_offsets)
+    assigned, moves = target.assigned(facts.plan.next_offsets), target.written_by_moves()
+
+    def updated(row: PartitionReport) -> PartitionReport:
+        key = (row.topic, row.partition)
+        if row.planned is None:
+            return row
+        if key in as_written:
+            return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
+        commit = target.view.committed.get(key)
+        # Another move's commit shows nothing about the consumers.
+        if row.first_commit is None and commit is not None and key not in moves:
+            return row.model_copy(update={"first_commit": commit.next_offset})
+        return row
+
+    rows = list(map(updated, record.model.partitions))
+    if rows != record.model.partitions:
+        record.change(partitions=rows)
+
+
+def _check_command(context: CutOverContext) -> None:
+    """Record the exit code of the command ``start`` once it has ended.
+
+    Raises:
+        CutOverStopped: it failed, or the exit code is missing.
+    """
+    report, code = context.record.model.start, context.start_command.status()
+    if report is None or report.returned == 0 or code == "running":
+        return
+    if code in ("unknown", None):
+        raise CutOverStopped(START_EXIT_CODE_MISSING)
+    context.record.change(start=report.model_copy(update={"returned": code}))
+    if code != 0:
+        raise CutOverStopped(
+            f"the command that starts the query has ended: exit code {code}",
+            details=context.start_command.last_lines(),
+        )
+    log.info("the command that starts the query has ended well")

@@ -1,0 +1,115 @@
+"""List the steps of a cut-over in their order, and the function of each action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate.extensions.cutover import (
+    decide,
+    make_plan,
+    preflight,
+    start,
+    stop_job,
+    verify_start,
+    write_target,
+)
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import Action, Decision
+from migrate.extensions.cutover.facts import Facts, Need, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a cut-over.
+
+    Attributes:
+        name: the name that ``--until`` takes.
+        title: a description of the step.
+        needs: the facts that ``rule`` uses.
+        state_during: the state of the job and the target if a run stops in this step's action. If
+            empty, the state from before the action.
+        group_title: a description of the step if the target is a group. If empty, ``title``.
+    """
+
+    name: str
+    title: str
+    needs: Sequence[Need]
+    rule: Callable[[Facts], Decision]
+    state_during: str = ""
+    group_title: str = ""
+
+    def title_of(self, is_group: bool) -> str:
+        return (self.group_title if is_group else "") or self.title
+
+    def decide(self, facts: Facts) -> Decision:
+        """Return the next action, or why there is none.
+
+        Raises:
+            Refused, CutOverStopped: the cut-over cannot continue.
+            Exception: a needed fact could not be read.
+        """
+        if isinstance(facts.target, Unavailable):
+            raise facts.target.error
+        return self.rule(facts)
+
+
+STOP_REQUESTED = "Flink was asked to stop the job, and may still do so"
+_TARGET: Sequence[Need] = ("target", "started again")
+
+STEPS: Sequence[Step] = (
+    Step("check", "look for what stands in the way", ("job",), decide.decide_check),
+    Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop, STOP_REQUESTED),
+    Step("clean", "check that the stop was clean", ("savepoint", "ended job"), decide.decide_clean),
+    Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
+    Step(
+        "apply",
+        "write the checkpoint location",
+        _TARGET,
+        decide.decide_apply,
+        "Flink's job has stopped, and the target is not written, or in part",
+        "commit for the group",
+    ),
+    Step(
+        "verify",
+        "check where the query will start",
+        _TARGET,
+        decide.decide_verify,
+        group_title="check where the consumers will start",
+    ),
+    Step(
+        "start", "start the query", _TARGET, decide.decide_start, group_title="start the consumers"
+    ),
+    Step(
+        "first-batch",
+        "wait for the first batch",
+        ("target",),
+        decide.decide_first_batch,
+        "the target is written, and no first batch or commit was seen yet",
+        "wait for members or commits of the group",
+    ),
+    Step(
+        "verify-again",
+        "check where the query began",
+        _TARGET,
+        decide.decide_verify_again,
+        "the target has begun, and was not seen to have begun right",
+        "check where the consumers began",
+    ),
+)
+NAMES = tuple(step.name for step in STEPS)
+
+ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {
+    Action.CHECK: preflight.check,
+    Action.STOP: stop_job.stop,
+    Action.AWAIT_STOP: stop_job.await_stop,
+    Action.RECORD_SAVEPOINT: stop_job.record_savepoint,
+    Action.RECORD_CLEAN_STOP: stop_job.record_clean_stop,
+    Action.PLAN: make_plan.make_plan,
+    Action.WRITE: write_target.write,
+    Action.ADOPT: write_target.adopt,
+    Action.RECORD_WRITTEN: write_target.record_written,
+    Action.VERIFY: verify_start.verify_target,
+    Action.START: start.start,
+    Action.AWAIT_FIRST_BATCH: start.await_first_batch,
+}

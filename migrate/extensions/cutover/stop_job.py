@@ -1,0 +1,123 @@
+"""Stop Flink's job with a savepoint, and record it."""
+
+from __future__ import annotations
+
+import time
+
+from decoder import StopKind
+from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.facts import Facts, JobToStop, require
+from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
+from migrate.extensions.cutover.record import now
+from migrate.inputs.flink.rest_api import StopAttempt
+from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.model.errors import CutOverStopped
+from migrate.model.log import log, timed
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import parse_duration
+
+
+def stop(context: CutOverContext, facts: Facts) -> str:
+    """Stop the job with a savepoint.
+
+    Raises:
+        CutOverStopped: the stop failed, or did not end in time.
+        FlinkRestError: Flink did not answer, or has forgotten the stop.
+    """
+    job, spec = require(facts.job), context.spec.flink
+    _record_job(context, job, version=context.flink.version())
+    log.info(f"asking Flink to stop {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
+    context.record.change_flink(stop_asked_at=now())
+    context.flink.stop(
+        job.flink_job.job_id,
+        job.folder,
+        job.trigger_id,
+        drain=spec.drain,
+        native=spec.format == "native",
+    )
+    return _await_end(context, job)
+
+
+def await_stop(context: CutOverContext, facts: Facts) -> str:
+    """Wait for the stop that an earlier run requested; the errors are the same as for ``stop``."""
+    job = require(facts.job)
+    name = f"{job.flink_job.name} ({job.flink_job.job_id})"
+    log.info(f"Flink stops {name} already, as an earlier run asked")
+    return _await_end(context, job)
+
+
+def _await_end(context: CutOverContext, job: JobToStop) -> str:
+    attempt = _ended_attempt(context, job)
+    if attempt is not None and attempt.savepoint is not None:
+        _record_end(context, job, attempt.savepoint)
+        return f"stopped with {attempt.savepoint}"
+    if attempt is not None:
+        context.record.change_flink(savepoints=None)  # the next folder may differ
+        problem = f"the stop failed: {attempt.problem}"
+    else:
+        limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
+        problem = f"the stop has not ended after {limit}, and Flink may still end it"
+    reported = context.flink.job(job.flink_job.job_id)
+    state = reported.state if reported is not None else "unknown"
+    raise CutOverStopped(problem, f"Flink has the job as {state}")
+
+
+def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
+    """Return the stop once it has ended, or None after the timeout."""
+    answered_at = time.monotonic()
+    with timed("waiting for Flink's savepoint"):
+        for _ in poll(parse_duration(context.spec.timeouts.stop)):
+            try:
+                attempt = context.flink.stop_attempt(job.flink_job.job_id, job.trigger_id)
+            except FlinkRestError:
+                if time.monotonic() - answered_at > MAX_WAIT_SECONDS:
+                    raise
+                continue
+            if attempt is None:
+                raise FlinkRestError("Flink has forgotten the stop: its JobManager was restarted")
+            if attempt.ended:
+                return attempt
+            answered_at = time.monotonic()
+    return None
+
+
+def record_savepoint(context: CutOverContext, facts: Facts) -> str:
+    """Record the savepoint that the job ended with according to Flink."""
+    job = require(facts.job)
+    assert job.ended_with is not None  # ``decide_stop`` has checked it
+    _record_end(context, job, job.ended_with.pointer)
+    return f"stopped by an earlier run with {job.ended_with.pointer}"
+
+
+def _record_end(context: CutOverContext, job: JobToStop, savepoint: str) -> None:
+    version = context.record.model.flink.version or context.flink.version()
+    _record_job(context, job, version=version, savepoint=savepoint, finished=True)
+
+
+def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> None:
+    context.record.change_flink(
+        job_id=job.flink_job.job_id,
+        job_name=job.flink_job.name,
+        savepoints=context.record.model.flink.savepoints or context.file.savepoint_folder,
+        **fields,
+    )
+
+
+def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
+    """Record the savepoint and the end of the job.
+
+    The step ``plan`` checks uncommitted data of sinks.
+    """
+    savepoint = require(facts.savepoint)
+    text, ended_ms = "the savepoint is whole", None
+    if isinstance(facts.job, JobToStop):
+        text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
+    elif savepoint.stop is StopKind.UNKNOWN:
+        warn(
+            WarningCode.STOP_UNKNOWN,
+            "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
+        )
+    context.record.change_flink(
+        savepoint=savepoint.pointer, savepoint_sha256=savepoint.sha256, ended_ms=ended_ms
+    )
+    return text

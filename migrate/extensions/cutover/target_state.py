@@ -1,0 +1,315 @@
+"""Derive the contents of the target and any started work from the facts, without I/O.
+
+Once work has started, a restart of Flink's job from its savepoint would process the same records
+twice. The rollback, and the advice to restart Flink's job, therefore depend on ``started_work``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
+from migrate.extensions.cutover.report import CutOverRecord
+from migrate.model.wording import join_some
+
+_NEW_DIRECTORY = "name a new directory"
+
+
+# -- what the target holds -------------------------------------------------------------------------
+
+
+class Content(Enum):
+    """The content of the target."""
+
+    NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
+    PRIMING = auto()  # the command ``prime`` is writing the target
+    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record the write
+    PLAN = auto()  # the plan, written by this record
+    MOVED_ON = auto()  # a group with newer commits by other clients than the plan's
+    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can take over the plan
+    WRONG = auto()  # a content that no run can continue with
+
+
+def target_content(facts: Facts) -> tuple[Content, str]:
+    """Return the content of the target, and why a run must not use it, or an empty string."""
+    if facts.plan is None and facts.record.moved_with is not None:
+        problem = facts.plan_problem or "plan.json is no longer in the record's folder"
+        return Content.WRONG, (
+            f"{facts.target_name} was written by a plan that is gone: {problem}; put plan.json "
+            "back, or go back (--back)"
+        )
+    target = facts.target
+    if isinstance(target, GroupFacts):
+        content, reason = _group_content(facts, target)
+    else:
+        assert isinstance(target, LocationFacts)
+        content, reason = _location_content(facts, target)
+    if content is Content.PLAN and facts.record.written is None:
+        content = Content.PLAN_NOT_RECORDED
+    return content, reason
+
+
+def other_cluster_reason(facts: Facts) -> str:
+    """Return a refusal if the group was written on a different cluster, or an empty string."""
+    target, record = facts.target, facts.record
+    if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
+        return ""
+    written = record.plan.cluster_id
+    if written in (None, target.cluster_id):
+        return ""
+    return (
+        f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and the group "
+        f"was written on {written}; name brokers of {written}"
+    )
+
+
+def other_move_reason(
+    target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
+) -> str:
+    """Return a refusal if another move has written a group, or may have, or an empty string.
+
+    ``is_group_of_job`` is whether the job itself commits for the group.
+    """
+    others = target.written_by_others(record.id, planned)
+    if not others:
+        if (
+            record.moved_with is None
+            and not is_group_of_job
+            and target.held_without_writer(planned)
+        ):
+            return (
+                f"group {target.view.name} already holds the planned offsets, and no rollback file "
+                "here shows who committed them: the job, if this is its group (then set "
+                "move.source-group), or another cut-over (then continue that one); --adopt takes "
+                "the group over"
+            )
+        return ""
+    return (
+        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}); "
+        "go on with that move, or add --adopt to take the group over"
+    )
+
+
+def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
+    if facts.plan is None:
+        return Content.NOTHING, ""
+    planned, record, view = facts.plan.next_offsets, facts.record, target.view
+    is_own = facts.spec.targets_group_of_job
+    if reason := other_move_reason(target, record, planned, is_group_of_job=is_own):
+        return Content.NOT_OURS, reason
+    if record.moved_with is None:
+        return Content.NOTHING, ""
+    others = planned.keys() - target.partitions_as_written(record.id, planned)
+    if not others:
+        return Content.PLAN, ""
+    if record.written is not None:
+        # The write was complete, so a different offset is from a newer commit.
+        moved_on = any(partition in view.committed for partition in others)
+    else:
+        before = {(row.topic, row.partition): row.held for row in record.partitions}
+        moved_on = any(view.next_offset(*key) != before.get(key) for key in others)
+    return (Content.MOVED_ON if moved_on else Content.NOTHING), ""
+
+
+def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
+    record, name = facts.record, target.name
+    written = record.moved_with is not None
+    if facts.prime_status == "running":
+        return Content.PRIMING, ""
+    if target.is_empty or (target.unfinished and written):
+        return Content.NOTHING, ""
+    if target.unfinished:
+        return Content.WRONG, (
+            f"{name} holds a part of a seed that another run writes; wait, or {_NEW_DIRECTORY}"
+        )
+    if facts.seeds is None:
+        return Content.NOT_OURS, (
+            f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
+        )
+    ours = written and record.query_id is not None and record.query_id == target.query_id
+    is_checked = ours and record.primed is not None
+    if facts.spec.states and not is_checked and (problem := _priming_problem(facts, target)):
+        return Content.WRONG, problem
+    if target.seeds != facts.seeds:
+        way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
+        return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
+    if not ours and not facts.spec.states and target.last_planned_batch is not None:
+        return Content.WRONG, (
+            f"{name} holds batches of a query that this record has not written, so it is not known "
+            f"where it began; look with `migrate verify`, or {_NEW_DIRECTORY}"
+        )
+    if ours:
+        return Content.PLAN, ""
+    if written and record.query_id is None and facts.prime_status == 0:
+        return Content.PLAN_NOT_RECORDED, ""
+    return Content.NOT_OURS, (
+        f"{name} holds the plan, and this record has not written it (query {target.query_id}): "
+        f"another cut-over may start it; {_NEW_DIRECTORY}, or add --adopt to take it over"
+    )
+
+
+def _priming_problem(facts: Facts, target: LocationFacts) -> str:
+    """Return why a location might lack the plan or the primed state, or an empty string."""
+    name, code = target.name, facts.prime_status
+    if code not in (None, 0) and not facts.adopt:
+        end = f"ended with exit code {code}"
+        if code == "unknown":
+            end = "was run, and how it ended is not known"
+        return (
+            f"the command that primes {name} {end}; see that no query runs there, remove {name}, "
+            "and run this again"
+        )
+    if target.priming_problem is None:
+        return ""
+    way_out = f"remove it, or {_NEW_DIRECTORY}"
+    if facts.record.moved_with is not None:
+        # After the first write the spec must keep its target: suggest no new directory.
+        way_out = "see that no query runs there, remove it, and run this again"
+    return f"{name}: {target.priming_problem}; {way_out}"
+
+
+# -- whether work has started from the target ------------------------------------------------------
+
+
+class Started(Enum):
+    """The certainty that a query or consumers have started from the target."""
+
+    NO = auto()
+    MAYBE = auto()
+    YES = auto()
+
+
+def started_work(facts: Facts) -> tuple[Started, str]:
+    """Return whether work has started from the target, and the fact that shows it.
+
+    Recorded work counts, even if the target no longer shows it.
+    """
+    target = facts.target
+    if isinstance(target, GroupFacts):
+        shown = _group_work(facts, target)
+    elif isinstance(target, LocationFacts):
+        shown = _query_work(facts, target)
+    elif facts.record.moved_with is None:
+        shown = Started.NO, "this record has not written the target"
+    else:
+        shown = Started.MAYBE, f"{facts.target_name} cannot be read"
+    if shown[0] is Started.YES:
+        return shown
+    if reason := _recorded_work(facts):
+        return Started.YES, reason
+    if reason := _command_work(facts):
+        return Started.MAYBE, reason
+    return shown
+
+
+def _recorded_work(facts: Facts) -> str:
+    """Return the started work that an earlier run has recorded, or an empty string."""
+    record, name = facts.record, facts.target_name
+    if record.state == "done" or any(report.when == "after" for report in record.verifications):
+        return f"an earlier run has seen {name} begin"
+    if any(row.members_seen for row in record.partitions):
+        return f"{name} has had members since the plan"
+    if any(row.first_commit is not None for row in record.partitions):
+        return f"others have committed for {name} since the plan"
+    return ""
+
+
+def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
+    name, record = facts.target_name, facts.record
+    planned = facts.plan.next_offsets if facts.plan is not None else {}
+    if record.moved_with is not None and target.assigned(planned):
+        return Started.YES, f"{name} has members that read these partitions"
+    if target_content(facts)[0] is Content.MOVED_ON:
+        return Started.YES, f"others have committed for {name} since the plan"
+    if others := target.written_by_others(record.id, planned):
+        return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
+    before = {(row.topic, row.partition): row.held for row in record.partitions}
+    changed = {key: offset for key, offset in planned.items() if before.get(key) != offset}
+    holds_writes = bool(target.partitions_as_written(record.id, changed))
+    if record.written is not None or (record.moved_with is not None and holds_writes):
+        return Started.MAYBE, (
+            f"{name} has held the plan, and a consumer that assigns its partitions itself does not "
+            "show before it commits"
+        )
+    return Started.NO, f"{name} does not hold the plan"
+
+
+def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
+    name, record = target.name, facts.record
+    batch = last_planned_query_batch(facts, target)
+    if batch is not None:
+        return Started.YES, f"the query of {name} has planned batch {batch}"
+    if record.moved_with is None and not target.is_empty:
+        return Started.MAYBE, f"{name} holds what this record has not written"
+    if target.has_logs and not facts.spec.states:
+        return Started.MAYBE, (
+            "a query was started there and has logged no batch; in Real-Time Mode it writes "
+            "records before it logs their batch"
+        )
+    if facts.spec.states and not target.is_empty:
+        if record.primed is None and target.priming_problem is not None:
+            return Started.MAYBE, f"{name} is not what a priming leaves"
+        if facts.spec.start is None:
+            return Started.MAYBE, "a primed location does not show whether a query was started"
+    if target.is_empty and record.written is not None:
+        return Started.MAYBE, f"{name} held the plan, and is gone"
+    return Started.NO, f"nothing has started from {name}"
+
+
+def _last_primed_batch(facts: Facts, target: LocationFacts) -> int:
+    """Return the last batch of a successful priming, or -1; later ones are the query's."""
+    if not facts.spec.states:
+        return -1
+    primed = facts.record.primed
+    if primed is None and target.priming_problem is None:
+        primed = target.last_committed_batch
+    return primed if primed is not None else -1
+
+
+def last_query_batch(facts: Facts) -> int | None:
+    """Return the newest batch that the query has committed after the priming, or None."""
+    target = facts.target
+    if not isinstance(target, LocationFacts):
+        return None
+    return _after_priming(target.last_committed_batch, facts, target)
+
+
+def last_planned_query_batch(facts: Facts, target: LocationFacts) -> int | None:
+    """Return the newest batch that the query has planned after the priming, or None."""
+    return _after_priming(target.last_planned_batch, facts, target)
+
+
+def _after_priming(batch: int | None, facts: Facts, target: LocationFacts) -> int | None:
+    return batch if batch is not None and batch > _last_primed_batch(facts, target) else None
+
+
+def start_evidence(facts: Facts) -> str:
+    """Return the evidence that the consumers or the query have started, or an empty string."""
+    if facts.spec.target.is_group:
+        started, reason = started_work(facts)
+        return reason if started is Started.YES else ""
+    batch = last_query_batch(facts)
+    return f"batch {batch} is committed" if batch is not None else ""
+
+
+def how_to_end(process: int | None) -> str:
+    """Return how to end a process group, or an empty string."""
+    return f" (process {process}; kill -- -{process} ends it)" if process is not None else ""
+
+
+def _command_work(facts: Facts) -> str:
+    """Return why the command ``start`` may have started work, or an empty string."""
+    match facts.start_status:
+        case "running":
+            return f"the command that starts the query still runs{how_to_end(facts.start_process)}"
+        case None:
+            return "" if facts.record.start is None else "the command start was run"
+        case 0:
+            return "the command start has ended well, and the query may begin at any time"
+        case "unknown":
+            return "the command that starts the query was run, and how it ended is not known"
+        case code:
+            return (
+                f"the command that starts the query failed with exit code {code}, and may have "
+                "handed the query over before"
+            )

@@ -1,0 +1,189 @@
+"""Write the target: seed or prime a checkpoint location, or commit for a group."""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from dataclasses import replace
+from typing import cast
+
+from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.facts import Facts, LocationFacts, planned_streams, require
+from migrate.extensions.cutover.observe import NO_BATCH, observe
+from migrate.extensions.cutover.record import now
+from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.log import log, timed
+from migrate.model.positions import SPARK
+from migrate.model.wording import parse_duration
+from migrate.moves.commit_group import commit_group
+from migrate.moves.options import MoveArguments, move_request
+from migrate.moves.plan import check_plan
+from migrate.moves.sink import check_sink_of_a_query
+from migrate.planning.plan_file import read_plan
+from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_file import default_path
+from migrate.targets.location import LocalDirectory, RemoteDirectory
+from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_seed
+
+
+class PrimingFailed(CutOverStopped):
+    """The command that primes was not started, or failed; its output must not be used."""
+
+
+def write(context: CutOverContext, facts: Facts) -> str:
+    """Write the target.
+
+    Before the write, the record gets the values that decide the target's start position
+    (``moved_with``). A later run then recognizes the target of a killed run.
+
+    Raises:
+        Refused: the target must not be written.
+        PrimingFailed, CutOverStopped: the target was not written completely.
+        MigrateError, DecodeError, OSError: as for ``migrate.commit_group`` and
+            ``check_plan``; or the location cannot be read or written.
+    """
+    record, location = context.record, context.location()
+    before = record.model
+    moved_with = before.moved_with or context.file.deciding_values()
+    record.change(state="begun", moved_with=moved_with, written=None)
+    try:
+        text = _commit(context) if location is None else _write_location(context, location)
+    except (Refused, PrimingFailed):
+        # Nothing was written: restore the record, so that the user can change the spec.
+        if location is None or not location.names():
+            record.change(moved_with=before.moved_with, written=before.written)
+        raise
+    record.change(written=now())
+    return text
+
+
+def _commit(context: CutOverContext) -> str:
+    group = context.spec.target.group
+    assert group is not None
+    change = commit_group(
+        group=group,
+        plan=context.record.plan_path,
+        rollback_file=default_path(group, context.record.folder),
+        allow_moved_on=context.spec.move.allow_moved_on,
+        **context.file.connections(),
+    )
+    applied = replace(change, cut_over=context.record.model.id).execute().applied
+    text = f"group {group}: {applied.value}"
+    if applied is not Applied.ALL:
+        raise CutOverStopped(text)
+    return text
+
+
+def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
+    plan_path = context.record.plan_path
+    if is_unfinished(location):
+        remove_seed(location)
+    # The plan must still be valid, and the sink must skip no batches.
+    check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
+    connections = cast(MoveArguments, context.file.connections())  # no key is required
+    check_plan(None, move_request(SPARK, connections), plan_path)
+    if context.spec.states:
+        context.record.change(primed=None, query_id=None)  # forget an earlier priming
+        return _prime(context, location)
+    new_id = str(uuid.uuid4())
+    context.record.change(query_id=new_id)
+    write_seed(planned_streams(read_plan(plan_path), context.record.model), location, new_id)
+    return f"seeded {location.name}"
+
+
+def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
+    """Run the user's priming command, or wait for an earlier run's command, and check the result.
+
+    Priming the state (``migrate.spark.prime``) requires a program with the user's query.
+
+    Raises:
+        PrimingFailed: the command could not be started, or failed.
+        Refused: the location lacks the plan or the primed state.
+        CutOverStopped: the command took too long, and still runs.
+    """
+    command, prime_command = context.spec.prime, context.prime_command
+    directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
+    assert command is not None and directory is not None and savepoint is not None
+    if prime_command.status() == "running":
+        log.info("the command that primes the location runs, as an earlier run has started it")
+    elif not location.names():  # if the location is not empty, the command has already ended
+        environment = {
+            "CUT_OVER_PLAN": str(context.record.plan_path),
+            "CUT_OVER_SAVEPOINT": savepoint,
+            "CUT_OVER_CHECKPOINT_DIR": directory,
+        }
+        try:
+            process = prime_command.start(command, context.file.base, environment)
+        except OSError as error:
+            raise PrimingFailed(f"prime: {error.strerror or error}") from error
+        log.info(f"priming {directory}: process {process}; its output is in {prime_command.log}")
+    _await_priming(context)
+    if (code := prime_command.status()) != 0:
+        raise PrimingFailed(
+            f"the command that primes {directory} has ended with exit code {code}",
+            details=prime_command.last_lines(),
+        )
+    primed = observe(context, "target")
+    assert primed.plan is not None  # the step ``plan`` has saved it
+    target = _location_facts(primed)
+    problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
+    if problem is not None:
+        raise Refused(f"{directory}: {problem}; remove it, and run this again")
+    _record_primed(context, target)
+    for state in context.spec.states:
+        words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
+        log.info(f"next: {shlex.join(words)}")
+    batch = target.last_committed_batch
+    return f"primed {directory}: batch {batch} holds state, and ends where the plan says"
+
+
+def _await_priming(context: CutOverContext) -> None:
+    limit = context.spec.timeouts.prime
+    with timed(f"priming {context.spec.target.checkpoint_dir}") as stage:
+        for _ in poll(parse_duration(limit)):
+            if context.prime_command.status() != "running":
+                return
+            if lines := context.prime_command.last_lines():
+                stage.seen(lines[-1].strip())
+    raise CutOverStopped(
+        f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
+        "this again to wait on",
+        details=context.prime_command.last_lines(),
+    )
+
+
+def adopt(context: CutOverContext, facts: Facts) -> str:
+    """Take over a location that contains the plan, or a group, that this record did not write.
+
+    A location gets a new query id, and a group gets the plan with this record's id in its commits.
+    An earlier record then no longer recognizes the target as its own.
+    """
+    location = context.location()
+    if location is None:
+        return write(context, facts)
+    target = _location_facts(facts)
+    context.record.change(
+        moved_with=context.file.deciding_values(),
+        query_id=replace_query_id(location),
+        primed=target.last_committed_batch if context.spec.states else None,
+        written=now(),
+    )
+    return f"took over {target.name}"
+
+
+def record_written(context: CutOverContext, facts: Facts) -> str:
+    """Record that a killed run or its command wrote the whole target."""
+    if context.spec.states and context.record.model.query_id is None:
+        _record_primed(context, _location_facts(facts))
+    context.record.change(written=now())
+    return f"{facts.target_name} holds the plan"
+
+
+def _record_primed(context: CutOverContext, target: LocationFacts) -> None:
+    context.record.change(primed=target.last_committed_batch, query_id=target.query_id)
+
+
+def _location_facts(facts: Facts) -> LocationFacts:
+    target = require(facts.target)
+    assert isinstance(target, LocationFacts)  # the target in the spec is not a group
+    return target

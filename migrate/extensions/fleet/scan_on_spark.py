@@ -1,0 +1,203 @@
+"""Run a scan on Spark; the executors call functions of ``migrate.extensions.fleet.scan_run``.
+
+Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists it, so that each
+checkpoint is read once. The last row of each chunk is the chunk's answer instead of a checkpoint.
+The answer is the chunk's topics if a broker is queried, and otherwise its summary. A later
+computation of the answers would start more Python tasks, and these are slow to start.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from migrate.extensions.fleet.candidates import Candidate, split_candidates
+from migrate.extensions.fleet.lag import topics_to_ask
+from migrate.extensions.fleet.scan_run import (
+    AskBroker,
+    Progress,
+    ScannedCheckpoint,
+    ScanRequest,
+    ScanSummary,
+    merge_summaries,
+    read_chunk,
+)
+from migrate.extensions.fleet.view_columns import CheckpointView
+from migrate.extensions.fleet.write_tables import Output, TableFormat, batches
+from migrate.spark.frames import checkpoint_schema, read_chunks
+from migrate.storage.files import Files
+from migrate.storage.new_file import already_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from migrate.model.cluster_snapshot import ClusterSnapshot
+
+_SCHEMA = "scanned BINARY, answer BINARY"
+_ANSWER = "answer BINARY"
+# The size in bytes at which an Arrow batch is complete and passed to Spark.
+_BATCH_BYTES = 4 * 1024 * 1024
+# The number of persisted chunks that a task reads. Starting a task takes longer than reading the
+# rows of a chunk.
+_CHUNKS_PER_TASK = 8
+# The time between two reports of progress, in seconds.
+_INTERVAL = 0.2
+
+
+def scan_on_spark(
+    spark: SparkSession,
+    candidates: Sequence[Candidate],
+    output: Output | None = None,
+    ask_broker: AskBroker | None = None,
+    progress: Progress | None = None,
+) -> ScanSummary:
+    """Read checkpoints on Spark, and let Spark write the tables.
+
+    The arguments after ``spark`` are the same as for ``scan_locally``.
+
+    Raises:
+        Refused: one of the tables already exists.
+        ConfigError, BrokerError: as for ``ask_broker``.
+    """
+    request = ScanRequest(ask_broker is not None, output)
+    chunks = split_candidates(candidates)
+    read = read_chunks(spark, chunks, partial(_read, request), _SCHEMA).persist()
+    persisted = read.coalesce(max(1, -(-len(chunks) // _CHUNKS_PER_TASK)))
+    snapshot = None
+    try:
+        with _report_progress(spark, progress):
+            if ask_broker is None:
+                summary = merge_summaries(_answers(read))
+            else:
+                snapshot = ask_broker(set().union(*_answers(read)))
+                compared = persisted.mapInArrow(partial(_compare, snapshot), _ANSWER)
+                summary = merge_summaries(_answers(compared))
+            if output is not None:
+                for view in request.views:
+                    columns = checkpoint_schema(request.columns(view))
+                    table = persisted.mapInArrow(partial(_table, view, request, snapshot), columns)
+                    _write(table, view, output)
+            return summary
+    finally:
+        read.unpersist()
+
+
+@contextmanager
+def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    """Report at intervals how many tasks of Spark's active stages are done.
+
+    With Spark Connect nothing is reported, because it has no status tracker.
+    """
+    if progress is None or "connect" in type(spark).__module__:
+        yield
+        return
+    tracker = spark.sparkContext.statusTracker()
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(_INTERVAL):
+            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [stage for stage in infos if stage is not None]
+            if stages:
+                progress(
+                    "read",
+                    sum(stage.numCompletedTasks for stage in stages),
+                    sum(stage.numTasks for stage in stages),
+                )
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
+    if output.format is TableFormat.CSV:
+        table = table.withColumns(
+            {
+                field.name: F.array_join(field.name, ",")
+                for field in table.schema
+                if isinstance(field.dataType, ArrayType)
+            }
+        )
+        writer = table.write.options(header=True, escape='"', emptyValue="")
+    else:
+        writer = table.write
+    path = f"{output.directory.rstrip('/')}/{view.value}"
+    try:
+        writer.format(output.format.value).save(path)
+    except AnalysisException as error:
+        if "PATH_ALREADY_EXISTS" not in str(error):
+            raise
+        raise already_there(path, "directory") from error
+
+
+def _answers(frame: DataFrame) -> Iterator[Any]:
+    """Yield one answer for each chunk or, after ``_compare``, for each task."""
+    for row in frame.where("answer IS NOT NULL").select("answer").collect():
+        yield pickle.loads(row.answer)
+
+
+def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBatch]:
+    """Read a chunk, with its topics as the answer if a broker is queried, or else its summary."""
+    topics: set[str] = set()
+    summary = ScanSummary()
+    pickled: list[bytes] = []
+    size = 0
+    for checkpoint in read_chunk(Files(), request, chunk):
+        topics |= topics_to_ask(checkpoint.positions)
+        summary.add(checkpoint, None, 0)
+        pickled.append(pickle.dumps(checkpoint))
+        size += len(pickled[-1])
+        if size >= _BATCH_BYTES:
+            yield _batch(scanned=pickled, answer=[None] * len(pickled))
+            pickled, size = [], 0
+    answer = pickle.dumps(topics if request.with_lag else summary)
+    yield _batch(scanned=[*pickled, None], answer=[*[None] * len(pickled), answer])
+
+
+def _compare(snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    summary = ScanSummary()
+    for checkpoint in _unpickle(read):
+        summary.add(checkpoint, checkpoint.lags(snapshot), checkpoint.unlisted(snapshot))
+    yield _batch(answer=[pickle.dumps(summary)])
+
+
+def _table(
+    view: CheckpointView,
+    request: ScanRequest,
+    snapshot: ClusterSnapshot | None,
+    read: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    if not request.has_lag(view):
+        snapshot = None
+    rows = (
+        row
+        for checkpoint in _unpickle(read)
+        for row in checkpoint.table_rows(view, request, checkpoint.lags(snapshot))
+    )
+    return batches(request.columns(view), rows)
+
+
+def _unpickle(read: Iterable[pa.RecordBatch]) -> Iterator[ScannedCheckpoint]:
+    for batch in read:
+        for pickled in batch.column("scanned").drop_null():
+            yield pickle.loads(pickled.as_py())
+
+
+def _batch(**columns: Sequence[bytes | None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array(values, pa.binary()) for name, values in columns.items()}
+    )

@@ -1,0 +1,246 @@
+"""Define the views, flat tables of checkpoints with a name, a type, and a value for each column.
+
+The values, and most of the names, are the same as in ``migrate inspect --format json``. Every view
+starts with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A
+checkpoint that could not be read has one row in each view. The row contains its error, and the
+facts from its path and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from migrate.model.column_types import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    STRING,
+    ArrayOf,
+    Column,
+    ColumnType,
+    Leaf,
+)
+
+_LAST_INSTANT = 253_402_300_799_999  # the end of the year 9999
+_LONG_MAX = (1 << 63) - 1
+
+
+class CheckpointView(str, Enum):
+    """The tables, named after the content of their rows."""
+
+    POSITIONS = "positions"
+    OPERATORS = "operators"
+    CHECKPOINTS = "checkpoints"
+    FINDINGS = "findings"
+
+
+# Milliseconds since the epoch; Arrow's values are microseconds.
+TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn(Column):
+    """A column of a view; ``value`` gets the column's value from the item that a row describes."""
+
+    comment: str
+    value: Callable[[Any], Any]
+
+
+def _column(
+    type: ColumnType, name: str, comment: str, value: str | Callable[[Any], Any] = ""
+) -> ViewColumn:
+    """Return a column; ``value`` is a function or an attribute's path, by default ``name``."""
+    return ViewColumn(name, type, comment, value if callable(value) else attrgetter(value or name))
+
+
+_string = partial(_column, STRING)
+_strings = partial(_column, ArrayOf(STRING))
+_int = partial(_column, INT)
+_long = partial(_column, BIGINT)
+_boolean = partial(_column, BOOLEAN)
+
+
+def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
+    """Return a column for a sum of sizes, limited to ``_LONG_MAX`` because any size is possible."""
+    size = sum_sizes or attrgetter(name)
+    return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
+
+
+def _valid_instant(milliseconds: int | None) -> int | None:
+    """Return a time, or None if it is missing or not in the years 1970 to 9999."""
+    if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
+        return None
+    return milliseconds
+
+
+IDENTITY = (  # values of a CheckpointRow
+    _string("pointer", "directory that holds _metadata; never null", "checkpoint.pointer"),
+    _string(
+        "job_id",
+        "job's id, 32 hex digits, where the job's directory is named by it",
+        "candidate.job_id",
+    ),
+    _long("checkpoint_id", "number of the checkpoint", "checkpoint.checkpoint_id"),
+    _string(
+        "checkpoint_kind",
+        "checkpoint, savepoint, or unknown (Flink up to 1.15)",
+        "checkpoint.type.kind.value",
+    ),
+)
+ERROR = (  # values of a Failure
+    _string(
+        "error_kind",
+        "why the checkpoint could not be read, as one of a few kinds; else null",
+        "kind",
+    ),
+    _string("error", "why the checkpoint could not be read, in words; else null", "message"),
+)
+NAMES = (  # values of a Source or an Operator
+    _string("operator_id", "operator's id, 32 hex digits as Flink prints it"),
+    _string("name", "operator's name; null in metadata up to version 4"),
+    _string("uid", "operator's uid; null in metadata up to version 4"),
+)
+SOURCE = (  # values of a Source; for an operator, ``view_rows`` adds the kind of its source
+    *NAMES,
+    _string(
+        "source_kind",
+        "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource or BeamKafkaIO; null "
+        "for an operator that is none of them",
+        "kind.value",
+    ),
+)
+POSITION = (  # values of a Position
+    _string("cluster", "Kafka cluster's id, of a DynamicKafkaSource; else null"),
+    _string("topic", "Kafka topic"),
+    _int("partition", "Kafka partition"),
+    _string(
+        "state",
+        "next, earliest, latest, committed, finished, unassigned or unresolved",
+        "state.value",
+    ),
+    _long("next_offset", "offset of the next record to read; null where the state has none"),
+    _long(
+        "stopping_offset",
+        "where a bounded source stops, as stored (-1 latest, -3 committed); null if unbounded",
+    ),
+    _int("subtask", "subtask whose reader holds the partition; null where none does"),
+    _string(
+        "reason",
+        "why the start is not known; null where it is",
+        lambda position: position.reason or None,
+    ),
+)
+_IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
+OPERATOR = (  # values of an Operator
+    _int("parallelism", "operator's parallelism"),
+    _int("max_parallelism", "operator's maximum parallelism"),
+    _boolean("finished", "whether it had finished and kept no state"),
+    _strings("state_names", "names of its operator states, sorted"),
+    _size("keyed_state_bytes", "bytes of keyed state"),
+    _size("operator_state_bytes", "bytes of operator state"),
+    _size(*_IN_FLIGHT),
+    _size("raw_state_bytes", "the part of both states that is raw, in bytes"),
+    _column(ArrayOf(INT), "finished_subtasks", "subtasks that had finished, ascending"),
+)
+CHECKPOINT_DETAILS = (  # values of a CheckpointRow
+    _string(
+        "job_directory",
+        "directory that holds the job's chk-<n>; null for a savepoint",
+        "candidate.job_directory",
+    ),
+    _string(
+        "stop",
+        "whether the job stopped with it: suspend, terminate, none or unknown",
+        "checkpoint.type.stop.value",
+    ),
+    _int("metadata_version", "version of _metadata", "checkpoint.metadata_version"),
+    _column(
+        TIMESTAMP,
+        "written_at",
+        "when _metadata was written, or copied without its time; null where not kept",
+        lambda row: _valid_instant(row.checkpoint.written_at),
+    ),
+    _long(
+        "metadata_bytes",
+        "size of _metadata; null where a newer checkpoint took the place of the one found",
+        lambda row: (
+            row.candidate.metadata_bytes
+            if row.checkpoint.pointer == row.candidate.pointer
+            else None
+        ),
+    ),
+    _int("operators", "number of operators", lambda row: len(row.checkpoint.operators)),
+    _int("sources", "number of Kafka sources", lambda row: len(row.extraction.sources)),
+    _strings(
+        "topics",
+        "Kafka topics that its sources read, sorted",
+        lambda row: tuple(sorted({t for source in row.extraction.sources for t in source.topics})),
+    ),
+    _long(
+        "positions",
+        "number of positions: topic-partitions of each source",
+        lambda row: sum(len(source.positions) for source in row.extraction.sources),
+    ),
+    _size(
+        *_IN_FLIGHT,
+        lambda row: sum(operator.in_flight_bytes for operator in row.checkpoint.operators),
+    ),
+    _boolean(
+        "movable",
+        "whether no obstacle to a move was found in it; null where it could not be read",
+        lambda row: not row.obstacles,
+    ),
+    _strings(
+        "obstacles",
+        "codes of what stands in the way, sorted",
+        lambda row: tuple(sorted({obstacle.code for obstacle in row.obstacles})),
+    ),
+    _string(
+        "why_not",
+        "the same in words; null where nothing does",
+        lambda row: "; ".join(obstacle.message for obstacle in row.obstacles) or None,
+    ),
+    _strings(
+        "to_check",
+        "codes of what to check before it moves, sorted",
+        lambda row: tuple(sorted({finding.code.value for finding in row.to_check})),
+    ),
+)
+FINDING = (  # values of a Finding
+    _string("code", "what was found, such as in-flight-records", "code.value"),
+    _string("severity", "blocker, warning or note", "severity.value"),
+    _string("operator_id", "operator it is about; null for the checkpoint as a whole"),
+    _string("message", "the finding in words"),
+)
+# The columns of each view between IDENTITY and ERROR.
+BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
+    CheckpointView.POSITIONS: (*SOURCE, *POSITION),
+    CheckpointView.OPERATORS: (*SOURCE, *OPERATOR),
+    CheckpointView.CHECKPOINTS: CHECKPOINT_DETAILS,
+    CheckpointView.FINDINGS: FINDING,
+}
+
+VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
+    view: (*IDENTITY, *columns, *ERROR) for view, columns in BODY.items()
+}
+# Columns after ERROR in the table of positions, if the scan queries a broker.
+LAG = (  # values of a Lag
+    _long("log_start", "partition's log start offset; null where the broker does not have it"),
+    _long("log_end", "partition's log end offset; null where the broker does not have it"),
+    _long(
+        "lag",
+        "log end minus next offset, an upper bound of the records left; null where not known",
+        "records",
+    ),
+    _string(
+        "obstacle",
+        "why it cannot be read on: expired, beyond-end, topic-gone, partition-gone or unreachable; "
+        "else null",
+    ),
+    _string("unknown", "why the broker did not answer for the partition; null where it did"),
+)

@@ -1,0 +1,233 @@
+"""Apply a function to many items, in this process and in worker processes of this machine.
+
+``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process would rerun the
+caller's script. With fork, a child may wait forever for a lock of a different thread. This happens
+if a thread (of a notebook, Spark, or a storage client) has the lock during the fork. A worker is a
+Python process that imports this module and the function's module, but not the caller's script.
+Items are pickled to its stdin, and results to its stdout.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from migrate.model.errors import ServiceError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# The number of attempts for an item. If a worker process ends during an item, perhaps for lack of
+# memory, a new process makes the next attempt.
+_ATTEMPTS = 4
+_SERVE = (
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from migrate.extensions.fleet.workers import serve; serve()"
+)
+# A container's processor limit, as a quota and a period, in one file (cgroup v2) or two (v1).
+_CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
+_CGROUP_V1 = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("quota", "period"))
+
+
+class _WorkerTraceback(Exception):
+    """The traceback of an error in a worker, as the cause of the error in this process."""
+
+
+def cores() -> int:
+    """Return the number of processors that affinity and the container allow this process."""
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS
+        available = os.cpu_count() or 1
+    try:
+        files = (_CGROUP_V2,) if _CGROUP_V2.exists() else _CGROUP_V1
+        quota, period = map(int, " ".join(path.read_text() for path in files).split())
+    except (OSError, ValueError):  # no container, or "max" for no limit
+        return available
+    return max(1, min(available, -(-quota // period))) if quota > 0 else available
+
+
+class WorkerPool:
+    """A pool of this process and ``size - 1`` workers; a worker starts when it has an item.
+
+    The end of the ``with`` block stops the workers; their unfinished work is lost.
+    """
+
+    def __init__(self, size: int) -> None:
+        # sys.executable is empty if Python is embedded in a different program.
+        self._workers = [_Worker() for _ in range(size - 1 if sys.executable else 0)]
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.close()
+
+    def map(
+        self,
+        function: Callable[[_Item], _Result],
+        items: Sequence[_Item],
+        done: Callable[[_Item], None] = lambda _: None,
+    ) -> list[_Result]:
+        """Call the function with each item, and return the results in the order of the items.
+
+        Args:
+            function: it is pickled for the workers, and each process unpickles it once.
+            items: any number of items. For the workers, items and results are pickled, too.
+            done: called with each item that is done, from any thread, one call at a time.
+
+        Raises:
+            ServiceError: several worker processes, one after the other, ended during one item.
+            Exception: an error of the function; after the first error, no further item is started.
+        """
+        pickled = pickle.dumps(function)
+        results: dict[int, _Result] = {}
+        errors: list[BaseException] = []
+        remaining = iter(enumerate(items))
+        lock = Lock()
+
+        def work(run: Callable[[_Item], _Result]) -> None:
+            while True:
+                with lock:
+                    next_item = next(remaining, None) if not errors else None
+                if next_item is None:
+                    return
+                number, item = next_item
+                result = run(item)
+                with lock:
+                    results[number] = result
+                    done(item)
+
+        def work_in_worker(worker: _Worker) -> None:
+            try:
+                work(lambda item: worker.run(pickled, item))
+            except BaseException as error:
+                errors.append(error)
+
+        workers = self._workers[: max(0, len(items) - 1)]  # this process handles one item itself
+        threads = [Thread(target=work_in_worker, args=(worker,), daemon=True) for worker in workers]
+        for thread in threads:
+            thread.start()
+        try:
+            work(function)
+        except BaseException as error:
+            errors.append(error)  # the threads start no further item
+            raise
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+        return [results[number] for number in range(len(items))]
+
+
+class _Worker:
+    """A worker process; it starts for its first item and, if it ended, for the next attempt."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._function: bytes | None = None  # the function that the process has unpickled
+        self._lock = Lock()
+        self._closed = False
+
+    def run(self, function: bytes, item: Any) -> Any:
+        code: int | None = None
+        for _ in range(_ATTEMPTS):
+            process = self._start()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                pickle.dump((None if function is self._function else function, item), process.stdin)
+                process.stdin.flush()
+                self._function = function
+                result, error, traceback = pickle.load(process.stdout)
+            except (EOFError, OSError, pickle.UnpicklingError):
+                code = self._stop()
+                continue
+            if error is not None:
+                raise error from _WorkerTraceback(f"\n{traceback}")
+            return result
+        how = f" (the last was killed by signal {-code})" if code is not None and code < 0 else ""
+        raise ServiceError(
+            f"{_ATTEMPTS} worker processes, one after the other, ended during one item{how}: does "
+            "the machine lack memory?"
+        )
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise EOFError
+            if self._process is None:
+                self._function = None
+                self._process = subprocess.Popen(
+                    _worker_command(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,  # Ctrl-C in a terminal does not reach the worker
+                )
+            return self._process
+
+    def _stop(self) -> int | None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()
+        with suppress(OSError), process:  # waits until the process has ended; closes its pipes
+            pass
+        return process.returncode
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        self._stop()
+
+
+def _worker_command() -> list[str]:
+    if getattr(sys, "frozen", False):  # sys.executable is the program of scripts/frozen/start.py
+        return [sys.executable, "--worker"]
+    return [sys.executable, "-c", _SERVE, *sys.path]
+
+
+def serve() -> None:
+    """Read items from stdin and write results to stdout until stdin ends, in a worker process."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints must not mix with the answers
+    logging.getLogger().addHandler(logging.NullHandler())
+    function: Callable[[Any], Any] | None = None
+    gc.disable()  # until the function's module is imported, as in migrate.cli
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            pickled, item = pickle.load(sys.stdin.buffer)
+            if pickled is not None:
+                function = pickle.loads(pickled)
+                gc.freeze()
+                gc.set_threshold(10_000)
+                gc.enable()
+            assert function is not None
+            answers.write(_answer(function, item))
+            answers.flush()
+    os._exit(0)  # skips the flush of ``answers`` and its error for a broken pipe
+
+
+def _answer(function: Callable[[Any], Any], item: Any) -> bytes:
+    try:
+        return pickle.dumps((function(item), None, ""))
+    except Exception as error:
+        import traceback
+
+        text = traceback.format_exc()
+        try:
+            answer = pickle.dumps((None, error, text))
+            pickle.loads(answer)
+        except Exception:  # not every exception can be unpickled
+            return pickle.dumps((None, RuntimeError(str(error)), text))
+        return answer

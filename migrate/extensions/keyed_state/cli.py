@@ -1,0 +1,150 @@
+"""``migrate state``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import typer
+
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState, KeyedStates
+from migrate.cli import next_step
+from migrate.cli.terminal import emit, emit_pieces, say
+from migrate.cli.typer_parameters import Checkpoint, TextFormat, option, with_options
+from migrate.extensions.keyed_state import read_state as state_module
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import counted
+from migrate.moves.declare_options import ReadArguments
+
+# The number of characters that are buffered before the first is written. If reading fails within
+# them, stdout stays empty.
+_BUFFER_SIZE = 4 * 1024 * 1024
+# The number of rows in a table of entries without --limit.
+_DEFAULT_ROWS = 50
+
+
+@with_options
+def state(
+    chk: Checkpoint,
+    *,
+    operator: str | None = option("The operator: its operator id, name or uid.", metavar="S"),
+    state: str | None = option("Print the entries of this state.", metavar="NAME"),
+    format: TextFormat | None = option(
+        "table for people; json and csv for programs. [default: table; with --state json, "
+        "one object per line]"
+    ),
+    output: str | None = option(
+        "Write all entries of --state to this new Parquet file instead.", metavar="FILE"
+    ),
+    truncate_keys: bool = option(
+        "With --output: cut nanoseconds in keys to microseconds. Two keys may become one. "
+        "[default: such a key is an error]"
+    ),
+    limit: int | None = typer.Option(
+        None,
+        metavar="N",
+        min=1,
+        help=f"Print only the first N entries. [default: all; in a table {_DEFAULT_ROWS}]",
+    ),
+    reading: ReadArguments,
+) -> None:
+    """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
+    if output is not None:
+        if state is None or format is not None or limit is not None:
+            raise UsageError("--output goes with --state, without --format and --limit")
+        entries = state_module.write_state(
+            *(chk, output),
+            operator=operator,
+            state=state,
+            truncate_keys=truncate_keys,
+            **reading,
+        )
+        log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
+        return
+    if truncate_keys:
+        raise UsageError("--truncate-keys goes with --output: all else prints keys exactly")
+    if state is not None:
+        keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)
+        _print_entries(keyed_state, format or TextFormat.JSON, limit)
+        return
+    if limit is not None:
+        raise UsageError("--limit is of the entries of a state: add --state NAME")
+    keyed_states = state_module.keyed_states(chk, operator=operator, **reading)
+    _list(keyed_states, format or TextFormat.TABLE)
+    if format in (None, TextFormat.TABLE) and keyed_states.states:
+        log.info(_summary(chk, keyed_states.states))
+
+
+def _summary(chk: str, states: Sequence[KeyedState]) -> str:
+    """Return the number of states and, if a state can be read, the command that prints one."""
+    operators = len({state.operator_id for state in states})
+    unread = sum(not state.readable for state in states)
+    summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
+        f", {unread} of them cannot be read" if unread else ""
+    )
+    first = next((state for state in states if state.readable), None)
+    if first is None:
+        return summary
+    which = ("--operator", first.operator_id, "--state", first.name)
+    return f"{summary}; next, the entries of one: {next_step.command('state', chk, *which)}"
+
+
+def _list(keyed_states: KeyedStates, format: TextFormat) -> None:
+    from migrate.extensions.keyed_state.report import states_csv, states_json, states_table
+
+    if not keyed_states.states:
+        if keyed_states.unread:
+            raise keyed_states.unread[0].error
+        log.info("no keyed state in this checkpoint")
+    match format:
+        case TextFormat.JSON:
+            emit(states_json(keyed_states.states))
+        case TextFormat.CSV:
+            emit(states_csv(keyed_states.states), end="")
+        case TextFormat.TABLE:
+            emit(states_table(keyed_states.states, sys.stdout), end="")
+    for unread in keyed_states.unread:
+        name = f" ({unread.operator_name})" if unread.operator_name else ""
+        warn(
+            WarningCode.STATE_UNREADABLE,
+            f"operator {unread.operator_id}{name} has keyed state that cannot be listed: "
+            f"{unread.error}",
+        )
+
+
+def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> None:
+    from migrate.extensions.keyed_state.report import entries_csv, entries_json, entries_table
+
+    entries = state.entries()
+    if format is TextFormat.TABLE:
+        emit(entries_table(state, islice(entries, limit or _DEFAULT_ROWS), sys.stdout), end="")
+        if next(entries, None) is not None and limit is None:
+            log.info(
+                f"only the first {_DEFAULT_ROWS} entries are shown: --limit N, or --format json"
+            )
+        return
+    limited = islice(entries, limit)
+    print_as = entries_json if format is TextFormat.JSON else entries_csv
+    emit_pieces(_buffered(print_as(state, limited)))
+
+
+def _buffered(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces, but none before ``_BUFFER_SIZE`` characters or all pieces were read."""
+    buffered: list[str] = []
+    size = 0
+    remaining = iter(pieces)
+    for piece in remaining:
+        buffered.append(piece)
+        size += len(piece)
+        if size >= _BUFFER_SIZE:
+            break
+    yield from buffered
+    try:
+        yield from remaining
+    except DecodeError:
+        say("migrate: what was printed is not all of it")
+        raise

@@ -1,0 +1,155 @@
+"""``state``: read the keyed states of a checkpoint, and their entries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
+from decoder.urls import redact_url
+from migrate.extensions.keyed_state.select import choose_state, states_of_operator
+from migrate.model.log import timed
+from migrate.storage.files import Files
+from migrate.storage.new_file import check_new_file, new_file
+from migrate.storage.suggest_path import suggesting_path
+from migrate.storage.uris import AnyPath, local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def keyed_states(
+    chk: AnyPath, *, operator: str | None = None, allow_external_files: bool = False
+) -> KeyedStates:
+    """Return the keyed states of a checkpoint, with their types and whether they are readable.
+
+    Args:
+        chk: as for ``inspect``.
+        allow_external_files: as for ``inspect``.
+        operator: an operator's id, name or uid; by default, the states of all operators.
+
+    Raises:
+        DecodeError: the checkpoint cannot be read. If only the state of an operator cannot be read,
+            the operator is in ``unread`` of the result.
+        UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
+            such a URL is not installed.
+    """
+    pointer, files = os.fspath(chk), Files()
+    with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
+        keyed = read_keyed_states(pointer, files, allow_external_files=allow_external_files)
+    return states_of_operator(keyed, operator)
+
+
+def find_state(
+    chk: AnyPath,
+    *,
+    operator: str | None = None,
+    state: str,
+    allow_external_files: bool = False,
+) -> KeyedState:
+    """Return one keyed state; its method ``entries()`` reads the entries.
+
+    Args:
+        chk: as for ``inspect``.
+        operator: as for ``keyed_states``; not needed if only one operator has a state of this name.
+        state: the name of the state.
+        allow_external_files: as for ``inspect``.
+
+    Raises:
+        DecodeError: the checkpoint or the state cannot be read.
+        UsageError: the operator or the state does not exist, or an extra is missing.
+        Refused: several operators have a state of this name.
+    """
+    keyed = keyed_states(chk, allow_external_files=allow_external_files)
+    keyed_state = choose_state(keyed, operator, state)
+    keyed_state.check_readable()
+    return keyed_state
+
+
+def read_state(
+    chk: AnyPath,
+    *,
+    operator: str | None = None,
+    state: str,
+    allow_external_files: bool = False,
+    truncate_keys: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Return the entries of a keyed state as Arrow record batches of limited size.
+
+    The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that
+    the state lacks is omitted. The module ``type_mapping`` has their types. All batches have
+    the same schema. For a state without entries, return one batch without rows. At most one key
+    group is in memory at a time.
+
+    Args:
+        chk: as for ``inspect``.
+        operator: as for ``find_state``.
+        state: the name of the state.
+        allow_external_files: as for ``inspect``.
+        truncate_keys: True to cut nanoseconds in keys, namespaces and map keys. Two keys may
+            become one. By default such a key is an InputError.
+
+    Raises:
+        DecodeError: as for ``find_state``, immediately; or while the batches are read, if bytes of
+            the state are damaged.
+        InputError: while the batches are read, a value does not fit the type of its column
+            (``DoesNotFit``).
+        UsageError: as for ``find_state``; or pyarrow is not installed.
+        Refused: as for ``find_state``.
+    """
+    from migrate.extensions.keyed_state.arrow import check_arrow, record_batches
+
+    check_arrow()
+    return record_batches(
+        find_state(chk, operator=operator, state=state, allow_external_files=allow_external_files),
+        truncate_keys=truncate_keys,
+    )
+
+
+def write_state(
+    chk: AnyPath,
+    file: AnyPath,
+    *,
+    operator: str | None = None,
+    state: str,
+    allow_external_files: bool = False,
+    truncate_keys: bool = False,
+) -> int:
+    """Write the entries of a keyed state to a new Parquet file; return their number.
+
+    The columns are the same as for ``read_state``. At most one key group is in memory at a time.
+
+    Args:
+        chk: as for ``inspect``.
+        file: the new file; if an error occurs, it is not created.
+        operator: as for ``find_state``.
+        state: the name of the state.
+        allow_external_files: as for ``inspect``.
+        truncate_keys: as for ``read_state``.
+
+    Raises:
+        DecodeError, InputError: as for ``read_state``.
+        UsageError: as for ``read_state``; or the file cannot be created.
+        Refused: as for ``find_state``; or the file exists.
+        OSError: an error during writing, such as a full disk.
+    """
+    path = local_path(os.fspath(file))
+    check_new_file("--output", path)
+    batches = read_state(
+        chk,
+        operator=operator,
+        state=state,
+        allow_external_files=allow_external_files,
+        truncate_keys=truncate_keys,
+    )
+    from pyarrow import parquet
+
+    entries = 0
+    first = next(batches)
+    with new_file(path) as out, parquet.ParquetWriter(out, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
+            entries += batch.num_rows
+    return entries

@@ -1,0 +1,304 @@
+"""The changes that a plan makes to a savepoint's sources; no I/O here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from migrate.extensions.savepoints import ClusterPartition
+from migrate.inputs.flink.source import Source
+from migrate.model.policies import Gone, NewPartitions, Policies
+from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.wording import join_some
+from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
+
+# Partitions in a message.
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """The changes of one source of a savepoint, in one cluster.
+
+    Attributes:
+        new_offsets: the next offset of each partition that changes; None for a removed partition.
+        partitions: the planned partitions that the source has or gets; ``current`` is the first
+            offset whose record the savepoint's state lacks.
+        refusals: why the change must not be made.
+    """
+
+    operator_id: str
+    new_offsets: Mapping[ClusterPartition, int | None]
+    partitions: tuple[PlannedPartition, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def source_change(
+    source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
+) -> SourceChange:
+    """Return the changes that a plan makes to a source; no changes if the whole plan is refused.
+
+    Args:
+        source: the source in the savepoint, with only its positions in this cluster.
+        cluster: None if the savepoint does not identify it.
+        plan: the new positions.
+        side: the name of these positions in messages.
+        policies: the user's choices.
+    """
+    if plan.refusals and not plan.partitions:
+        return SourceChange(source.operator_id, {}, (), ())
+    own_positions = {position.topic_partition: position for position in source.positions}
+    new_offsets: dict[ClusterPartition, int | None] = {}
+    unknown: list[TopicPartition] = []
+    gone: list[TopicPartition] = []
+    partitions: list[PlannedPartition] = []
+    for planned in plan.partitions:
+        partition = planned.topic_partition
+        position = own_positions.get(partition)
+        if (
+            planned.verdict is Verdict.NEW_PARTITION
+            and policies.new_partitions is NewPartitions.AS_FLINK
+        ):
+            if position is not None:
+                unknown.append(partition)
+                continue
+            # Flink discovers the partition, and starts it at this offset. A Spark query does so
+            # only at offset 0, and otherwise fails.
+            is_query = source.is_from_position_list
+            if source.starts_absent_partitions_at_log_start and not (
+                is_query and planned.next_offset
+            ):
+                continue
+        if planned.problem or (position is None and planned.next_offset is None):
+            continue
+        partitions.append(replace(planned, current=_old_next_offset(position, planned)))
+        if position is None or position.start != planned.next_offset:
+            new_offsets[ClusterPartition(cluster, *partition)] = planned.next_offset
+    known = {planned.topic_partition for planned in plan.partitions}
+    for partition, position in own_positions.items():
+        if partition in known or _keeps_position(position, policies):
+            continue
+        topic, number = partition
+        if plan.snapshot is None or number in plan.snapshot.topics.get(topic, {}):
+            unknown.append(partition)
+        elif policies.gone is Gone.SKIP:
+            new_offsets[ClusterPartition(cluster, *partition)] = None
+        else:
+            gone.append(partition)
+    refusals = tuple(_refusals(source, side, unknown, gone))
+    return SourceChange(source.operator_id, new_offsets, tuple(partitions), refusals)
+
+
+def change_cluster(
+    change: SourceChange, source: Source, cluster: str | None, plan: Plan
+) -> SourceChange:
+    """Return the change of a source that reads another Kafka cluster from now on.
+
+    Each partition gets its topic's name and its offset in the other cluster. A partition that would
+    keep its old offset is refused, because a reader would use it in the other cluster.
+
+    Args:
+        change: the change within the job's cluster.
+        source: as for ``source_change``.
+        cluster: as for ``source_change``.
+        plan: the translated plan of the source.
+    """
+    by_own_partition = {
+        (planned.translation.topic, planned.partition): planned
+        for planned in plan.partitions
+        if planned.translation is not None
+    }
+    new_offsets: dict[ClusterPartition, int | None] = {
+        key: None for key, next_offset in change.new_offsets.items() if next_offset is None
+    }
+    partitions = []
+    for old_planned in change.partitions:
+        planned = by_own_partition.get(old_planned.topic_partition)
+        if planned is None or planned.next_offset is None:
+            continue
+        if planned.topic != old_planned.topic:
+            new_offsets[ClusterPartition(cluster, *old_planned.topic_partition)] = None
+        new_offsets[ClusterPartition(cluster, *planned.topic_partition)] = planned.next_offset
+        partitions.append(replace(planned, current=old_planned.current))
+    kept = [
+        position.topic_partition
+        for position in source.positions
+        if position.topic_partition not in by_own_partition
+        and ClusterPartition(cluster, *position.topic_partition) not in new_offsets
+    ]
+    refusals: tuple[Refusal, ...] = ()
+    if kept and not plan.refusals:
+        refusals = (
+            Refusal(
+                f"operator {source.operator_id} keeps {_names(kept)}, whose offsets are of the "
+                "job's cluster",
+                "take a savepoint while the source reads all its partitions, or start the job "
+                "without the state of this source",
+            ),
+        )
+    return SourceChange(change.operator_id, new_offsets, tuple(partitions), refusals)
+
+
+def _old_next_offset(position: Position | None, planned: PlannedPartition) -> int | None:
+    """Return ``current`` of a ``SourceChange``, or None if it is unknown."""
+    if position is None or position.start is Marker.EARLIEST:
+        return 0 if planned.next_offset == 0 else planned.log_start
+    return position.next_offset
+
+
+def _keeps_position(position: Position, policies: Policies) -> bool:
+    if position.state is PositionState.FINISHED:
+        return True
+    if policies.partitions is None:
+        return False
+    return not any(
+        policies.topic_map.get(topic, topic) == position.topic and position.partition in numbers
+        for topic, numbers in policies.partitions.items()
+    )
+
+
+def _refusals(
+    source: Source, side: str, unknown: Sequence[TopicPartition], gone: Sequence[TopicPartition]
+) -> Iterator[Refusal]:
+    reader = "the query" if source.is_from_position_list else f"operator {source.operator_id}"
+    if unknown:
+        yield Refusal(
+            f"{reader} reads {_names(unknown)}, for which {side} has no position",
+            f"keep {'its position' if len(unknown) == 1 else 'their positions'}, by naming only "
+            "the other partitions with --partitions; or choose where to start with "
+            "--bootstrap-servers and --new-partitions earliest or latest",
+        )
+    if gone:
+        yield Refusal(
+            f"{reader} reads {_names(gone)}, which the broker does not have",
+            "name the job's brokers with --bootstrap-servers; or remove "
+            f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state with "
+            "--gone skip",
+        )
+
+
+def _names(partitions: Sequence[TopicPartition]) -> str:
+    return join_some((f"{topic}-{number}" for topic, number in sorted(partitions)), MOST_NAMED)
+
+
+def remove_partitions_of_others(
+    change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
+) -> tuple[SourceChange, list[WarningText]]:
+    """Remove from a change the new partitions that other sources read, and warn of each.
+
+    If several sources read a topic, the sets of partitions that they read now decide about a new
+    one:
+
+    * Equal sets: the source gets the partition.
+    * Disjoint sets: each source was probably configured with a list of partitions. A partition of
+      another source is removed from the change. A partition of no source is refused.
+    * Overlapping sets: the partition is refused. All sources may subscribe to the topic, and one of
+      them has not discovered all partitions yet.
+    * Different sets, and one of the sources identifies no cluster: the partition is refused.
+
+    Args:
+        change: the change of the source.
+        source: as for ``source_change``.
+        cluster: as for ``source_change``.
+        others: the other sources of the savepoint, in every cluster.
+    """
+    own = _numbers_by_topic(source)
+    readers = [
+        (other.operator_id, other_cluster, _numbers_by_topic(other.of_cluster(other_cluster)))
+        for other in others
+        for other_cluster in other.clusters
+    ]
+    added: dict[str, list[ClusterPartition]] = {}
+    for key, next_offset in change.new_offsets.items():
+        # A topic of which the source has no partition comes from the user's pattern.
+        known = own.get(key.topic)
+        if next_offset is not None and known is not None and key.partition not in known:
+            added.setdefault(key.topic, []).append(key)
+    removed: set[ClusterPartition] = set()
+    notes: list[WarningText] = []
+    unknown: list[str] = []
+    for topic, keys in added.items():
+        numbers = own[topic]
+        same_cluster: dict[str, frozenset[int]] = {}
+        maybe_same: set[str] = set()
+        for operator, other_cluster, by_topic in readers:
+            if other_cluster == cluster and topic in by_topic:
+                same_cluster[operator] = by_topic[topic]
+            elif None in (other_cluster, cluster) and by_topic.get(topic, numbers) != numbers:
+                maybe_same.add(operator)
+        differing = {
+            operator: other_numbers
+            for operator, other_numbers in same_cluster.items()
+            if other_numbers != numbers
+        }
+        sharing = [
+            operator for operator, other_numbers in differing.items() if other_numbers & numbers
+        ]
+        names = _names([(key.topic, key.partition) for key in keys])
+        if maybe_same:
+            unknown.append(
+                f"it is not known whether operator {source.operator_id} is to read {names}: it or "
+                f"operator {', '.join(sorted(maybe_same))} names no Kafka cluster"
+            )
+        elif sharing:
+            unknown.append(
+                f"it is not known whether operator {source.operator_id} is to read {names}: its "
+                f"partitions of the topic overlap with those of operator {', '.join(sharing)}"
+            )
+        elif differing:
+            for key in keys:
+                holders = [
+                    operator
+                    for operator, other_numbers in differing.items()
+                    if key.partition in other_numbers
+                ]
+                if not holders:
+                    unknown.append(
+                        f"it is not known which of {len(same_cluster) + 1} sources is to read "
+                        f"{key}: they read other partitions of its topic"
+                    )
+                    continue
+                removed.add(key)
+                notes.append(
+                    warning_text(
+                        WarningCode.PARTITION_STAYS,
+                        f"{key} stays with operator {', '.join(holders)}, and is not added to "
+                        f"{source.operator_id}, which reads other partitions of the topic",
+                    )
+                )
+    way_out = (
+        "choose a source with --source, and the partitions that it is to read with --partitions"
+    )
+    return replace(
+        change,
+        new_offsets={key: at for key, at in change.new_offsets.items() if key not in removed},
+        partitions=tuple(
+            planned
+            for planned in change.partitions
+            if ClusterPartition(cluster, *planned.topic_partition) not in removed
+        ),
+        refusals=(*change.refusals, *(Refusal(text, way_out) for text in unknown)),
+    ), notes
+
+
+def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for position in source.positions:
+        numbers[position.topic].add(position.partition)
+    return {topic: frozenset(of_topic) for topic, of_topic in numbers.items()}
+
+
+def left_out_refusal(
+    side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
+) -> Refusal:
+    """Return the refusal of a move that would drop the positions of some topics."""
+    names = sorted(topics)
+    return Refusal(
+        f"{side} has positions of {', '.join(names)}, and {reader} reads "
+        f"{'this topic' if len(names) == 1 else 'these topics'}: after the move nothing would read "
+        "the records, or a source that finds topics by a pattern would read them from the start",
+        "give that pattern with --topic-pattern, or name the partitions that move with "
+        "--partitions",
+    )

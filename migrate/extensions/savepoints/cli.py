@@ -1,0 +1,60 @@
+"""``migrate to-flink``."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from migrate.cli import next_step
+from migrate.cli.kafka_environment import with_move_environment
+from migrate.cli.terminal import emit, output_after_writing
+from migrate.cli.typer_parameters import SIDE, option, with_options
+from migrate.extensions.savepoints import to_flink as to_flink_module
+from migrate.model.log import log
+from migrate.moves.options import ALLOWED, MoveArguments
+
+
+@with_options
+def to_flink(
+    savepoint: str = typer.Argument(
+        ...,
+        metavar="SAVEPOINT",
+        help="A savepoint or chk-N directory, or a job's checkpoint directory (its newest "
+        "complete chk-N). It is only read.",
+    ),
+    *,
+    from_side: str = typer.Option(
+        ..., "--from", metavar="SIDE", help=f"The positions to write: {SIDE}"
+    ),
+    out: str = typer.Option(
+        ..., "--out", metavar="DIR", help="The new savepoint: a new directory, local or at a URL."
+    ),
+    allow_state_mismatch: bool = option(
+        "Write the savepoint although its state belongs to other positions: the records between "
+        "those and the written positions are then counted twice, or are missing from the state.",
+        panel=ALLOWED,
+    ),
+    arguments: MoveArguments,
+) -> None:
+    """Write a new savepoint with other Kafka positions and the same state.
+
+    Prints the path of the new savepoint, for flink run -s. SAVEPOINT is only read. Its files are
+    copied, so that either savepoint can be deleted.
+
+    Refuses (exit 4, nothing written) positions that would lose or repeat records, and positions
+    that do not fit the job's state.
+    """
+    arguments = with_move_environment(arguments)
+    written = to_flink_module.to_flink(
+        savepoint,
+        from_side=from_side,
+        out=out,
+        allow_state_mismatch=allow_state_mismatch,
+        **arguments,
+    )
+    with output_after_writing(f"the savepoint {written.path} was written completely"):
+        emit(written.path)
+    check = next_step.command("diff", savepoint, written.path, kafka=arguments)
+    restore = f"flink run -s {shlex.quote(written.path)} …"
+    log.info(f"next: {restore}, with the unchanged job; to see the changes: {check}")

@@ -1,0 +1,100 @@
+"""Copies of the files that a savepoint's handles name, for a new savepoint.
+
+Flink deletes the files that a checkpoint owns, so two savepoints must not share one. Each file is
+copied to the directory of ``_metadata``, and its handle gets a name relative to that directory. A
+file whose handle has a relative name keeps it. A segment of a merged file becomes a file.
+
+Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
+1.15.4 to 2.2.0.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from decoder.cursor import ParsedSpan
+from decoder.metadata.model import FileState, RelativeFileState, SegmentState
+from decoder.state_files import StateFiles
+from decoder.storage import METADATA_FILE
+from migrate.extensions.savepoints.layouts import relative_file
+from migrate.model.errors import Refused
+
+# The first metadata version with names relative to ``_metadata``.
+_FIRST_RELATIVE = 3
+_PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
+
+
+class Copy(NamedTuple):
+    """A range of a file that is copied to the file ``name`` of the new savepoint.
+
+    ``size`` is in bytes; None copies up to the end of the file.
+    """
+
+    path: str
+    start: int
+    size: int | None
+    name: str
+
+
+def copies_of(
+    streams: Iterable[ParsedSpan], version: int, files: StateFiles
+) -> tuple[list[Copy], dict[int, bytes]]:
+    """Return the copies of the files to which these stream handles point.
+
+    Returns:
+        The copies; and the new bytes of the handles that change, by their byte offset in
+        ``_metadata``.
+
+    Raises:
+        Refused: a handle points to a file outside of the savepoint, two handles name a file
+            differently, or the metadata version has no relative names.
+        DecodeError: a file is missing, or does not belong to the savepoint.
+    """
+    names: dict[tuple[str, int, int | None], str] = {}
+    used_names = {METADATA_FILE}
+    handles: dict[int, bytes] = {}
+
+    def add_copy(stream: FileState | RelativeFileState | SegmentState, name: str) -> str:
+        start = stream.start if isinstance(stream, SegmentState) else 0
+        size = stream.size if isinstance(stream, SegmentState) else stream.stored_size
+        source = files.find(stream, f"the handle {name}"), start, size
+        if source not in names:
+            names[source] = _free_name(name, used_names)
+            used_names.add(names[source])
+        return names[source]
+
+    # First the files that keep their names, so that no other copy gets one of these.
+    for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
+        match span.value:
+            case RelativeFileState(path=path):
+                if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
+                    raise Refused(f"a handle names the file {path!r}, outside of the savepoint")
+                if add_copy(span.value, path) != path:
+                    raise Refused(f"two handles name the file {path!r} differently")
+            case FileState(uri=uri) as stream:
+                if version < _FIRST_RELATIVE:
+                    raise Refused(
+                        f"a copy of metadata version {version} would share its files; restore the "
+                        "job with Flink 1.11 or later, and take a new savepoint"
+                    )
+                name = add_copy(stream, posixpath.basename(uri))
+                size = -1 if stream.stored_size is None else stream.stored_size
+                handles[span.start] = relative_file(name, size)
+            case SegmentState(uri=uri) as stream:
+                name = add_copy(stream, f"{posixpath.basename(uri)}-{stream.start}")
+                handles[span.start] = relative_file(name, stream.size)
+            case _:
+                pass
+    return [Copy(*source, name) for source, name in names.items()], handles
+
+
+def _free_name(name: str, used_names: set[str]) -> str:
+    """Return ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
+    free, number = name, 1
+    while free in used_names:
+        number += 1
+        free = f"{name}-{number}"
+    return free

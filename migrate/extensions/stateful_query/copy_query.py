@@ -1,0 +1,94 @@
+"""``to_spark --keep-state``, a copy of a query that keeps its state and gets other positions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from migrate.extensions.savepoints.changes import left_out_refusal, source_change
+from migrate.extensions.savepoints.state_mismatch import position_warnings
+from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
+from migrate.inputs.flink.choose_source import restrict_to_topics
+from migrate.inputs.flink.source import topics_of
+from migrate.inputs.spark_log import committed_positions, query_id
+from migrate.inputs.spark_query import query_directory, query_positions
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log, timed
+from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
+from migrate.model.warning import WarningCode, warning_text
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import ChosenInput, read_input
+from migrate.moves.options import Request
+from migrate.moves.pipeline import make_move
+from migrate.moves.plan import check_origin
+from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
+from migrate.storage.files import Files
+from migrate.storage.uris import AnyPath, is_within
+from migrate.targets.location import LocalDirectory
+from migrate.targets.seed import check_free
+from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
+from migrate.targets.spark_start import SparkStart
+
+_ONE_ID = warning_text(
+    WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"
+)
+
+
+def copy_query(
+    chk: AnyPath | None,
+    request: Request,
+    old: str,
+    checkpoint_dir: AnyPath | None,
+    sink: AnyPath | None,
+    isolation_level: IsolationLevel | None,
+) -> SparkStart:
+    """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
+
+    ``old`` is ``spark:DIR``, the query whose state is kept.
+
+    Raises:
+        MigrateError, DecodeError, OSError: as for ``to_spark``.
+    """
+    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
+    if not isinstance(target, LocalDirectory) or target.mounted:
+        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
+    check_free(target)
+    if not old.startswith(SPARK_PREFIX):
+        raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
+    files = Files()
+    directory = query_directory(old, files)
+    check_apart(target, sink)
+    if is_within(str(target.path), directory):
+        raise Refused(f"{target.name} lies in the query's own location; name one elsewhere")
+    batch = check_can_be_copied(directory, files)
+    check_sink_of_a_copy(sink, query_id(directory, files), batch)
+    kept = query_positions(old)
+    (query,) = kept.sources
+    # The copy, like a new savepoint, keeps the positions that do not change.
+    request = replace(request, target=SAVEPOINT)
+    positions, chosen = read_input(chk, request, query.topics)
+    moving = list(restrict_to_topics(chosen, query.topics, request.policies))
+    missing = topics_of(chosen) - topics_of(moving)
+    left_out = left_out_refusal(str(chk), missing, "no source of the query")
+    if not moving:
+        raise Refused(str(left_out))
+    move = make_move(request, ChosenInput(positions, moving), into=kept, ignore_other_sources=True)
+    (plan,) = move.plans
+    change = source_change(query, None, plan, str(chk), request.policies)
+    warnings = move.report(more_warnings=(*position_warnings([change]), _ONE_ID))
+    refusals = [*plan.refusals, *change.refusals]
+    if missing and request.source is None and request.policies.partitions is None:
+        refusals.append(left_out)
+    if refusals:
+        raise Refused(list(map(str, refusals)))
+    check_origin(positions.origin, replace(request, target=SPARK), [plan], writes=True)
+    changed = {(key.topic, key.partition): at for key, at in change.new_offsets.items()}
+    with timed(f"copying {directory}"):
+        write_copy(directory, batch, changed, target.path, files)
+    log.info(
+        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch {batch}, "
+        "and the watermark is kept; use it as checkpointLocation of the same query"
+    )
+    start = committed_positions(old, target.path).next_offsets
+    sources = [SourceStart(0, start)]
+    streams = spark_streams(sources, request.kafka.broker, isolation_level, seeded=True)
+    return SparkStart(streams, target.for_spark, warnings, positions.origin)

@@ -1,0 +1,131 @@
+"""The code of a PySpark file that primes a query with keyed state and starts it.
+
+The file runs as printed, unless it has a placeholder such as ``ttl_ms=...``. Its example query
+emits each key once (``dropDuplicates``); this works for every keyed state. The user replaces the
+example by the real query, and ``seen_rows`` by the function that makes rows for that query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrate.extensions.stateful_query.taken_states import StateToPrime
+from migrate.targets.query_code import PYTHON, code_head, python_literal, stream_lines
+from migrate.targets.source_options import Connector, SparkStream
+
+
+def priming_code(
+    stream: SparkStream,
+    states: Sequence[StateToPrime],
+    savepoint: str,
+    checkpoint_location: str,
+    connector: Connector,
+    file: str | None = None,
+    *,
+    allow_ran_on: bool = False,
+) -> str:
+    """Return the text of the file, with one query for each state.
+
+    Args:
+        stream: the stream of Kafka's records.
+        states: the keyed states that the queries continue with.
+        savepoint: the path of the savepoint.
+        checkpoint_location: the query's checkpoint location; for several states, the directory
+            that gets a checkpoint location for each state.
+        connector: the jar of Spark's Kafka connector.
+        file: the name of the file, for the first line.
+        allow_ran_on: True if the move was allowed although the job has output beyond the savepoint.
+    """
+    lines = [
+        *code_head(PYTHON, [stream], connector, file),
+        "import os",
+        "from pathlib import Path",
+        "",
+        "from pyspark.sql import SparkSession",
+        "from pyspark.sql import functions as F",
+        "",
+        "from migrate.spark import FlinkStateDataSource, prime, seen_rows",
+        "",
+        "spark = SparkSession.builder.getOrCreate()",
+        "spark.dataSource.register(FlinkStateDataSource)",
+        "",
+        *stream_lines(PYTHON, "records", stream),
+        "",
+        "# State and positions are of one savepoint.",
+        f"savepoint = {python_literal(savepoint)}",
+        f"positions = {python_literal(stream.starting_offsets)}",
+    ]
+    for number, state in enumerate(states):
+        if len(states) == 1:
+            lines += _priming_lines(state, "", checkpoint_location, allow_ran_on)
+        else:
+            location = f"{checkpoint_location}/{number}"
+            lines += _priming_lines(state, f"_{number}", location, allow_ran_on)
+    return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
+
+
+def _priming_lines(
+    state: StateToPrime, suffix: str, checkpoint_location: str, allow_ran_on: bool
+) -> Iterator[str]:
+    schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
+    columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
+    keys = ", ".join(
+        f"{python_literal(name)}: {python_literal(expression)}"
+        for name, _, expression in state.keys
+    )
+    ttl = ", ttl_ms=..." if state.ttl else ""  # seen_rows refuses ``...``
+    yield from (
+        "",
+        f"# -- {state.operator}/{state.state}",
+        "",
+        f"schema{suffix} = {python_literal(schema)}",
+        f"checkpoint_location{suffix} = {python_literal(checkpoint_location)}",
+        "",
+        "",
+        f"def parsed{suffix}(records):",
+        "    # What your records are goes here; as it is, JSON with the parts of the key.",
+        f'    parts = F.from_json(F.col("value").cast("STRING"), schema{suffix})',
+        '    return records.select(parts.alias("it")).select("it.*")',
+        "",
+        "",
+        f"def query{suffix}(events):",
+        "    # Your query goes here; as it is, it lets each key pass once.",
+        f"    return events.dropDuplicates([{columns}])",
+        "",
+        "",
+        # A directory without commits is not primed yet. prime() writes to it if it is empty, and
+        # refuses it if it contains a seed.
+        f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
+        f'    flink = spark.read.format("flink_state").option("operator", '
+        f"{python_literal(state.operator)})",
+        f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
+        *_advice(state),
+        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{ttl})",
+        "    prime(",
+        f"        query{suffix},",
+        "        [rows],",
+        "        positions=positions,",
+        f"        checkpoint_location=checkpoint_location{suffix},",
+        "        # Flink's JobManager, such as http://host:8081, shows whether the job runs again.",
+        '        flink_rest=os.environ.get("MIGRATE_FLINK_REST"),',
+        *(["        allow_ran_on=True,"] if allow_ran_on else []),
+        "    )",
+        "",
+        f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
+        f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
+    )
+
+
+def _advice(state: StateToPrime) -> Iterator[str]:
+    """Yield comments for the printed code about arguments that this state may need."""
+    if state.ttl:
+        yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
+        yield "    # in the place of ... in milliseconds, or None to keep every entry."
+    if state.merging:
+        yield "    # Sessions: session_windows(state, …) joins it with merging-window-set."
+    if state.value is not None:
+        yield f"    # Its value is {state.value}. For counts, sums and windows:"
+        yield '    # aggregate_rows(state, schema, keys=…, count="value.f0", …), not seen_rows.'
+    if state.windowed:
+        yield '    # With window="namespace" and time=…; prime(…, watermark_ms=…) takes the end of'
+        yield "    # the last window that Flink has fired."

@@ -1,0 +1,284 @@
+"""Compare the state and output of a rehearsed query with Flink's state and output.
+
+The comparison uses the query's state after the batch that reads the records, before Spark removes
+the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
+or higher than Spark's watermark. A window that Flink still keeps is therefore compared even if the
+query has fired it. A window that only Spark has usually counts as unexpected. It does not count if
+it ends before every window that Flink keeps, and the query has fired it or the output mode is
+``complete``.
+
+If the state has a TTL, Flink drops entries between the checkpoints, and Spark does not. Keys with
+an expired TTL are not compared (see ``expiry``).
+
+Sums of floating-point numbers are compared within their rounding error (see ``rounding``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+from migrate.extensions.stateful_query.rehearsal.coverage import NotCompared, Notes
+from migrate.extensions.stateful_query.rehearsal.expiry import (
+    StateTimeToLive,
+    expiry_of,
+    last_accesses,
+    without_dropped,
+)
+from migrate.extensions.stateful_query.rehearsal.lateness import LateRecords, WindowGrid
+from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly
+from migrate.extensions.stateful_query.transfer.filled_state import Rows, state_rows_of
+from migrate.extensions.stateful_query.transfer.flat_state import Field, SparkState
+from migrate.extensions.stateful_query.transfer.proof import (
+    Comparison,
+    compare,
+    compare_with_expected,
+    to_spark_columns,
+)
+from migrate.extensions.stateful_query.transfer.rounding import Rounding
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.watermark import first_pending_end
+from migrate.model.column_types import quoted
+from migrate.model.errors import UsageError
+from migrate.model.warning import WarningCode, warning_text
+from migrate.model.wording import counted, iso_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class FlinkState(NamedTuple):
+    """The state of a checkpoint.
+
+    Attributes:
+        rows: the rows for the query.
+        expected: as for ``prime``.
+        time_to_live: None if the state has none.
+    """
+
+    rows: Rows
+    expected: DataFrame | None
+    time_to_live: StateTimeToLive | None
+
+
+def compare_state(
+    state: SparkState,
+    later: FlinkState,
+    earlier: FlinkState,
+    earlier_entries: DataFrame,
+    watermark_ms: int | None,
+    rounding: Rounding,
+    notes: Notes,
+    *,
+    keeps_windows: bool,
+    output_is_given: bool,
+    output_shows_fired: bool,
+) -> Comparison:
+    """Compare the state of a rehearsed query with the state in the later checkpoint.
+
+    Args:
+        state: Spark's state after the records.
+        later: the state of the later checkpoint.
+        earlier: the state of the earlier checkpoint.
+        earlier_entries: the entries of ``earlier``, with the columns of Spark's state.
+        watermark_ms: the query's watermark after the records; None if it has none.
+        rounding: the comparison of floating-point sums.
+        notes: the object that gets the warnings, and the keys that were not compared.
+        keeps_windows: True if the output mode is complete, because this mode removes no window.
+        output_is_given: True if the output is compared.
+        output_shows_fired: True if the output is compared, and has a row for each fired window.
+
+    Raises:
+        Refused, UsageError: as for ``compare_with_expected``.
+    """
+    rows, expected, _ = later
+    first_kept_end = None
+    fired_to_ms = None if keeps_windows else watermark_ms
+    if state.has_window and (keeps_windows or watermark_ms is not None):
+        first_kept_end = end_of_first_kept(state, rows, expected)
+        limits = [] if first_kept_end is None else [first_kept_end - 1]
+        if fired_to_ms is not None:
+            limits.append(fired_to_ms)
+        is_fired = F.unix_millis("window.end") <= min(limits) if limits else F.lit(True)
+        fired = state.frame.where(is_fired).count()
+        state = replace(state, frame=state.frame.where(~is_fired))
+        if fired and not output_shows_fired:
+            which = "keeps (output mode complete)" if keeps_windows else "has fired"
+            notes.not_compared.append(
+                NotCompared(
+                    fired,
+                    f"{counted(fired, 'window')} that the query {which}, and Flink does not keep: "
+                    "only the argument output compares the rows that Flink wrote for them",
+                )
+            )
+    comparison = compare_with_expected(state, rows, expected, rounding)
+    if not output_is_given and _has_same_entries(earlier_entries, comparison.flink, state):
+        notes.undetermined.append(
+            "whether the query is right, as no key of Flink's state has changed between the "
+            "checkpoints: take a later one"
+        )
+    notes.not_compared.extend(_entries_without_rows(state_rows_of(rows)))
+    expiry = expiry_of(earlier.time_to_live, later.time_to_live)
+    if comparison.proof.unexpected and expiry is not None:
+        accesses = None
+        if expected is None:
+            accesses = last_accesses(state_rows_of(earlier.rows), state)
+        known = earlier_entries if accesses is None else accesses
+        state, dropped = without_dropped(state, known, comparison.flink, expiry)
+        comparison = compare_with_expected(state, rows, expected, rounding)
+        for number, reason in dropped.reasons(expiry):
+            notes.not_compared.append(NotCompared(number, reason))
+        if dropped.unknown:
+            notes.undetermined.append("whether keys have expired")
+    if first_kept_end is not None and fired_to_ms is not None and fired_to_ms >= first_kept_end:
+        end = F.unix_millis("window.end")
+        early = comparison.flink.where(end <= fired_to_ms).count()
+        notes.warnings.append(
+            warning_text(
+                WarningCode.EARLY_WINDOWS,
+                f"the query has fired {counted(early, 'window')} that Flink still keeps: its "
+                f"watermark is {iso_time(fired_to_ms)}, and Flink's was before "
+                f"{iso_time(first_kept_end)}; Spark would drop a record for them that Flink takes",
+            )
+        )
+    return comparison
+
+
+def _has_same_entries(earlier: DataFrame, later: DataFrame, state: SparkState) -> bool:
+    """Return whether Flink has the same keys and values at two checkpoints."""
+    entry = F.struct(*state.key_columns, *state.value_columns)
+    sides = earlier.select(entry.alias("entry")), later.select(entry.alias("entry"))
+    return all(
+        one.join(
+            other.select(F.col("entry").alias("other")),
+            F.col("entry").eqNullSafe(F.col("other")),
+            "left_anti",
+        ).isEmpty()
+        for one, other in (sides, sides[::-1])
+    )
+
+
+def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
+    """Yield how many entries of Flink's states the user has left out."""
+    for stream in rows:
+        left_out = stream.left_out
+        if left_out:
+            entries = counted(left_out, "entry", "entries")
+            yield NotCompared(
+                left_out, f"{entries} of Flink's {stream.held}, of which rows makes no rows"
+            )
+
+
+def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
+    """Return the earliest end of a window that Flink keeps, in epoch milliseconds, or None."""
+    if expected is not None:
+        frame = to_spark_columns(expected, state)
+        end: int | None = frame.agg(F.min(F.unix_millis("window.end"))).collect()[0][0]
+        return end
+    return first_pending_end(state_rows_of(rows))
+
+
+def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Rounding) -> Comparison:
+    """Compare two multisets of rows.
+
+    In the result, a row is a key, and its value is the number of its occurrences. Columns match by
+    name. If the rows have floating-point numbers, the value is these numbers. The key is then the
+    other columns and ``occurrence``. This column numbers equal keys in the order of the numbers.
+
+    Raises:
+        UsageError: the names of the columns differ, or a type cannot be cast exactly.
+    """
+    names = spark_rows.columns
+    if sorted(names) != sorted(flink_rows.columns):
+        raise UsageError(
+            f"output has the columns {', '.join(flink_rows.columns)}, and the query writes "
+            f"{', '.join(names)}"
+        )
+    fields = tuple(Field(field.name, field.dataType) for field in spark_rows.schema.fields)
+    for column in fields:
+        flink_rows = cast_exactly(flink_rows, column.name, column.type, column.name)
+    sums = [fields[number] for number in rounding.fields(fields)]
+    keys = tuple(field for field in fields if field not in sums)
+    if sums:
+        values = tuple(sums)
+        spark, flink = (
+            _number_occurrences(frame, keys, sums) for frame in (spark_rows, flink_rows)
+        )
+        keys = (*keys, Field("occurrence", LongType()))
+    else:
+        values = (Field("times", LongType()),)
+        spark, flink = (
+            frame.groupBy(*_numbered("k", keys)).agg(F.count("*").alias("v0"))
+            for frame in (spark_rows, flink_rows)
+        )
+    comparison = compare(SparkState("output", spark, keys, False, values), flink, rounding=rounding)
+    return replace(comparison, proof=replace(comparison.proof, entries=None))
+
+
+def doubt_of_output(
+    comparison: Comparison,
+    output_mode: str,
+    keys: Comparison | None,
+    late: LateRecords | None,
+    windows: WindowGrid | None,
+    *,
+    fires_windows: bool,
+) -> str | None:
+    """Return why a difference of the output does not show that the query is wrong.
+
+    Return None if the output does not differ, or if it differs by more than that explains.
+
+    Args:
+        comparison: the comparison of the output of a query with state.
+        output_mode: the query's output mode.
+        keys: for a deduplication, the comparison of the keys alone; None if the output lacks them.
+        late: the late records; None if it is not known which are late.
+        windows: the query's windows; None if they are not known.
+        fires_windows: whether the query has windows and a watermark.
+    """
+    proof = comparison.proof
+    if proof.is_right:
+        return None
+    if output_mode.lower() != "append":
+        return (
+            f"whether the output is right: in output mode {output_mode} the query writes a key "
+            "once for each batch, and Flink each time that it changes"
+        )
+    if keys is not None and keys.proof.is_right:
+        return (
+            "whether the output is right: it differs only beside the keys, and the order of "
+            "records of several partitions, of which the first of a key is written, is not known"
+        )
+    if not fires_windows:
+        return None
+    if late is None or windows is None:
+        return (
+            "whether the output is right: it may differ by late records, and which are late is not "
+            "known; it is for one stream with the columns topic, partition and offset"
+        )
+    rows = proof.wrong + max(proof.missing, proof.unexpected or 0)
+    if rows > late.number * windows.per_record:
+        return None
+    return (
+        f"whether the output is right: {counted(rows, 'row')} of it may differ because Flink has "
+        f"dropped {counted(late.number, 'late record')}, which the query takes in one batch"
+    )
+
+
+def _number_occurrences(
+    rows: DataFrame, keys: Sequence[Field], values: Sequence[Field]
+) -> DataFrame:
+    order = Window.partitionBy(*(F.col(quoted(key.name)) for key in keys), F.lit(0)).orderBy(
+        *(F.col(quoted(value.name)) for value in values)
+    )
+    number = F.row_number().over(order).cast("bigint").alias(f"k{len(keys)}")
+    return rows.select(*_numbered("k", keys), number, *_numbered("v", values))
+
+
+def _numbered(letter: str, fields: Sequence[Field]) -> list[Column]:
+    return [F.col(quoted(field.name)).alias(f"{letter}{n}") for n, field in enumerate(fields)]

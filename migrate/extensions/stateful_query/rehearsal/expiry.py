@@ -1,0 +1,234 @@
+"""Decide whether keys that the query still has and Flink lacks have expired.
+
+Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
+Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
+access in that checkpoint is old enough. A newer access can only delay the expiry. Any other missing
+key was cleared by the job, or the query is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from migrate.extensions.stateful_query.transfer.filled_state import Rows, state_rows_of
+from migrate.extensions.stateful_query.transfer.flat_state import SparkState
+from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS, time_to_live_of
+from migrate.extensions.stateful_query.transfer.proof import key_order
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.model.wording import counted, iso_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Cause(Enum):
+    """The reason why Flink lacks a key that the query has."""
+
+    EXPIRED = "expired"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """The TTL of a state, and the times at which its two checkpoints were written.
+
+    All times are in epoch milliseconds.
+
+    Attributes:
+        ttl_ms: the TTL in milliseconds; None if the user keeps every entry. Flink may then have
+            dropped expired entries, but the TTL is not available.
+        earlier_ms: the earliest possible time of the earlier checkpoint, or None if unknown.
+        later_ms: the earliest possible time of the later checkpoint, or None if unknown.
+        latest_ms: the latest possible time of the later checkpoint; by default ``later_ms``.
+    """
+
+    ttl_ms: int | None
+    earlier_ms: int | None
+    later_ms: int | None
+    latest_ms: int | None = None
+
+    @property
+    def limit_ms(self) -> int | None:
+        """Return the latest last access of an entry that had expired at the later checkpoint."""
+        if self.ttl_ms is None or self.later_ms is None:
+            return None
+        return self.later_ms - self.ttl_ms
+
+    @property
+    def possible_limit_ms(self) -> int | None:
+        """The latest last access of an entry that may have expired at the later checkpoint."""
+        if self.ttl_ms is None or self.later_ms is None:
+            return None
+        return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
+
+    @property
+    def new_keys_may_expire(self) -> bool:
+        """Return whether a key from between the checkpoints may expire before the later one.
+
+        Its last access is in neither checkpoint.
+        """
+        if self.possible_limit_ms is None or self.earlier_ms is None:
+            return True
+        return self.earlier_ms <= self.possible_limit_ms
+
+    def cause(self, last_access_ms: int | None, *, is_new: bool) -> Cause:
+        """Return why Flink lacks a key.
+
+        Args:
+            last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
+            is_new: True if the earlier checkpoint lacks the key.
+        """
+        if is_new:
+            return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
+        if self.limit_ms is None or self.possible_limit_ms is None or last_access_ms is None:
+            return Cause.UNKNOWN
+        if last_access_ms <= self.limit_ms:
+            return Cause.EXPIRED
+        return Cause.UNKNOWN if last_access_ms <= self.possible_limit_ms else Cause.DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Keys that the query has and Flink lacks, and that are not compared."""
+
+    expired: int
+    unknown: int
+
+    def reasons(self, expiry: Expiry) -> list[tuple[int, str]]:
+        """Return the number of keys for each reason."""
+        found = []
+        if self.expired and expiry.limit_ms is not None:
+            found.append(
+                (
+                    self.expired,
+                    f"{counted(self.expired, 'key')} of the earlier checkpoint that the query "
+                    "still has: Flink has dropped them since, as each was last used "
+                    f"{expiry.ttl_ms} ms (ttl_ms) or more before the later checkpoint, by "
+                    f"{iso_time(expiry.limit_ms)}",
+                )
+            )
+        if self.unknown:
+            why = "ttl_ms is None"
+            if expiry.ttl_ms is not None:
+                why = (
+                    "their last access is not known (of expected, last_access can be the last "
+                    "column), or not the exact time of a checkpoint (stopped_at_ms)"
+                )
+            found.append(
+                (
+                    self.unknown,
+                    f"{counted(self.unknown, 'key')} that the query has, and Flink does not have: "
+                    f"whether they have expired cannot be determined, because {why}",
+                )
+            )
+        return found
+
+
+class StateTimeToLive(NamedTuple):
+    """The time to live of a checkpoint's state.
+
+    Attributes:
+        ttl_ms: the time to live in milliseconds; None if the user keeps every entry, or if it
+            differs between the streams.
+        latest_ms: the latest possible time of the checkpoint, in epoch milliseconds; None if it is
+            not known.
+        earliest_ms: its earliest possible time; None if it is not known.
+    """
+
+    ttl_ms: int | None
+    latest_ms: int | None = None
+    earliest_ms: int | None = None
+
+    @classmethod
+    def of(cls, rows: Rows, expected: DataFrame | None) -> StateTimeToLive | None:
+        """Return the time to live of a checkpoint's state; None if it has none.
+
+        The user's own DataFrames show it if they come from ``unexpired``.
+        """
+        frames = [stream for stream in rows if not isinstance(stream, StateRows)]
+        found = [
+            cls(expired.ttl_ms, expired.stopped_at_ms, expired.earliest_stop_ms)
+            for expired in (stream.expired for stream in state_rows_of(rows))
+            if expired is not None
+        ]
+        for frame in [*frames, *([] if expected is None else [expected])]:
+            marks = time_to_live_of(frame)
+            if marks is not None:
+                found.append(cls(*marks))
+        if not found:
+            return None
+        first = found[0]
+        return first if len({item.ttl_ms for item in found}) == 1 else first._replace(ttl_ms=None)
+
+
+def expiry_of(earlier: StateTimeToLive | None, later: StateTimeToLive | None) -> Expiry | None:
+    """Return the time to live of a state at two checkpoints; None if it has none."""
+    if earlier is None or later is None:
+        return None
+    return Expiry(later.ttl_ms, earlier.earliest_ms, later.earliest_ms, later.latest_ms)
+
+
+def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
+    """Return the last access of each key, in the key columns of Spark's state and ``last_access``.
+
+    Return None if the last accesses are unknown.
+    """
+    if len(rows) != 1 or LAST_ACCESS not in rows[0].expected.columns:
+        return None
+    (stream,) = rows
+    keys = [
+        F.col(f"k{number}").alias(f"k{index}")
+        for index, number in enumerate(key_order(stream.keys, state))
+    ]
+    return stream.expected.select(*keys, *["window"] * state.has_window, LAST_ACCESS)
+
+
+def without_dropped(
+    state: SparkState, earlier: DataFrame, later: DataFrame, expiry: Expiry
+) -> tuple[SparkState, Dropped]:
+    """Return Spark's state without the keys that Flink may have dropped, and their number.
+
+    Keys that Flink cannot have dropped because of the TTL are kept, to be reported as unexpected.
+
+    Args:
+        state: Spark's state after the records.
+        earlier: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
+            ``last_access`` if available.
+        later: Flink's entries at the later checkpoint, in the columns of Spark's state.
+        expiry: the TTL.
+    """
+    key = F.struct(*state.key_columns)
+    only_spark = state.frame.select(key.alias("key")).join(
+        later.select(key.alias("later")), F.col("key").eqNullSafe(F.col("later")), "left_anti"
+    )
+    access = F.col(LAST_ACCESS) if LAST_ACCESS in earlier.columns else F.lit(None).cast("bigint")
+    known = earlier.select(key.alias("earlier"), access.alias("access"))
+    # The rules are the same as in ``Expiry.cause``.
+    new = Cause.UNKNOWN if expiry.new_keys_may_expire else Cause.DIFFERENT
+    limit = F.lit(expiry.limit_ms).cast("bigint")
+    possible = F.lit(expiry.possible_limit_ms).cast("bigint")
+    cause = (
+        F.when(F.col("earlier").isNull(), new.value)
+        .when(limit.isNull() | F.col("access").isNull(), Cause.UNKNOWN.value)
+        .when(F.col("access") <= limit, Cause.EXPIRED.value)
+        .when(F.col("access") <= possible, Cause.UNKNOWN.value)
+        .otherwise(Cause.DIFFERENT.value)
+    )
+    judged = only_spark.join(known, F.col("key").eqNullSafe(F.col("earlier")), "left_outer").select(
+        "key", cause.alias("cause")
+    )
+    dropped = judged.where(F.col("cause") != Cause.DIFFERENT.value).localCheckpoint()
+    counts = {row["cause"]: row["count"] for row in dropped.groupBy("cause").count().collect()}
+    kept = state.frame.join(
+        dropped.select(F.col("key").alias("dropped")),
+        key.eqNullSafe(F.col("dropped")),
+        "left_anti",
+    )
+    found = Dropped(counts.get(Cause.EXPIRED.value, 0), counts.get(Cause.UNKNOWN.value, 0))
+    return replace(state, frame=kept), found

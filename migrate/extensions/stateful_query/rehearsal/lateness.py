@@ -1,0 +1,140 @@
+"""Find records that the query would drop as late if it read them in small batches.
+
+A rehearsal reads all records in one batch, and Spark drops a record only by the watermark of an
+earlier batch. If the delay of ``withWatermark`` is too short, the state therefore does not show it.
+The records show it. A record is late if its first window ends at or below the watermark from the
+records before it in its partition. In the smallest batches, Spark drops each of these records. In
+larger batches, it drops fewer.
+
+Source: WatermarkTracker (the greatest event time minus the delay), WatermarkSupport (``end <=
+watermark`` is late) @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.model.column_types import quoted
+from migrate.model.wording import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PLACE = ("topic", "partition", "offset")
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGrid:
+    """The ends of the windows of a query, in epoch milliseconds.
+
+    Attributes:
+        step_ms: the distance between the ends of two consecutive windows; for sessions the gap.
+        phase_ms: the end of any window; None for sessions, because each record opens a new one.
+        per_record: the maximum number of windows that a dropped record changes. Without the record,
+            a session may be two sessions.
+    """
+
+    step_ms: int
+    phase_ms: int | None
+    per_record: int = 1
+
+    def first_end(self, time_ms: int) -> int:
+        """Return the end of the first window of a record."""
+        if self.phase_ms is None:
+            return time_ms + self.step_ms
+        return self.phase_ms + ((time_ms - self.phase_ms) // self.step_ms + 1) * self.step_ms
+
+    def first_end_sql(self, time: str) -> str:
+        """Return ``first_end`` as an SQL expression."""
+        if self.phase_ms is None:
+            return f"({time} + {self.step_ms}L)"
+        steps = f"CAST(floor(({time} - {self.phase_ms}L) / {self.step_ms}) AS BIGINT)"
+        return f"({self.phase_ms}L + ({steps} + 1) * {self.step_ms}L)"
+
+
+@dataclass(frozen=True, slots=True)
+class LateRecords:
+    """The records that are late for a delay.
+
+    Attributes:
+        number: the number of late records.
+        delay_ms: the query's delay, in milliseconds.
+        needed_ms: the shortest delay without late records, in milliseconds.
+        examples: the places of the first late records, such as ``orders-0 at 17``.
+    """
+
+    number: int
+    delay_ms: int
+    needed_ms: int
+    examples: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verb = "comes" if self.number == 1 else "come"
+        return (
+            f"{counted(self.number, 'record')} {verb} after the end of a window by the query's "
+            f"delay (withWatermark) of {self.delay_ms} ms: in one batch the query takes them, in "
+            f"smaller batches it may drop them; a delay of {self.needed_ms} ms takes all "
+            f"({', '.join(self.examples)}{', …' if self.number > len(self.examples) else ''})"
+        )
+
+
+def grid_of(rows: StateRows) -> WindowGrid | None:
+    """Return the grid of a state's windows; None if the state has no windows."""
+    if rows.time is None:
+        return None
+    if rows.session_gap_ms is not None:
+        return WindowGrid(rows.session_gap_ms, None, 2)
+    start, end = (F.unix_millis(f"window.{bound}") for bound in ("start", "end"))
+    (found,) = rows.expected.agg(
+        F.min(end).alias("end"), F.min(end - start).alias("size")
+    ).collect()
+    if found["end"] is None:
+        return None
+    step = rows.slide_ms or found["size"]
+    return WindowGrid(step, found["end"], -(-found["size"] // step))
+
+
+def late_records(
+    events: DataFrame, time: str, grid: WindowGrid, delay_ms: int, watermark_ms: int
+) -> LateRecords | None:
+    """Return the late records, or None if the order of the records cannot be determined.
+
+    Args:
+        events: the parsed records; rows made from state have no offset, and are skipped.
+        time: the column of event time.
+        grid: the query's windows.
+        delay_ms: the query's delay, in milliseconds.
+        watermark_ms: the watermark before the records, in epoch milliseconds. Records of windows
+            that had ended before it are late in any batch, and are not counted.
+    """
+    if not {*_PLACE, time} <= set(events.columns):
+        return None
+    at = F.unix_millis(F.col(quoted(time))).alias("at")
+    records = events.where("offset IS NOT NULL").select(*_PLACE, at).where("at IS NOT NULL")
+    before = (
+        Window.partitionBy("topic", "partition")
+        .orderBy("offset")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    ended = records.select(
+        *_PLACE,
+        F.expr(grid.first_end_sql("at")).alias("end"),
+        F.max("at").over(before).alias("seen"),
+    )
+    late = ended.where((F.col("end") <= F.col("seen") - delay_ms) & (F.col("end") > watermark_ms))
+    (found,) = late.agg(
+        F.count("*").alias("number"), F.max(F.expr("seen - end + 1")).alias("needed")
+    ).collect()
+    examples = late.orderBy(*_PLACE).limit(_MOST_SHOWN).collect() if found["number"] else []
+    return LateRecords(
+        found["number"],
+        delay_ms,
+        found["needed"] or delay_ms,
+        tuple(f"{row['topic']}-{row['partition']} at {row['offset']}" for row in examples),
+    )

@@ -1,0 +1,65 @@
+"""Compute from the records the sum of absolute values behind a floating-point sum.
+
+The rounding error of a sum depends on this sum of absolute values. The sum itself does not show it
+if values have different signs. The result adds up all floating-point columns of a key, in all of
+its windows. It is an upper bound for each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
+
+from migrate.extensions.stateful_query.transfer.flat_state import SparkState
+from migrate.extensions.stateful_query.transfer.proof import key_order
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.model.column_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def with_magnitudes(
+    state: SparkState, rows: Sequence[StateRows], events: Sequence[DataFrame]
+) -> SparkState:
+    """Return Spark's state with the column ``magnitude``, if the records have it.
+
+    The magnitude is twice the sum of the absolute values, because the sum from before the records
+    is one of the added numbers. This earlier sum is at most the final sum plus the sum of the
+    absolute values.
+    """
+    if len(rows) != 1 or len(events) != 1:
+        return state
+    (stream,), (frame,) = rows, events
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    summed = {
+        value.column
+        for value in stream.values
+        if value.kind == "sum"
+        and isinstance(types.get(value.column or ""), (DoubleType, FloatType))
+    }
+    if not summed or not set(stream.keys) <= types.keys():
+        return state
+    keys = [stream.keys[number] for number in key_order(stream.keys, state)]
+    absolute = [
+        F.coalesce(F.abs(F.col(quoted(name)).cast("double")), F.lit(0.0))
+        for name in sorted(filter(None, summed))
+    ]
+    total = absolute[0]
+    for part in absolute[1:]:
+        total = total + part
+    sums = frame.groupBy(
+        *(F.col(quoted(name)).alias(f"of k{number}") for number, name in enumerate(keys))
+    ).agg((2 * F.sum(total)).alias("magnitude"))
+    same = F.lit(True)
+    for number in range(len(keys)):
+        same &= F.col(f"k{number}").eqNullSafe(F.col(f"`of k{number}`"))
+    columns = [F.col(name) for name in state.frame.columns]
+    magnitude = F.coalesce("magnitude", F.lit(0.0)).alias("magnitude")
+    return replace(
+        state, frame=state.frame.join(sums, same, "left_outer").select(*columns, magnitude)
+    )

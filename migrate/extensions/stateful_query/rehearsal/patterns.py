@@ -1,0 +1,113 @@
+"""Find patterns in the keys that differ, such as the same difference or the same hour.
+
+A coarse key, such as a day, has so many records that their offsets show nothing. If all records of
+one hour are in a different key, the times of the job and of the query differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType, StructType, TimestampType
+
+from migrate.model.column_types import quoted
+from migrate.model.wording import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_DIFFERENCES = 5
+
+
+def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> str:
+    """Return a description of groups of keys with the same differences.
+
+    Args:
+        groups: for each group the differences by field, Spark's value minus Flink's, and the number
+            of keys.
+    """
+    parts = []
+    for differences, keys in groups:
+        fields = [
+            f"{name} {difference:+}"
+            for name, difference in differences.items()
+            if difference is not None
+        ]
+        parts.append(f"{', '.join(fields) or 'null in one of them'} in {counted(keys, 'key')}")
+    return "; ".join(parts)
+
+
+def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
+    """Return a description of a key's records by the hour of the day.
+
+    Args:
+        counts: the number of records for each hour, 0 to 23.
+        difference: the difference of the key's count; None if the state has no count.
+    """
+    hours = ", ".join(f"{hour:02}h {number}" for hour, number in sorted(counts.items()))
+    same = [
+        f"{hour:02}h" for hour, number in sorted(counts.items()) if number == abs(difference or 0)
+    ]
+    if difference and same:
+        return (
+            f"{hours}; as many as the difference of the count ({difference:+}): {', '.join(same)}"
+        )
+    return hours
+
+
+def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object], int]]:
+    """Return the most frequent differences of the keys that both sides have, as groups."""
+    type_ = differences.schema["flink"].dataType
+    assert isinstance(type_, StructType)
+    numbers = [field.name for field in type_.fields if isinstance(field.dataType, NumericType)]
+    if not numbers:
+        return []
+    columns = [
+        (F.col(f"spark.{quoted(name)}") - F.col(f"flink.{quoted(name)}")).alias(f"d{number}")
+        for number, name in enumerate(numbers)
+    ]
+    names = [f"d{number}" for number in range(len(numbers))]
+    rows = (
+        differences.where("verdict = 'wrong'")
+        .select(*columns)
+        .groupBy(*names)
+        .count()
+        .orderBy(F.desc("count"), *names)
+        .limit(_MOST_DIFFERENCES)
+        .collect()
+    )
+    return [
+        ({name: row[f"d{number}"] for number, name in enumerate(numbers)}, row["count"])
+        for row in rows
+    ]
+
+
+def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
+    """Return the specified column of event time, or the only timestamp of the records."""
+    if time is not None:
+        return time
+    columns = {
+        field.name
+        for frame in events
+        for field in frame.schema.fields
+        if isinstance(field.dataType, TimestampType)
+    }
+    return columns.pop() if len(columns) == 1 else None
+
+
+def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dict[int, int]]:
+    """Return the number of records of each key in each hour of the day (UTC).
+
+    Args:
+        records: the records.
+        number: the column with the number of the key.
+        time: the column of event time, a TIMESTAMP.
+    """
+    hour = F.expr(f"CAST(pmod(floor(unix_millis({quoted(time)}) / 3600000), 24) AS INT)")
+    counts = records.groupBy(number, hour.alias("hour")).count().where("hour IS NOT NULL")
+    by_key: dict[int, dict[int, int]] = {}
+    for row in counts.collect():
+        by_key.setdefault(row[number], {})[row["hour"]] = row["count"]
+    return by_key

@@ -1,0 +1,456 @@
+"""Run a Spark query over the records between two checkpoints of a Flink job.
+
+The query's streams read files in place of Kafka. The first files have the rows that make the state
+of the earlier checkpoint, as for ``prime``. Then one batch has the records between the checkpoints,
+copied from Kafka by Spark. The query's state is then compared with the state in the later
+checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
+
+    def query(orders):
+        return orders.groupBy("user").agg(F.count("*").alias("orders"))
+
+    def rows(checkpoint):
+        state = read_keyed_state(spark, checkpoint, operator="orders", state="count")
+        return [aggregate_rows(state, "user BIGINT", keys={"user": "key"}, count="value")]
+
+    rehearse(
+        query, rows, earlier="…/chk-41", later="…/chk-42", stream=parsed, kafka=options,
+        output_mode="update",
+    )
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.errors import PySparkException
+
+from migrate.extensions.stateful_query.primed_log import next_watermark, write_watermark
+from migrate.extensions.stateful_query.rehearsal.checkpoints import read_pair
+from migrate.extensions.stateful_query.rehearsal.compare import (
+    FlinkState,
+    compare_output,
+    compare_state,
+    doubt_of_output,
+    end_of_first_kept,
+)
+from migrate.extensions.stateful_query.rehearsal.coverage import NotCompared, Notes
+from migrate.extensions.stateful_query.rehearsal.expiry import StateTimeToLive
+from migrate.extensions.stateful_query.rehearsal.kafka_range import Parse, stream_of
+from migrate.extensions.stateful_query.rehearsal.lateness import (
+    LateRecords,
+    WindowGrid,
+    grid_of,
+    late_records,
+)
+from migrate.extensions.stateful_query.rehearsal.magnitude import with_magnitudes
+from migrate.extensions.stateful_query.rehearsal.report import (
+    Rehearsal,
+    make_rehearsal,
+    other_states,
+)
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.filled_state import (
+    EventTime,
+    FileQuery,
+    Query,
+    Rows,
+    Sink,
+    check_rows,
+    fill_state,
+    frames_of,
+    state_rows_of,
+)
+from migrate.extensions.stateful_query.transfer.flat_state import DEDUPLICATE
+from migrate.extensions.stateful_query.transfer.proof import Comparison, compare_with_expected
+from migrate.extensions.stateful_query.transfer.rounding import Rounding
+from migrate.extensions.stateful_query.transfer.rows import StateRows, select_columns
+from migrate.extensions.stateful_query.transfer.spark_state import read_spark_state
+from migrate.extensions.stateful_query.transfer.watermark import priming_warnings
+from migrate.inputs.flink.choose_source import Choice
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.column_types import quoted
+from migrate.model.errors import Refused, ServiceError, UsageError
+from migrate.model.log import timed
+from migrate.model.progress import progress_lines
+from migrate.model.warning import WarningCode, warning_text
+from migrate.model.wording import counted
+from migrate.spark.session import current_session, failure_of, spark_errors
+from migrate.storage.uris import AnyPath, local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Strings in the errors of Spark's Kafka source about lost records, before and after Spark 4.0.
+_DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
+
+RowsOf = Callable[[str], Rows]
+ExpectedOf = Callable[[str], "DataFrame"]
+
+
+@progress_lines()
+def rehearse(
+    query: Query,
+    rows: RowsOf | None,
+    *,
+    earlier: AnyPath,
+    later: AnyPath,
+    stream: Parse | Sequence[Parse],
+    kafka: Mapping[str, str] | Sequence[Mapping[str, str]],
+    output_mode: str = "append",
+    watermark_ms: int | None = None,
+    source: str | None = None,
+    cluster: str | None = None,
+    expected: ExpectedOf | None = None,
+    output: DataFrame | None = None,
+    scratch: AnyPath | None = None,
+    min_compared: float = 0.1,
+    float_error: float | None = None,
+) -> Rehearsal:
+    """Run a query over the records between two checkpoints, and compare its state with Flink's.
+
+    The result is also printed.
+
+    Args:
+        query: a function that takes the events of each stream, as for ``prime``.
+        rows: a function that takes the path of a checkpoint and returns the list that ``prime``
+            takes; None for a query without state.
+        earlier: the checkpoint or savepoint with the query's initial state.
+        later: a later checkpoint or savepoint of the same job.
+        stream: a function that parses the DataFrame of Spark's Kafka source into events; a list
+            for several streams. If the events have the columns topic, partition, and offset, the
+            report shows the records of different keys.
+        kafka: the options of Spark's Kafka source; a list for several streams. The offsets in them
+            are ignored.
+        output_mode: the query's output mode.
+        watermark_ms: as for ``prime``: Flink's watermark at the earlier checkpoint.
+        source: the job's Kafka source, as for ``--source``.
+        cluster: the Kafka cluster, as for ``--cluster``.
+        expected: a function that takes the path of a checkpoint and returns ``expected`` as for
+            ``prime``. Needed only if Spark's expected state cannot be computed from the rows. For a
+            state with a TTL, the last column can be ``last_access``, in epoch milliseconds. Without
+            this column, the expired keys cannot be determined.
+        output: the rows that Flink wrote between the checkpoints, in any order. They are compared
+            with the query's output. A difference shows an error only in output mode ``append``, and
+            only if late records do not explain the difference.
+        scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
+            The default is the system's folder for temporary files, but only if Spark runs locally.
+
+        min_compared: the share of the keys that must be compared, from 0 to 1. If less was
+            compared, the rehearsal has no verdict on the query.
+        float_error: the allowed difference of floating-point sums, relative to the sum of their
+            absolute values. By default the rounding error of as many additions as there are
+            records.
+
+    Raises:
+        Refused: the checkpoints are from two jobs, or in the wrong order; no record is between
+            them; a position was rewound or is unknown; the state contains in-flight records; the
+            TTL of a state is missing; the query cannot be primed; or Spark failed.
+        UsageError: the arguments do not fit together.
+        DecodeError: a checkpoint cannot be read.
+        ServiceError: Spark or Kafka did not answer.
+    """
+    parsers = [stream] if callable(stream) else list(stream)
+    options = [kafka] if isinstance(kafka, Mapping) else list(kafka)
+    if len(parsers) != len(options):
+        raise UsageError(f"stream has {len(parsers)} functions, and kafka {len(options)} streams")
+    if rows is None and not (watermark_ms is None and expected is None):
+        raise UsageError("watermark_ms and expected: a query without state (rows=None) has neither")
+    if not 0 <= min_compared <= 1:
+        raise UsageError(f"min_compared {min_compared}: a share from 0 to 1")
+    if float_error is not None and not 0 <= float_error < 1:
+        raise UsageError(f"float_error {float_error}: a relative error from 0 to less than 1")
+    pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
+    streams = [stream_of(pair, stream_options) for stream_options in options]
+    spark = current_session()
+    notes = Notes()
+    with _work_folder(spark, scratch) as work, _translate_errors():
+        for kafka_stream, parser in zip(streams, parsers, strict=True):
+            kafka_stream.parse(spark, parser)
+        events = [kafka_stream.events for kafka_stream in streams]
+        files = FileQuery(query, work / "query", work / "streams", output_mode)
+        output_files = work / "output" if rows is None or output is not None else None
+        rounding = Rounding(sum(range_.offsets for range_ in pair.ranges.values()), float_error)
+        start_proof = comparison = time_column = ran = None
+        if rows is None:
+            files.run(events, sink=_writer(output_files), empty_batch=True)
+            if (files.location / "state").exists():
+                raise Refused("the query keeps state: rows must be a function of a checkpoint")
+        else:
+            first, last = (
+                _load_state(rows, expected, path, positions, events, work / name)
+                for path, positions, name in (
+                    (pair.earlier, pair.starts, "earlier"),
+                    (pair.later, pair.ends, "later"),
+                )
+            )
+            ran = _run_stateful(
+                files, first, last, events, watermark_ms, output_files, rounding, notes
+            )
+            start_proof, comparison = ran.start, ran.comparison
+            notes.not_compared.extend(other_states(pair.later, last.rows))
+            times = {stream.time for stream in state_rows_of(last.rows)} - {None}
+            time_column = times.pop() if len(times) == 1 else None
+        written = None if output_files is None else spark.read.parquet(str(output_files))
+        output_comparison = doubt = None
+        if written is not None and output is not None:
+            all_fields = replace(rounding, all_fields=True)
+            output_comparison = compare_output(written, output, all_fields)
+            if ran is not None:
+                keys = None
+                if ran.keys and set(ran.keys) <= set(written.columns):
+                    columns = [quoted(name) for name in ran.keys]
+                    keys = compare_output(
+                        written.select(*columns), output.select(*columns), all_fields
+                    )
+                doubt = doubt_of_output(
+                    output_comparison,
+                    output_mode,
+                    keys,
+                    ran.late,
+                    ran.windows,
+                    fires_windows=ran.fires_windows,
+                )
+        result = make_rehearsal(
+            pair,
+            streams,
+            [
+                spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
+                for stream_number, frame in enumerate(events)
+            ],
+            start_proof,
+            comparison,
+            output_comparison,
+            None if written is None else written.count(),
+            time_column,
+            notes,
+            min_compared,
+            doubt,
+        )
+    print(result)
+    return result
+
+
+class _Ran(NamedTuple):
+    """A query that has run from the earlier state.
+
+    Attributes:
+        start: the comparison of the states before any record.
+        comparison: the comparison after all records.
+        keys: the columns of a deduplication; empty for other queries.
+        windows: the query's windows; None if they are not known.
+        late: the late records; None if they are not known.
+        fires_windows: whether the query has windows and a watermark.
+    """
+
+    start: StateProof
+    comparison: Comparison
+    keys: Sequence[str]
+    windows: WindowGrid | None
+    late: LateRecords | None
+    fires_windows: bool
+
+
+def _load_state(
+    rows: RowsOf,
+    expected: ExpectedOf | None,
+    checkpoint: str,
+    positions: NextOffsets,
+    events: Sequence[DataFrame],
+    folder: Path,
+) -> FlinkState:
+    """Read the state of a checkpoint.
+
+    It is saved, because a running job may soon delete the checkpoint.
+    """
+    state_rows = list(rows(checkpoint))
+    if len(state_rows) != len(events):
+        raise UsageError(
+            f"rows returns {counted(len(state_rows), 'stream')}, and stream has "
+            f"{counted(len(events), 'function')}"
+        )
+    check_rows(state_rows, [positions])
+    given = None if expected is None else expected(checkpoint)
+    time_to_live = StateTimeToLive.of(state_rows, given)
+    for number, (stream, frame) in enumerate(zip(state_rows, events, strict=True)):
+        complete = _with_columns(frames_of([stream])[0], frame)
+        if isinstance(stream, StateRows):
+            saved = _save(stream.expected, folder / str(number))
+            state_rows[number] = replace(stream, rows=complete, expected=saved)
+        else:
+            state_rows[number] = complete
+    if given is not None:
+        given = _save(given, folder / "expected")
+    return FlinkState(state_rows, given, time_to_live)
+
+
+def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
+    """Return rows with the columns of the events; a column that the rows lack is null."""
+    types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    for field in rows.schema.fields:
+        if types.get(field.name) != field.dataType.simpleString():
+            raise UsageError(
+                f"the rows have a column {field.name} {field.dataType.simpleString()}, and the "
+                f"stream {types.get(field.name, 'has none')}: give aggregate_rows the stream's "
+                "schema"
+            )
+    return select_columns(rows, events.schema, dict(zip(rows.columns, rows.columns, strict=True)))
+
+
+def _save(frame: DataFrame, folder: Path) -> DataFrame:
+    """Write a DataFrame to files, and return one that reads them."""
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    numbered.write.parquet(str(folder))
+    saved = frame.sparkSession.read.schema(numbered.schema).parquet(str(folder))
+    return saved.toDF(*frame.columns)
+
+
+def _run_stateful(
+    files: FileQuery,
+    earlier: FlinkState,
+    later: FlinkState,
+    events: Sequence[DataFrame],
+    watermark_ms: int | None,
+    output_files: Path | None,
+    rounding: Rounding,
+    notes: Notes,
+) -> _Ran:
+    """Run a query from the earlier state."""
+    spark, location, work = events[0].sparkSession, files.location, files.files.parent
+    with timed("running the query over the earlier state"):
+        batch, has_watermark = fill_state(
+            files, earlier.rows, watermark_ms, may_lack_watermark=True
+        )
+        state = read_spark_state(spark, location, batch - 1, work / "state of earlier")
+        start = compare_with_expected(state, earlier.rows, earlier.expected)
+    if not start.proof.is_right:
+        examples = "; ".join(start.proof.examples)
+        text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
+        notes.warnings.append(warning_text(WarningCode.WRONG_FROM_THE_START, text))
+    if watermark_ms is not None and not has_watermark:
+        text = "the query has no watermark (withWatermark): it takes every late record, and never "
+        notes.warnings.append(warning_text(WarningCode.WATERMARK, f"{text}removes a window"))
+    known_watermark = watermark_ms if has_watermark else None
+    notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
+    with timed("running the query over the records"):
+        times = files.run(events, sink=_writer(output_files))
+        own_watermark = next_watermark(location, batch) if has_watermark else None
+    with timed("comparing the states"):
+        state = read_spark_state(spark, location, batch, work / "state of later")
+        state = with_magnitudes(state, state_rows_of(later.rows), events)
+        appends = files.output_mode.lower() == "append"
+        comparison = compare_state(
+            state,
+            later,
+            earlier,
+            start.flink,
+            own_watermark,
+            rounding,
+            notes,
+            keeps_windows=files.output_mode.lower() == "complete",
+            output_is_given=output_files is not None,
+            output_shows_fired=output_files is not None and appends,
+        )
+    keys = [field.name for field in state.keys] if state.operator == DEDUPLICATE else []
+    if keys and output_files is None and any(s.stores_records for s in state_rows_of(later.rows)):
+        notes.undetermined.append(
+            "whether the query keeps the record that the job keeps of each key: the query's state "
+            "has only the keys; the argument output compares the records"
+        )
+    if own_watermark is None:
+        return _Ran(start.proof, comparison, keys, None, None, fires_windows=False)
+    if output_files is not None and appends:
+        # Only the windows that Flink has fired, before the first window that it keeps.
+        kept = None
+        if state.has_window:
+            kept = end_of_first_kept(state, later.rows, later.expected)
+        until = own_watermark if kept is None else min(own_watermark, kept - 1)
+        with timed("writing the windows that have fired"):
+            write_watermark(location, batch, until)
+            files.run([frame.limit(0) for frame in events], sink=_writer(output_files))
+    windows, late = _late_records(files, later.rows, events, times, own_watermark, watermark_ms)
+    if late is None:
+        notes.not_compared.append(
+            NotCompared(
+                None,
+                "which records are late: all were read in one batch, and the query drops a record "
+                "only by the watermark of an earlier batch",
+            )
+        )
+    elif late.number:
+        notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(late)))
+        notes.undetermined.append("which records are late")
+    return _Ran(start.proof, comparison, keys, windows, late, state.has_window)
+
+
+def _late_records(
+    files: FileQuery,
+    rows: Rows,
+    events: Sequence[DataFrame],
+    times: EventTime | None,
+    own_watermark: int,
+    watermark_ms: int | None,
+) -> tuple[WindowGrid | None, LateRecords | None]:
+    """Return the query's windows, and the records that it would drop as late in smaller batches.
+
+    The order of records is known within a partition, and so for a single stream.
+    """
+    streams = state_rows_of(rows)
+    if len(events) != 1 or len(streams) != 1 or times is None or times.last_ms is None:
+        return None, None
+    (stream,) = streams
+    grid, time = grid_of(stream), stream.time
+    if grid is None or time is None:
+        return None, None
+    records = events[0].sparkSession.read.schema(events[0].schema)
+    late = late_records(
+        records.parquet(str(files.files / "0")),
+        time,
+        grid,
+        times.last_ms - own_watermark,
+        watermark_ms or 0,
+    )
+    return grid, late
+
+
+def _writer(folder: Path | None) -> Sink | None:
+    """Return a sink that writes the query's output to files."""
+    if folder is None:
+        return None
+    return lambda frame, _: frame.write.mode("append").parquet(str(folder))
+
+
+@contextmanager
+def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]:
+    """Yield a new folder that the executors share, and remove it afterwards."""
+    if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
+        raise UsageError("scratch: name a folder on a disk that the executors share")
+    if scratch is not None:
+        scratch = local_path(os.fspath(scratch)).absolute()
+        scratch.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=scratch))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except spark_errors() as error:
+        reason = failure_of(error)
+        if any(sign in str(error) for sign in _DATA_LOSS):
+            raise Refused(
+                f"Kafka no longer has all records between the checkpoints: {reason}"
+            ) from error
+        if isinstance(error, PySparkException):
+            raise Refused(f"Spark did not run the rehearsal: {reason}") from error
+        raise ServiceError(f"Spark failed: {reason}") from error

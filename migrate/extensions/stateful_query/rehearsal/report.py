@@ -1,0 +1,333 @@
+"""Define the result of ``rehearse``, and its report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from decoder.keyed_state import StateKind, read_keyed_states
+from migrate.extensions.stateful_query.rehearsal.checkpoints import CheckpointPair
+from migrate.extensions.stateful_query.rehearsal.coverage import (
+    Coverage,
+    NotCompared,
+    Notes,
+    verdict,
+)
+from migrate.extensions.stateful_query.rehearsal.kafka_range import KafkaStream, unread_topics
+from migrate.extensions.stateful_query.rehearsal.patterns import (
+    describe_differences,
+    describe_hours,
+    differences_by_group,
+    records_by_hour,
+    time_column,
+)
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.filled_state import Rows, state_rows_of
+from migrate.extensions.stateful_query.transfer.proof import (
+    Comparison,
+    describe_keys,
+    first_differences,
+)
+from migrate.model.column_types import quoted
+from migrate.model.wording import counted, join_some
+from migrate.storage.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+_MOST_STATES = 5
+_MOST_KEYS = 10
+_MOST_RECORDS = 100
+# The columns of Spark's Kafka source that identify the record of an event.
+_RECORD_COLUMNS = ("topic", "partition", "offset")
+_WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The result of a rehearsal; ``str`` returns its report.
+
+    ``output`` is the argument of ``rehearse`` with the rows that Flink wrote.
+
+    Attributes:
+        proof: the comparison of Spark's state with the state in the later checkpoint. For a query
+            without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
+            was compared.
+        start_proof: the comparison of Spark's state with the state in the earlier checkpoint,
+            before any record was read; None for a query without state.
+        records: the number of records between the checkpoints that Spark read.
+        wrong: the keys that differ, in the structs ``key``, ``flink`` and ``spark``. The last two
+            are null if that side lacks the key. For a query without state, a key is a row, and the
+            values are the number of times that it was written.
+        warnings: the warnings about the result.
+        written: the number of rows that the query wrote; None if they were not kept.
+        output_proof: the comparison of the rows of a query with state with ``output``; None for a
+            query without state, or without ``output``.
+        compared: the number of keys that were compared, matching or not. For a query without state,
+            and for ``output``, the number of rows.
+        not_compared: the keys that were not compared, each with their number, if they can be
+            counted, and the reason.
+        is_right: True if no comparison found a difference. None without a verdict, because less
+            than ``min_compared`` of the keys was compared, or a check has no result
+            (``undetermined``).
+        undetermined: the checks without a result.
+        wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None if
+            ``output_proof`` is None.
+        lines: the lines of the report.
+    """
+
+    proof: StateProof
+    start_proof: StateProof | None
+    records: int
+    wrong: DataFrame
+    warnings: tuple[str, ...]
+    written: int | None
+    output_proof: StateProof | None
+    wrong_output: DataFrame | None
+    compared: int
+    not_compared: tuple[NotCompared, ...]
+    undetermined: tuple[str, ...]
+    is_right: bool | None
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def make_rehearsal(
+    pair: CheckpointPair,
+    streams: Sequence[KafkaStream],
+    events: Sequence[DataFrame],
+    start: StateProof | None,
+    state: Comparison | None,
+    output: Comparison | None,
+    written: int | None,
+    time: str | None,
+    notes: Notes,
+    min_compared: float,
+    doubt: str | None,
+) -> Rehearsal:
+    """Make the result and its report.
+
+    Args:
+        pair: the checkpoints.
+        streams: the streams; Spark must have read their events.
+        events: for each stream, the rows made from state, if any, and the parsed records.
+        start: the comparison of the states before any record; None for a query without state.
+        state: the comparison after the records; None for a query without state.
+        output: the comparison of the query's rows with Flink's rows; None without Flink's rows.
+        written: the number of rows that the query wrote; None if they were not kept.
+        time: the events' column of event time, or None if unknown.
+        notes: the warnings of the comparisons, and the keys that were not compared.
+        min_compared: as for ``rehearse``.
+        doubt: why a difference of the output does not show that the query is wrong; None if it
+            does, or if there is none.
+    """
+    counts = [stream.count() for stream in streams]
+    records = sum(count for count, _ in counts)
+    gaps = chain.from_iterable(warnings for _, warnings in counts)
+    warnings = (*pair.warnings, *unread_topics(pair, streams), *gaps, *notes.warnings)
+    lines = [
+        f"{pair.earlier} to {pair.later}: {counted(records, 'record')} of "
+        f"{counted(len(pair.ranges), 'partition')}"
+    ]
+    if written is not None:
+        lines.append(f"the query wrote {counted(written, 'row')}")
+    title, main, extra = ("output", output, None) if state is None else ("state", state, output)
+    wrong, wrong_lines = _differences(title, main, events, time)
+    wrong_output, output_lines = _differences("output", extra, events, None)
+    lines += [*wrong_lines, *output_lines, *(f"warning: {warning}" for warning in warnings)]
+    not_compared = list(notes.not_compared)
+    if output is None:
+        number = written if state is None else None
+        not_compared.append(
+            NotCompared(number, "what the query wrote, since Flink's output was not given (output)")
+        )
+    proofs = [comparison.proof for comparison in (state, output) if comparison is not None]
+    coverage = Coverage(
+        sum(
+            proof.right + proof.wrong + proof.missing + (proof.unexpected or 0) for proof in proofs
+        ),
+        tuple(not_compared),
+        min_compared,
+    )
+    judged = [state, output if doubt is None else None]
+    are_right = [comparison.proof.is_right for comparison in judged if comparison is not None]
+    if start is not None:
+        are_right.append(start.is_right)
+    undetermined = (*notes.undetermined, *([] if doubt is None else [doubt]))
+    return Rehearsal(
+        StateProof(0, 0, 0, 0) if main is None else main.proof,
+        start,
+        records,
+        wrong,
+        warnings,
+        written,
+        None if extra is None else extra.proof,
+        None if extra is None else wrong_output,
+        coverage.compared,
+        coverage.not_compared,
+        undetermined,
+        verdict(are_right, coverage, undetermined),
+        (*coverage.lines(), *(f"undetermined: {reason}" for reason in undetermined), *lines),
+    )
+
+
+def _differences(
+    title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
+) -> tuple[DataFrame, list[str]]:
+    """Return the keys that differ, and lines about them.
+
+    The DataFrame stays readable after the scratch folder is removed.
+    """
+    if comparison is None:
+        schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
+        return events[0].sparkSession.createDataFrame([], schema), []
+    lines = [f"{title}: {comparison.proof}"]
+    differences = comparison.differences
+    if comparison.proof.is_right:
+        wrong = differences.sparkSession.createDataFrame([], differences.schema)
+    else:
+        wrong = differences.localCheckpoint()
+        lines += _describe_differences(wrong, events, time)
+    return wrong.drop("verdict"), lines
+
+
+def _describe_differences(
+    differences: DataFrame, events: Sequence[DataFrame], time: str | None
+) -> Iterator[str]:
+    """Yield lines about the first keys that differ, each with the key's records."""
+    keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
+    hours_of = time_column(events, time)
+    if _WINDOW not in keys:
+        time = None
+    if groups := differences_by_group(differences):
+        yield f"differences (Spark - Flink): {describe_differences(groups)}"
+    number = F.row_number().over(Window.orderBy("rank", "key")).alias("number")
+    first = (
+        first_differences(differences, _MOST_KEYS)
+        .select(number, "key", _count_difference(differences).alias("difference"))
+        .localCheckpoint()
+    )
+    names = [key for key in keys if key != _WINDOW]
+    records = _records_by_key(first, names, time, events)
+    hours: dict[int, dict[int, int]] = {}
+    many = [n for n, rows in (records or {}).items() if len(rows) == _MOST_RECORDS]
+    if many and hours_of is not None:
+        hours = _hours_by_key(first.where(F.col("number").isin(many)), names, hours_of, events)
+    count_differences = {row["number"]: row["difference"] for row in first.collect()}
+    for key_number, line in enumerate(describe_keys(differences, _MOST_KEYS), start=1):
+        yield line
+        if key_number in hours:
+            by_hour = describe_hours(hours[key_number], count_differences[key_number])
+            total = counted(sum(hours[key_number].values()), "record")
+            yield f"  {total} by the hour of {hours_of} (UTC): {by_hour}"
+        elif records is not None:
+            yield f"  {_describe_records(records.get(key_number, []), time)}"
+    if records is None:
+        yield (
+            "the records of these keys are not shown: let the function stream keep the columns "
+            f"{', '.join(_RECORD_COLUMNS)}, and those of the key"
+        )
+
+
+def _count_difference(differences: DataFrame) -> Column:
+    """Return Spark's count of a key minus Flink's; null without a count."""
+    fields = differences.schema["flink"].dataType
+    assert isinstance(fields, StructType)
+    if "count" not in fields.names or not isinstance(fields["count"].dataType, LongType):
+        return F.lit(None).cast("bigint")
+    spark, flink = (F.coalesce(F.col(f"{side}.count"), F.lit(0)) for side in ("spark", "flink"))
+    return spark - flink
+
+
+def _hours_by_key(
+    first: DataFrame, keys: Sequence[str], time: str, events: Sequence[DataFrame]
+) -> dict[int, dict[int, int]]:
+    """Return the number of records of each key in each hour of the day."""
+    by_key: dict[int, dict[int, int]] = {}
+    for frame in events:
+        if {*_RECORD_COLUMNS, *keys, time} <= set(frame.columns):
+            records = _records_of(first, keys, frame).select("`key number`", quoted(time))
+            by_key |= records_by_hour(records, "key number", time)
+    return by_key
+
+
+def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> DataFrame:
+    """Return the records of keys, with the columns ``key number`` and ``wrong key``."""
+    same = frame["offset"].isNotNull()  # null in rows that were made from state
+    for name in keys:
+        same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
+    # Names with a space, because events are unlikely to have columns of these names.
+    numbered = first.select(F.col("number").alias("key number"), F.col("key").alias("wrong key"))
+    return frame.join(F.broadcast(numbered), same)
+
+
+def _records_by_key(
+    first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
+) -> dict[int, list[Row]] | None:
+    """Return the first records of each key by its number, records in the key's window first.
+
+    Return None if the key is only a window. Also return None if no stream has both the columns that
+    identify a record and the columns of the key.
+    """
+    by_key: dict[int, list[Row]] = defaultdict(list)
+    searched = False
+    for frame in events:
+        if not keys or not {*_RECORD_COLUMNS, *keys} <= set(frame.columns):
+            continue
+        searched = True
+        inside = F.lit(True)
+        if time is not None and time in frame.columns:
+            at = frame[quoted(time)]
+            window = f"`wrong key`.{_WINDOW}"
+            inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
+        matching = _records_of(first, keys, frame).select(
+            F.col("key number").alias("number"), inside.alias("inside"), *_RECORD_COLUMNS
+        )
+        order = Window.partitionBy("number").orderBy(F.desc("inside"), *_RECORD_COLUMNS)
+        ranked = matching.select("*", F.row_number().over(order).alias("rank"))
+        for row in ranked.where(F.col("rank") <= _MOST_RECORDS).collect():
+            by_key[row["number"]].append(row)
+    return by_key if searched else None
+
+
+def _describe_records(records: Sequence[Row], time: str | None) -> str:
+    inside = [row for row in records if row["inside"]]
+    if not records:
+        return "no record between the checkpoints was parsed with this key"
+    shown = inside or records
+    label = "records" if inside or time is None else "no record in the window; records of the key"
+    ordered = sorted((row["topic"], row["partition"], row["offset"]) for row in shown)
+    partitions = [
+        f"{topic}-{partition} at {', '.join(str(offset) for _, _, offset in group)}"
+        for (topic, partition), group in groupby(ordered, lambda record: record[:2])
+    ]
+    more = f" (the first {_MOST_RECORDS})" if len(records) == _MOST_RECORDS else ""
+    return f"{label}: {join_some(partitions, _MOST_RECORDS, '; ')}{more}"
+
+
+def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
+    """Yield a reason that lists the keyed states, without timers, that no rows were made from.
+
+    Yield nothing if no such state exists, or if the origin of all rows is unknown.
+    """
+    read = {
+        (stream.origin.operator_id, stream.origin.state)
+        for stream in state_rows_of(rows)
+        if stream.origin is not None
+    }
+    names = [
+        f"{state.uid or state.operator_name or state.operator_id}/{state.name}"
+        for state in read_keyed_states(checkpoint, Files()).states
+        if state.kind is not StateKind.TIMERS and (state.operator_id, state.name) not in read
+    ]
+    if names and read:
+        yield NotCompared(None, f"other states of the job: {join_some(names, _MOST_STATES)}")

@@ -1,0 +1,220 @@
+"""Divide keyed states into migrated states (``--state``) and states that are not migrated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState, KeyedStates, StateKind
+from migrate.extensions.keyed_state.listing import MERGING_WINDOWS, ddl
+from migrate.extensions.keyed_state.select import choose_state
+from migrate.extensions.keyed_state.type_mapping import column_type, namespace_type, value_type
+from migrate.model.column_types import StructOf, quoted
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.wording import counted
+
+MOVES = "moves to Spark"
+# The event-time timers that Flink's window operator sets.
+_WINDOW_TIMERS = "_timer_state/event_window-timers"
+
+
+@dataclass(frozen=True, slots=True)
+class StateToPrime:
+    """A state that the Spark query continues with.
+
+    Attributes:
+        operator, state: the operator's id and the state's name, for ``flink_state``.
+        keys: one column for each part of the key, as its name, its DDL, and the expression that
+            reads it.
+        value: the DDL of the value; None for a LIST or MAP (several values for a key).
+        windowed: True if a key has separate values for each window.
+        merging: True if the windows are session windows.
+        ttl: True if the state has a TTL; only the job's code contains the TTL's length.
+    """
+
+    operator: str
+    state: str
+    keys: tuple[tuple[str, str, str], ...]
+    value: str | None
+    windowed: bool
+    merging: bool
+    ttl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakenStates:
+    """The states of a checkpoint, divided into migrated, not migrated, and unreadable states.
+
+    Attributes:
+        taken: the states that Spark continues with, in the order in which the user listed the
+            states.
+        left_behind: the readable states, except timers, that do not move.
+        unreadable: descriptions of unreadable states, with the operator, the state if known, and
+            the reason.
+        merging: the ids of operators whose windows are sessions.
+        window_timers: states with pending event-time timers of windows whose state is taken.
+        other_timers: all other states with pending timers; these timers are not migrated.
+        timers_read: True if timers were read. If not, ``other_timers`` has all timer states, even
+            those without pending timers.
+    """
+
+    taken: tuple[KeyedState, ...]
+    left_behind: tuple[KeyedState, ...]
+    unreadable: tuple[str, ...]
+    merging: frozenset[str]
+    window_timers: tuple[KeyedState, ...]
+    other_timers: tuple[KeyedState, ...]
+    timers_read: bool
+
+    @property
+    def fully_taken_operators(self) -> frozenset[str]:
+        """The ids of the operators whose readable states, except timers, are all taken."""
+        staying = {state.operator_id for state in self.left_behind}
+        return frozenset(state.operator_id for state in self.taken) - staying
+
+    def to_prime(self) -> Iterator[StateToPrime]:
+        """Yield the taken states in the form that generated priming code needs."""
+        for state in self.taken:
+            key = column_type(state.key)
+            assert key is not None  # a taken state is readable
+            parts = [("key", key.ddl, "key")]
+            if isinstance(key, StructOf):
+                parts = [
+                    (quoted(name), part.ddl, f"key.{quoted(name)}") for name, part in key.fields
+                ]
+            is_single = state.kind not in (StateKind.LIST, StateKind.MAP)
+            yield StateToPrime(
+                state.operator_id,
+                state.name,
+                tuple(parts),
+                ddl(value_type(state)) if is_single else None,
+                windowed=namespace_type(state) is not None,
+                merging=state.operator_id in self.merging,
+                ttl=state.ttl,
+            )
+
+    def lines(self, taken: str = MOVES) -> Iterator[str]:
+        """Yield lines about each state; ``taken`` is the phrase for taken states."""
+        yield from self.taken_lines(taken)
+        yield from self.warnings()
+
+    def taken_lines(self, taken: str = MOVES) -> Iterator[str]:
+        """Yield the lines about taken states and the timers of their windows."""
+        for state in self.taken:
+            yield f"state {_label(state)} {taken}"
+        for state in self.window_timers:
+            yield (
+                f"timers {_label(state)} are replaced: Spark's watermark closes the windows of the "
+                "states that move"
+            )
+
+    def warnings(self) -> Iterator[WarningText]:
+        """Yield lines about required input of the user, and about states that are not migrated."""
+        for state in self.taken:
+            if state.ttl:
+                yield warning_text(
+                    WarningCode.TIME_TO_LIVE,
+                    f"state {_label(state)} has a time to live: look up its length in the job's "
+                    "code, and pass it to prime as ttl_ms",
+                )
+        left = []
+        if self.other_timers:
+            timers = "pending timers" if self.timers_read else "timers, pending or not,"
+            left.append(f"{timers} are left behind: {_labels(self.other_timers)}")
+        if self.left_behind:
+            number = counted(len(self.left_behind), "state")
+            left.append(f"{number} left behind by choice: {_labels(self.left_behind)}")
+        left += [f"left behind, as it cannot be read: {reason}" for reason in self.unreadable]
+        for text in left:
+            yield warning_text(WarningCode.STATE_LEFT_BEHIND, text)
+
+
+def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
+    """Divide the keyed states of a checkpoint into migrated, not migrated, and unreadable states.
+
+    Timers cannot be selected. Spark's watermark replaces the timers of event-time windows whose
+    state is taken; all other pending timers are not migrated. Timer states without pending timers
+    are omitted.
+
+    Args:
+        keyed: the states.
+        names: ``OPERATOR/NAME``; the operator is an id, a name or a uid. Without names, no entry is
+            read, and every timer state counts as one with pending timers.
+
+    Raises:
+        UsageError: a name has a different form, matches no operator or state, or refers to a timer
+            state or ``merging-window-set``; or the checkpoint has no keyed state.
+        Refused: several operators have a state with this name.
+        DecodeError: a selected state cannot be read.
+    """
+    if names and not (keyed.states or keyed.unread):
+        raise UsageError(f"states {', '.join(names)}: this checkpoint holds no keyed state")
+    taken = tuple(_choose(keyed, name) for name in names)
+    taken_names = {(state.operator_id, state.name) for state in taken}
+    # A window operator's sessions move together with the contents of its windows.
+    taken_names |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in taken_names}
+    operators = {state.operator_id for state in taken}
+    left_behind: list[KeyedState] = []
+    window_timers: list[KeyedState] = []
+    other_timers: list[KeyedState] = []
+    unreadable: list[str] = []
+    for state in keyed.states:
+        if (state.operator_id, state.name) in taken_names:
+            continue
+        if state.kind is StateKind.TIMERS:
+            try:
+                pending = not names or next(state.entries(), None) is not None
+            except DecodeError as error:
+                unreadable.append(f"{_label(state)}: {error}")
+                continue
+            if pending:
+                with_windows = state.operator_id in operators and state.name == _WINDOW_TIMERS
+                (window_timers if with_windows else other_timers).append(state)
+        elif state.readable:
+            left_behind.append(state)
+        else:
+            unreadable.append(f"{_label(state)}: {state.reason}")
+    unreadable += (f"operator {unread.operator_id}: {unread.error}" for unread in keyed.unread)
+    return TakenStates(
+        taken,
+        tuple(left_behind),
+        tuple(unreadable),
+        frozenset(state.operator_id for state in keyed.states if state.name == MERGING_WINDOWS),
+        tuple(window_timers),
+        tuple(other_timers),
+        timers_read=bool(names),
+    )
+
+
+def log_states(states: TakenStates, taken: str = MOVES) -> None:
+    """Log whether each state is migrated."""
+    for line in states.taken_lines(taken):
+        log.info(line)
+    for line in states.warnings():
+        log.warning(line)
+
+
+def _choose(keyed: KeyedStates, text: str) -> KeyedState:
+    """Return the state of a name ``OPERATOR/NAME``."""
+    operator, slash, name = text.partition("/")
+    if not (operator and slash and name):
+        raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+    state = choose_state(keyed, operator, name)
+    state.check_readable()
+    if state.kind is StateKind.TIMERS or name == MERGING_WINDOWS:
+        raise UsageError(
+            f"--state {text!r}: timers and {MERGING_WINDOWS} cannot be named; name the state of "
+            "the windows"
+        )
+    return state
+
+
+def _labels(states: Sequence[KeyedState]) -> str:
+    return ", ".join(map(_label, states))
+
+
+def _label(state: KeyedState) -> str:
+    return f"{state.uid or state.operator_name or state.operator_id}/{state.name}"

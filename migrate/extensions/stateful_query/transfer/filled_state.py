@@ -1,0 +1,172 @@
+"""Run a stateful query over rows in files, so that the query's state is equal to Flink's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate.extensions.stateful_query.primed_log import write_watermark
+from migrate.extensions.stateful_query.transfer.origin import contradictions
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.spark_state import run_available, temporary_setting
+from migrate.extensions.stateful_query.transfer.time_to_live import check_time_to_live
+from migrate.extensions.stateful_query.transfer.watermark import check_watermark
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The setting for a batch without data. Spark adds it after a new watermark, to close windows.
+_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+Query = Callable[..., "DataFrame"]
+Rows = Sequence["StateRows | DataFrame"]
+# Receives the output and the number of a batch.
+Sink = Callable[["DataFrame", int], None]
+
+
+class EventTime(NamedTuple):
+    """The event times of a query's last batch, as ``withWatermark`` has seen them.
+
+    Attributes:
+        last_ms: the latest, in epoch milliseconds; None if the batch has none.
+    """
+
+    last_ms: int | None
+
+    @classmethod
+    def parse(cls, times: Mapping[str, str]) -> EventTime:
+        """Parse ``eventTime`` of a query's progress."""
+        last = times.get("max")
+        if last is None:
+            return cls(None)
+        return cls(round(datetime.fromisoformat(last.replace("Z", "+00:00")).timestamp() * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuery:
+    """A query that reads each of its streams from a directory of files, in place of Kafka.
+
+    Attributes:
+        query: the user's query, a function of its streams.
+        location: the query's checkpoint location.
+        files: the directory with a subdirectory for each stream, named by the stream's number.
+        names: the names of the streams; empty if they have none.
+    """
+
+    query: Query
+    location: Path
+    files: Path
+    output_mode: str
+    names: Sequence[str] = ()
+
+    def run(
+        self, frames: Sequence[DataFrame], *, sink: Sink | None = None, empty_batch: bool = False
+    ) -> EventTime | None:
+        """Write rows to new files, run the query, and return its event time.
+
+        Return None if the query has no watermark.
+
+        Args:
+            frames: the rows of each stream.
+            sink: receives the query's output; by default, the output is dropped.
+            empty_batch: True to let Spark add a batch without data, to close windows.
+        """
+        spark = frames[0].sparkSession
+        streams = []
+        for number, frame in enumerate(frames):
+            files = str(self.files / str(number))
+            frame.write.mode("append").parquet(files)
+            reader = spark.readStream.schema(frame.schema)
+            if self.names:
+                if not hasattr(reader, "name"):
+                    raise UsageError("names: streams have names from Spark 4.2 on")
+                reader = reader.name(self.names[number])
+            streams.append(reader.parquet(files))
+        writer = self.query(*streams).writeStream.outputMode(self.output_mode)
+        writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
+        with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
+            progress = run_available(writer, self.location)
+        check_shared(self.location)
+        times = progress.get("eventTime") if progress else None  # Spark 3.5 omits an empty one
+        return EventTime.parse(times) if times else None
+
+
+def check_shared(location: Path) -> None:
+    """Check that this program sees the files of a query that has run.
+
+    Spark may run on another machine, such as a server of Spark Connect, or its default file system
+    may be another, such as HDFS.
+
+    Raises:
+        Refused: the query's log is not on this disk.
+    """
+    if not (location / "offsets").is_dir():
+        raise Refused(
+            f"{location}: Spark has written the query's files elsewhere: use a directory on a disk "
+            "that this program, Spark's driver or its Spark Connect server, and the executors share"
+        )
+
+
+def frames_of(rows: Rows) -> list[DataFrame]:
+    """Return the rows of each stream as DataFrames."""
+    return [stream.rows if isinstance(stream, StateRows) else stream for stream in rows]
+
+
+def state_rows_of(rows: Rows) -> list[StateRows]:
+    """Return the rows that were made from Flink's state, without the user's own DataFrames."""
+    return [stream for stream in rows if isinstance(stream, StateRows)]
+
+
+def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
+    """Check the TTL and the savepoint of the rows.
+
+    If the user's own DataFrame comes from a state with a TTL, it must have gone through
+    ``unexpired``. The rows that were made from Flink's state must be from a savepoint with the
+    offsets in ``starts``.
+
+    Raises:
+        Refused: the TTL of a state is missing, or a partition starts at a different offset than in
+            the savepoint of the rows.
+        DecodeError: a savepoint cannot be read.
+    """
+    for stream in rows:
+        if not isinstance(stream, StateRows):
+            check_time_to_live(stream)
+    if problems := list(contradictions((item.origin for item in state_rows_of(rows)), starts)):
+        raise Refused(problems)
+
+
+def fill_state(
+    file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
+) -> tuple[int, bool]:
+    """Run a query over the rows of Flink's state, and write Flink's watermark into its logs.
+
+    Args:
+        file_query: the query, with a new checkpoint location.
+        rows: the rows of each stream.
+        watermark_ms: Flink's watermark; without it, 0 is written.
+        may_lack_watermark: True to accept a query without a watermark even if ``watermark_ms`` is
+            set.
+
+    Returns:
+        The number of batches, and whether the query has a watermark.
+
+    Raises:
+        UsageError, Refused: as for ``check_watermark``.
+    """
+    batches = [frames_of(rows)]
+    if any(stream.overlapping for stream in state_rows_of(rows)):
+        # An empty batch comes first, and its log gets Flink's watermark. In the next batch, rows of
+        # windows that Flink has fired are therefore late, and Spark drops them.
+        batches.insert(0, [frame.limit(0) for frame in batches[0]])
+    for number, frames in enumerate(batches):
+        has_watermark = file_query.run(frames) is not None
+        if has_watermark or not may_lack_watermark:
+            check_watermark(has_watermark, watermark_ms, state_rows_of(rows))
+        write_watermark(file_query.location, number, watermark_ms or 0)
+    return len(batches), has_watermark

@@ -1,0 +1,107 @@
+"""Pass Flink's state to a processor of ``transformWithStateInPandas``.
+
+When Spark runs batch 0, it passes the rows of each key once to the processor's
+``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a state for a
+checkpoint location with a committed batch is refused here. Once batch 0 is committed, pass None
+for the state; the savepoint is no longer needed.
+
+Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
+from migrate.extensions.stateful_query.transfer.origin import contradictions, origin_of
+from migrate.extensions.stateful_query.transfer.time_to_live import (
+    TimeToLive,
+    leave_out_and_warn,
+    with_warnings,
+)
+from migrate.inputs.spark_log import kafka_seeds, newest_committed_batch
+from migrate.model.column_types import quoted
+from migrate.model.errors import Refused, UsageError
+from migrate.targets.location import location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def initial_state(
+    spark: SparkSession,
+    state: DataFrame | None,
+    schema: StructType | str,
+    *,
+    columns: Mapping[str, str],
+    keys: Sequence[str],
+    checkpoint_location: str,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+) -> GroupedData:
+    """Return the ``initialState`` of ``transformWithStateInPandas``.
+
+    It has the attribute ``warnings``, as the result of ``unexpired``.
+
+    Args:
+        spark: the session.
+        state: Flink's state from the data source ``flink_state``; None once batch 0 is committed.
+        schema: the columns that the processor gets; the columns in ``keys`` must have the same
+            types as in the stream.
+        columns: for each column of the schema, an expression over the state's columns. The values
+            are cast exactly to the column's type.
+        keys: the columns by which the stream is grouped.
+        checkpoint_location: the query's checkpoint location, seeded by
+            ``to_spark(checkpoint_dir=…)`` from the same savepoint.
+        ttl_ms: as for ``unexpired``.
+        stopped_at_ms: as for ``unexpired``.
+
+    Raises:
+        Refused: the location has a committed batch, so Spark would ignore the state; the location
+            has no seed, or a seed from a different savepoint, so the query would start at different
+            offsets; neither a state nor a committed batch exists; or as for ``unexpired``.
+        UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
+            expression's type to its column's type; the name of the location is not valid; or as for
+            ``unexpired``.
+        DecodeError: the savepoint cannot be read.
+        InputError: the location is damaged.
+    """
+    type_ = schema_of(spark, schema)
+    names = type_.names
+    if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
+        raise UsageError(
+            f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
+            "given"
+        )
+    directory, files = location(checkpoint_location).to_read
+    exists = files.list_directory(directory) is not None
+    has_committed = exists and newest_committed_batch(directory, files) is not None
+    if state is None:
+        if not has_committed:
+            raise Refused(
+                f"{checkpoint_location} has committed no batch: the query would begin without the "
+                "state; give it"
+            )
+        return with_warnings(spark.createDataFrame([], type_).groupBy(*keys), ())
+    seeds = kafka_seeds(directory, files) if exists else {}
+    if not seeds:
+        raise Refused(
+            f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
+            "seed it with to_spark(…, checkpoint_dir=…)"
+        )
+    if has_committed:
+        raise Refused(
+            f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
+            "query that goes on has its own, give None for it"
+        )
+    for problem in contradictions([origin_of(state)], seeds.values()):
+        raise Refused(problem)
+    kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
+    frame = kept.selectExpr(
+        *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
+    )
+    for field in type_.fields:
+        frame = cast_exactly(frame, field.name, field.dataType, field.name)
+    return with_warnings(frame.select(*map(quoted, names)).groupBy(*keys), warnings)

@@ -1,0 +1,195 @@
+"""Track the savepoint, operator, and name of a state in the metadata of DataFrame columns.
+
+A selected column keeps the metadata; a column that an expression computes has none.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from migrate.inputs.flink.extract import read
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.column_types import quoted
+from migrate.model.positions import PositionState, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from migrate.extensions.keyed_state.views import Table
+
+_SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
+_TRUNCATE = "flink.truncateKeys"
+_EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
+# The id of the call of mark_unexpired that made a column, and what the call was given.
+_UNEXPIRED = "flink.unexpired"
+_TIME_TO_LIVE = "flink.timeToLive"
+# A column that only states with a TTL have.
+LAST_ACCESS = "last_access"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOrigin:
+    """A savepoint, the id of an operator, and the name of the operator's state.
+
+    The last two are the options with which the state was read (``keyed_state.views``).
+    """
+
+    savepoint: str
+    operator_id: str
+    state: str
+    allow_external_files: bool
+    truncate_keys: bool = False
+
+
+def metadata_of(table: Table) -> dict[str, str | bool]:
+    """Return the metadata for a table's columns; empty unless the table has a single state."""
+    if table.state is None:
+        return {}
+    return {
+        _SAVEPOINT: table.pointer,
+        _OPERATOR: table.state.operator_id,
+        _STATE: table.state.name,
+        _EXTERNAL: table.allow_external_files,
+        _TRUNCATE: table.truncate_keys,
+        _MAY_EXPIRE: table.state.ttl,
+    }
+
+
+def origin_of(state: DataFrame) -> StateOrigin | None:
+    """Return the origin of a state; None if no column's metadata contains a savepoint."""
+    for field in state.schema.fields:
+        if _SAVEPOINT in field.metadata:
+            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL, _TRUNCATE)
+            return StateOrigin(*(field.metadata[name] for name in names))
+    return None
+
+
+def may_expire(state: DataFrame) -> bool:
+    """Return whether a DataFrame might contain expired entries of a state with a TTL.
+
+    The DataFrame's plan shows every state that is read. Spark Connect does not show the plan. With
+    Spark Connect, only the DataFrame's own columns are checked. If no column has metadata of a
+    state, a column ``last_access`` shows that entries might have expired.
+    """
+    plan = getattr(state, "_jdf", None)
+    marks = (
+        _expiry_marks(state.schema)
+        if plan is None
+        else _plan_marks(plan.queryExecution().analyzed())
+    )
+    return any(marks) if marks else LAST_ACCESS in state.columns
+
+
+def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
+    """Return the same state, with columns marked so that ``may_expire`` returns False.
+
+    ``time_to_live_of`` returns the other arguments.
+    """
+    marks = {
+        _MAY_EXPIRE: False,
+        _UNEXPIRED: str(uuid.uuid4()),
+        _TIME_TO_LIVE: json.dumps(time_to_live),
+    }
+    return state.select(
+        *(
+            F.col(quoted(field.name)).alias(field.name, metadata={**field.metadata, **marks})
+            for field in state.schema.fields
+        )
+    )
+
+
+def time_to_live_of(frame: DataFrame) -> list[int | None] | None:
+    """Return the further arguments of the ``mark_unexpired`` from which a DataFrame comes.
+
+    Return None if there was no such call. With Spark Connect, only the DataFrame's own columns
+    show the call.
+    """
+    plan = getattr(frame, "_jdf", None)
+    schemas = [frame.schema] if plan is None else _schemas(plan.queryExecution().analyzed())
+    for schema in schemas:
+        for field in schema.fields:
+            if _UNEXPIRED in field.metadata:
+                time_to_live: list[int | None] = json.loads(field.metadata[_TIME_TO_LIVE])
+                return time_to_live
+    return None
+
+
+def _schemas(plan: Any) -> Iterator[StructType]:
+    """Yield the schemas of a plan's nodes."""
+    yield _schema_of(plan)
+    for child in _inputs(plan):
+        yield from _schemas(child)
+
+
+def _inputs(plan: Any) -> list[Any]:
+    sequences = (plan.children(), plan.subqueries())
+    return [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
+
+
+def _plan_marks(plan: Any) -> list[bool]:
+    """Return, for each state column in a plan, whether its entries might have expired.
+
+    The search does not go under a plan node that ``mark_unexpired`` made, because the node's marks
+    replace the marks of its inputs.
+    """
+    schema = _schema_of(plan)
+    inputs = _inputs(plan)
+    calls = {call for child in inputs for call in _unexpired_calls(_schema_of(child))}
+    if not inputs or _unexpired_calls(schema) - calls:
+        return _expiry_marks(schema)
+    return [mark for child in inputs for mark in _plan_marks(child)]
+
+
+def _schema_of(plan: Any) -> StructType:
+    return StructType.fromJson(json.loads(plan.schema().json()))
+
+
+def _unexpired_calls(schema: StructType) -> set[str]:
+    """Return the ids of the calls of ``mark_unexpired`` that made columns of the schema."""
+    return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
+
+
+def _expiry_marks(schema: StructType) -> list[bool]:
+    """Return, for each column that has metadata of a state, whether its entries might expire."""
+    return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
+
+
+def contradictions(
+    origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
+) -> Iterator[str]:
+    """Yield a message for each partition that does not start at its offset in the savepoints.
+
+    The comparison covers the topics that are both in a savepoint and in ``starts``. It covers only
+    partitions with an offset in a savepoint.
+
+    Raises:
+        DecodeError: a savepoint cannot be read.
+    """
+    planned: dict[TopicPartition, set[int]] = {}
+    for start in starts:
+        for partition, next_offset in start.items():
+            planned.setdefault(partition, set()).add(next_offset)
+    topics = {topic for topic, _ in planned}
+    saved: dict[TopicPartition, set[int]] = {}
+    for origin in {origin for origin in origins if origin is not None}:
+        extraction = read(origin.savepoint, allow_external_files=origin.allow_external_files)
+        for source in extraction.sources:
+            for position in source.positions:
+                if position.state is PositionState.NEXT and position.next_offset is not None:
+                    saved.setdefault(position.topic_partition, set()).add(position.next_offset)
+    for (topic, number), offsets in sorted(saved.items()):
+        starts_at = planned.get((topic, number), set())
+        if topic in topics and not (starts_at and starts_at <= offsets):
+            shown = ", ".join(map(str, sorted(starts_at))) or "no offset"
+            yield (
+                f"{topic}-{number} is to start at {shown}, but its offset in the savepoint of the "
+                f"state is {', '.join(map(str, sorted(offsets)))}: take positions and state from "
+                "one savepoint"
+            )

@@ -1,0 +1,462 @@
+"""Compare Spark's state with Flink's, key by key."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StructType
+
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly
+from migrate.extensions.stateful_query.transfer.flat_state import (
+    DEDUPLICATE,
+    OPERATORS_WITH_COMPUTED_EXPECTATION,
+    Field,
+    SparkState,
+)
+from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS
+from migrate.extensions.stateful_query.transfer.rounding import Rounding
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.spread import AggregateValue
+from migrate.model.column_types import quoted
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MAX_EXAMPLES = 3
+# The column of ``SparkState.frame`` for ``compare``.
+_MAGNITUDE = "magnitude"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of Spark's state with Flink's.
+
+    Attributes:
+        flink: Flink's entries, in the columns of ``SparkState``.
+        differences: a row for each entry that differs. ``key``, ``flink`` and ``spark`` are
+            structs; ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is
+            ``wrong``, ``missing`` (only Flink has the key) or ``unexpected`` (only Spark has it).
+    """
+
+    proof: StateProof
+    flink: DataFrame
+    differences: DataFrame
+
+
+def compare_with_expected(
+    state: SparkState,
+    rows: Sequence[StateRows | DataFrame],
+    expected: DataFrame | None,
+    rounding: Rounding | None = None,
+) -> Comparison:
+    """Compare Spark's state with the expected state, as passed or computed from the rows.
+
+    ``rounding`` is as for ``compare``.
+
+    Raises:
+        Refused: the expected state is missing and cannot be computed from the rows, or the rows
+            cannot be matched with the fields of Spark's state.
+        UsageError: as for ``to_spark_columns``; or no exact cast exists from the type of a value to
+            the type of its field.
+    """
+    if expected is not None:
+        return compare(state, to_spark_columns(expected, state), rounding=rounding)
+    state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
+    if len(state_rows) != 1:
+        raise Refused(
+            f"{counted(len(state_rows), 'stream')} with rows of Flink's state: give the state that "
+            "Spark must have (expected)"
+        )
+    if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
+        raise Refused(
+            f"the query keeps the state of {state.description}, which does not follow from these "
+            "rows: make rows of your own, and give the state that Spark must have (expected)"
+        )
+    (stream,) = state_rows
+    keys = [stream.keys[number] for number in key_order(stream.keys, state)]
+    comparisons = []
+    for order in value_orders(stream.values):
+        flink = _expected(stream, state, order)
+        if rounding is not None:
+            rounding = replace(rounding, singles=_singles(stream, state, order))
+        comparisons.append(compare(state, flink, keys=keys, rounding=rounding))
+        if comparisons[-1].proof.is_right:
+            break
+    best = max(comparisons, key=lambda comparison: comparison.proof.right)
+    return replace(best, proof=stream.counted_in(best.proof))
+
+
+# -- the expected state --------------------------------------------------------------------------
+
+
+def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
+    """Yield the possible orders of the values in the query, each as indexes of ``values``.
+
+    The values are in the order of the query, except ``count(*)``. Its place among the counts cannot
+    be determined, because Spark uses the field name ``count`` for every count.
+    """
+    numbers = range(len(values))
+    yield numbers
+    if AggregateValue("count") not in values:
+        return
+    row_count = values.index(AggregateValue("count"))
+    others = [number for number in numbers if number != row_count]
+    for end, number in enumerate(others, start=1):
+        value = values[number]
+        if value.kind == "count" and not value.in_average:
+            yield [*others[:end], row_count, *others[end:]]
+
+
+def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
+    """Return the expected state, with its columns in the order of Spark's fields.
+
+    ``order`` is an element from ``value_orders``.
+    """
+    keys = key_order(rows.keys, state)
+    types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
+    if types != [field.type for field in state.keys]:
+        names = ", ".join(type_.simpleString() for type_ in types) or "empty"
+        raise Refused(
+            f"the key of Spark's state is {_list_fields(state.keys)}, and the rows' {names}: name "
+            "keys in the order of the query's groupBy, and no others"
+        )
+    if ("window" in rows.expected.columns) != state.has_window:
+        raise Refused("the query groups by a window, and the rows have none; or the other way")
+    columns = [F.col(f"k{number}").alias(f"k{index}") for index, number in enumerate(keys)]
+    columns += [F.col("window")] * state.has_window
+    matches = match_values([rows.values[number] for number in order], state.values)
+    for index, (field, match) in enumerate(zip(state.values, matches, strict=True)):
+        name = f"v{order[match]}"
+        column, flink_type = F.col(name), rows.expected.schema[name].dataType
+        if field.in_average:
+            # Without values, the sum and the count of Spark's average are 0, not null.
+            column = F.coalesce(column, F.lit(0).cast(flink_type))
+        column = to_spark_sum(column, flink_type, field)
+        if isinstance(field.type, DoubleType) and (
+            field.in_average or isinstance(flink_type, FloatType)
+        ):
+            column = column.cast(field.type)  # as Spark does for each value that it adds up
+        columns.append(column.alias(f"v{index}"))
+    expected = rows.expected.select(*columns)
+    for index, field in enumerate(state.values):
+        expected = cast_exactly(expected, f"v{index}", field.type, field.name)
+    return expected
+
+
+def _singles(rows: StateRows, state: SparkState, order: Sequence[int]) -> frozenset[int]:
+    """Return the indexes of Spark's fields whose values are FLOAT in Flink."""
+    matches = match_values([rows.values[number] for number in order], state.values)
+    return frozenset(
+        index
+        for index, match in enumerate(matches)
+        if isinstance(rows.expected.schema[f"v{order[match]}"].dataType, FloatType)
+    )
+
+
+def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
+    """Return the column as Spark stores it, a change only for sums of short DECIMALs.
+
+    Spark stores the sum of the unscaled values. The sum is a BIGINT for a DECIMAL of at most 8
+    digits. In an average, the sum is a DOUBLE for a DECIMAL of at most 11 digits (DecimalAggregates
+    @ Spark 4.0.0).
+    """
+    if field.name != "sum" or not isinstance(flink_type, DecimalType):
+        return column
+    is_long = isinstance(field.type, LongType) and flink_type.scale <= 8
+    is_unscaled = is_long or (field.in_average and isinstance(field.type, DoubleType))
+    return column * F.lit(10**flink_type.scale) if is_unscaled and flink_type.scale else column
+
+
+def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> list[int]:
+    """Return for each field the index of its value.
+
+    Fields and values of the same kind are matched by their order.
+
+    Raises:
+        Refused: the number of values of a kind is not the number of its fields.
+    """
+    field_kinds = [(field.name, field.in_average) for field in fields]
+    value_kinds = [(value.kind, value.in_average) for value in values]
+    if Counter(field_kinds) != Counter(value_kinds):
+        raise Refused(
+            f"the query's state has the fields {_list_fields(fields)}, and the rows "
+            f"{', '.join(map(str, values)) or 'none'}: name a value for each field, or give the "
+            "state that Spark must have (expected)"
+        )
+    indexes = {
+        kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
+        for kind in field_kinds
+    }
+    return [next(indexes[kind]) for kind in field_kinds]
+
+
+def key_order(names: Sequence[str], state: SparkState) -> list[int]:
+    """Return, for each field of Spark's key, the index of its column in ``names``.
+
+    Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
+    order of columns. If the names differ, the columns are matched by position.
+
+    Raises:
+        Refused: the names differ, and the query is a ``dropDuplicates`` of several columns.
+    """
+    spark_names = [field.name for field in state.keys]
+    if len(set(names)) == len(names) and sorted(names) == sorted(spark_names):
+        return [names.index(name) for name in spark_names]
+    if state.operator == DEDUPLICATE and len(spark_names) > 1:
+        raise Refused(
+            f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is "
+            f"{', '.join(names) or 'none'}: name the same columns, or give the state in this order "
+            "(expected, --expect)"
+        )
+    return list(range(len(names)))
+
+
+def to_spark_columns(
+    expected: DataFrame, state: SparkState, *, in_spark_units: bool = True
+) -> DataFrame:
+    """Return the user's expected state in the columns and types of Spark's state.
+
+    Columns are matched by position. The order is the columns of the key, the window if there is
+    one, and the columns of the value. A further column ``last_access`` at the end is kept, but it
+    is not compared.
+
+    ``in_spark_units`` is True if the values are in Spark's stored form (see ``to_spark_sum``).
+
+    Raises:
+        UsageError: the number of columns differs from Spark's state, the window is not a struct of
+            start and end, or a type cannot be cast exactly.
+    """
+    names = state.key_columns + state.value_columns
+    if len(expected.columns) == len(names) + 1 and expected.columns[-1] == LAST_ACCESS:
+        names = [*names, LAST_ACCESS]
+    if len(names) != len(expected.columns):
+        raise UsageError(
+            f"expected: {counted(len(expected.columns), 'column')}, and Spark's state has "
+            f"{len(names)}: the key {_list_fields(state.keys)}{', a window' * state.has_window}, "
+            f"the value {_list_fields(state.values)}; name each with --expect"
+        )
+    expected = expected.toDF(*names)
+    if state.has_window:
+        expected = _with_timestamps(expected)
+    for name, field in zip(state.value_columns, state.values, strict=True):
+        if not in_spark_units:
+            flink_type = expected.schema[name].dataType
+            expected = expected.withColumn(name, to_spark_sum(F.col(name), flink_type, field))
+        expected = cast_exactly(expected, name, field.type, field.name)
+    for number, field in enumerate(state.keys):
+        expected = cast_exactly(expected, f"k{number}", field.type, field.name)
+    return expected
+
+
+def _with_timestamps(expected: DataFrame) -> DataFrame:
+    """Return the expected state with its window as a struct of timestamps."""
+    type_ = expected.schema["window"].dataType
+    if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
+        raise UsageError(
+            f"expected: the window is {type_.simpleString()}, not a struct of start and end: "
+            "named_struct('start', …, 'end', …)"
+        )
+    if isinstance(type_.fields[0].dataType, LongType):
+        bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
+        return expected.withColumn("window", F.struct(*bounds))
+    return expected
+
+
+def _list_fields(fields: Sequence[Field]) -> str:
+    return ", ".join(map(str, fields)) or "none"
+
+
+# -- the comparison ------------------------------------------------------------------------------
+
+
+def compare(
+    state: SparkState,
+    flink: DataFrame,
+    *,
+    keys: Sequence[str] | None = None,
+    is_sample: bool = False,
+    rounding: Rounding | None = None,
+) -> Comparison:
+    """Compare Spark's state with Flink's entries.
+
+    Args:
+        state: Spark's state.
+        flink: Flink's entries, with the columns of Spark's state.
+        keys: the names of the key's parts in the differences; by default Spark's names.
+        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then no errors. If
+            the sample is empty, Flink's state is empty, so Spark's state must be empty as well.
+        rounding: the comparison of floating-point sums; None to compare them exactly. If the frame
+            of ``state`` has the column ``magnitude``, it is added to the larger of the two sums.
+    """
+    names = [field.name for field in state.keys] if keys is None else keys
+    joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer", rounding)
+    # Flink may have several rows for a key, because an expression may map two keys to one. If one
+    # of these rows is "wrong", the key is also wrong. F.max then returns "wrong", because it sorts
+    # after "right" and "rounded".
+    by_key = joined.groupBy("key", *_exact_texts(F.col("key"), state)).agg(
+        F.max("verdict").alias("verdict")
+    )
+    counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
+    if is_sample and not counts:
+        return compare(state, flink, keys=keys)
+    differences = joined.where("verdict NOT IN ('right', 'rounded')")
+    verdicts = ("right", "rounded", "wrong", "missing", "unexpected")
+    right, rounded, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
+    right += rounded
+    entries = flink.count()
+    proof = StateProof(
+        *(right, wrong, missing, None if is_sample else unexpected),
+        entries=entries,
+        merged=entries - (right + wrong + missing),
+        rounded=rounded,
+    )
+    if not proof.is_right:
+        examples = describe_keys(differences, _MAX_EXAMPLES)
+        if proof.merged:
+            examples = [*_merged_keys(flink, state, names), *examples]
+        proof = replace(proof, examples=tuple(examples))
+    return Comparison(proof, flink, differences)
+
+
+def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
+    """Return a description of each of the first keys that several entries of Flink have."""
+    key = _key_struct(state, names)
+    by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
+    several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
+    rows = several.select(F.to_json("key", {"ignoreNullFields": "false"}), "count").collect()
+    return [f"merged: {key}: {number} entries of Flink" for key, number in rows]
+
+
+def first_differences(differences: DataFrame, most: int) -> DataFrame:
+    """Return up to ``most`` differences, starting with the first of each verdict.
+
+    After the first difference of each verdict come the second ones, and so on.
+
+    The column ``rank`` is a difference's place within its verdict, in the order of the keys.
+    """
+    rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
+    return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
+
+
+def describe_keys(differences: DataFrame, most: int) -> list[str]:
+    """Return a description of each of the ``first_differences``, in their order."""
+    sides = (
+        F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
+        for side in ("key", "flink", "spark")
+    )
+    first = first_differences(differences, most).select("verdict", *sides)
+    return [
+        f"{verdict}: {key}: Flink {flink or 'nothing'}, Spark {spark or 'nothing'}"
+        for verdict, key, flink, spark in first.collect()
+    ]
+
+
+def _join(
+    state: SparkState,
+    flink: DataFrame,
+    keys: Sequence[str],
+    join_type: str,
+    rounding: Rounding | None,
+) -> DataFrame:
+    """Join Flink's entries with Spark's state by key.
+
+    The columns are the same as in ``Comparison.differences``. The verdict here can also be
+    ``right``, or ``rounded`` for values that match except for the rounding error of floating-point
+    sums.
+    """
+    key = _key_struct(state, keys)
+    value_names = _unique([field.name for field in state.values])
+    value = [
+        F.col(column).alias(name)
+        for column, name in zip(state.value_columns, value_names, strict=True)
+    ]
+    value = value or [F.lit(True).alias("seen")]  # a deduplication keeps no values
+    has_magnitude = _MAGNITUDE in state.frame.columns
+    magnitude = F.col(_MAGNITUDE) if has_magnitude else F.lit(0.0)
+    flink_rows = flink.select(key.alias("flink_key"), F.struct(*value).alias("flink"))
+    spark_rows = state.frame.select(
+        key.alias("spark_key"), F.struct(*value).alias("spark"), magnitude.alias(_MAGNITUDE)
+    )
+    flink_key, spark_key = F.col("flink_key"), F.col("spark_key")
+    same_key = flink_key.eqNullSafe(spark_key)
+    for flink_text, spark_text in zip(
+        _exact_texts(flink_key, state), _exact_texts(spark_key, state), strict=True
+    ):
+        same_key &= flink_text == spark_text
+    return flink_rows.join(spark_rows, same_key, join_type).select(
+        F.coalesce("flink_key", "spark_key").alias("key"),
+        "flink",
+        "spark",
+        F.when(F.col("spark").isNull(), "missing")
+        .when(F.col("flink").isNull(), "unexpected")
+        .when(F.col("flink").eqNullSafe(F.col("spark")), "right")
+        .when(F.expr(_rounded(state, value_names, rounding)), "rounded")
+        .otherwise("wrong")
+        .alias("verdict"),
+    )
+
+
+def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None) -> str:
+    """Return an SQL expression for whether values differ by no more than a rounding error.
+
+    ``names`` are the names of the values in the structs ``flink`` and ``spark``.
+    """
+    sums = [] if rounding is None else rounding.fields(state.values)
+    if rounding is None or not sums:
+        return "false"
+    sides = [
+        (f"flink.{quoted(name)}", f"spark.{quoted(name)}", state.values[number])
+        for number, name in enumerate(names)
+    ]
+    counts = [side for *pair, field in sides if field.name == "count" for side in pair]
+    count = f"greatest(0L, {', '.join(counts)})" if counts else None
+    conditions = []
+    for number, (flink, spark, field) in enumerate(sides):
+        if number in sums:
+            size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
+            near = f"abs({flink} - {spark}) <= {rounding.allowed(number, field, size, count)}"
+            # Spark takes NaN as the greatest number, and the infinite as equal to each other.
+            near = f"{size} < double('infinity') AND {near}"
+            conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")
+        else:
+            conditions.append(f"{flink} <=> {spark}")
+    return " AND ".join(conditions)
+
+
+def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
+    """Return a struct of the key's columns; ``names`` are the names of the struct's parts."""
+    key_names = [*_unique(names), *["window"] * state.has_window]
+    return F.struct(
+        *(
+            F.col(column).alias(name)
+            for column, name in zip(state.key_columns, key_names, strict=True)
+        )
+    )
+
+
+def _exact_texts(key: Column, state: SparkState) -> list[Column]:
+    """Return a key as text if it has a floating-point number, otherwise nothing.
+
+    Joins and groups of Spark take -0.0 and 0.0 as one key, but their string forms differ.
+    """
+    types = " ".join(field.type.simpleString() for field in state.keys)
+    return [key.cast("string")] if re.search("float|double", types) else []
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return unique names, with a number for a repeated name, such as sum, count, sum_2."""
+    unique: list[str] = []
+    for name in names:
+        others = (f"{name}_{number}" for number in count(2))
+        unique.append(name if name not in unique else next(n for n in others if n not in unique))
+    return unique

@@ -1,0 +1,475 @@
+"""Make rows from which a query computes the same state as Flink's.
+
+A row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window (for
+hopping windows, of a pane) have the start time of the window. The times of a session's rows range
+from its first record to its last. For ``dropDuplicates``, each key becomes one row.
+
+Flink's state has the types of an entry's parts, but not their meaning. For SQL, it does not even
+have their names. The user therefore selects each part by a Spark SQL expression over the columns of
+``flink_state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    LongType,
+    MapType,
+    StructType,
+    TimestampType,
+)
+
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
+from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS, StateOrigin, origin_of
+from migrate.extensions.stateful_query.transfer.spread import (
+    AggregateValue,
+    add_value,
+    divide_sum,
+    group_by_column,
+    row_count,
+    type_of,
+)
+from migrate.extensions.stateful_query.transfer.time_to_live import (
+    ExpiredEntries,
+    TimeToLive,
+    leave_out_expired,
+)
+from migrate.extensions.stateful_query.transfer.windows import (
+    FiredWindows,
+    check_instants,
+    split_into_panes,
+    unfired_windows,
+)
+from migrate.model.column_types import quoted
+from migrate.model.errors import Refused, UsageError
+from migrate.spark.frames import read_keyed_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The default limit. A small machine needs some minutes to make so many rows. For more records, the
+# query should sum a weight instead of counting rows (see _check_row_count).
+MOST_ROWS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """Rows for a stateful query, and the state that the query must have after the rows.
+
+    Attributes:
+        rows: rows in the stream's schema.
+        expected: a row for each entry. It has the columns of the key, then for windows the column
+            ``window`` (a struct of the timestamps start and end), then a column for each of
+            ``values``, then ``last_access`` for a state with a TTL.
+        keys: the stream's columns of the key, in the order of ``expected``.
+        values: the values, in the order of ``expected``.
+        first_end: the earliest end of a window, in epoch milliseconds; None without windows.
+        overlapping: True if the windows overlap (hopping windows). Rows may then also fall into
+            windows that Flink has fired.
+        fired: the windows that Flink has fired but still keeps. No rows are made for them.
+        origin: the origin of the state; None if the state's columns do not contain it.
+        expired: the expired entries, for which no rows are made; None for a state without a TTL.
+        time: the stream's column of event time; None without windows.
+        entries: the number of Flink's entries that became rows, before keys were merged.
+        held: the number of entries in Flink's state, or None if unknown.
+        may_merge: True if the user has allowed entries with equal keys.
+        slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
+        session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
+        stores_records: whether Flink's entries have more than keys, such as records, and only the
+            keys are expected.
+    """
+
+    rows: DataFrame
+    expected: DataFrame
+    keys: tuple[str, ...]
+    values: tuple[AggregateValue, ...] = ()
+    first_end: int | None = None
+    overlapping: bool = False
+    fired: FiredWindows = field(default_factory=FiredWindows)
+    origin: StateOrigin | None = None
+    expired: ExpiredEntries | None = None
+    time: str | None = None
+    entries: int | None = None
+    held: int | None = None
+    may_merge: bool = False
+    slide_ms: int | None = None
+    session_gap_ms: int | None = None
+    stores_records: bool = False
+
+    @property
+    def left_out(self) -> int:
+        """The number of Flink's entries that the user has left out, as by ``where``.
+
+        Expired entries, and fired windows, are not counted; 0 if the number is not known.
+        """
+        if self.held is None or self.entries is None:
+            return 0
+        expired = 0 if self.expired is None else self.expired.number
+        return max(0, self.held - self.entries - expired - self.fired.number)
+
+    def counted_in(self, proof: StateProof) -> StateProof:
+        """Return a proof over these rows with the number of Flink's entries."""
+        if self.entries is None:
+            return proof
+        return replace(
+            proof,
+            entries=self.entries,
+            held=self.held,
+            merged=self.entries - (proof.right + proof.wrong + proof.missing),
+            may_merge=self.may_merge,
+        )
+
+    def as_kafka(
+        self, value: str, *, key: str | None = None, timestamp: str | None = None
+    ) -> StateRows:
+        """Return the rows as records of a Kafka source, for a query that parses records itself.
+
+        The columns without an argument, such as topic and offset, are null.
+
+        Args:
+            value: an expression for the record's value over the columns of the rows, such as
+                ``to_json(struct(*))``.
+            key: an expression for the record's key; null by default.
+            timestamp: an expression for the record's timestamp; null by default.
+        """
+        columns = {
+            "key": f"CAST({key or 'NULL'} AS BINARY)",
+            "value": f"CAST({value} AS BINARY)",
+            "topic": "CAST(NULL AS STRING)",
+            "partition": "CAST(NULL AS INT)",
+            "offset": "CAST(NULL AS BIGINT)",
+            "timestamp": f"CAST({timestamp or 'NULL'} AS TIMESTAMP)",
+            "timestampType": "CAST(NULL AS INT)",
+        }
+        selected = [f"{expression} AS {quoted(name)}" for name, expression in columns.items()]
+        return replace(self, rows=self.rows.selectExpr(*selected))
+
+
+def seen_rows(
+    state: DataFrame,
+    schema: StructType | str,
+    *,
+    keys: Mapping[str, str],
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+    merge_keys: bool = False,
+) -> StateRows:
+    """Return a row for each key that Flink has seen, for ``dropDuplicates``.
+
+    Args:
+        state: Flink's state from ``flink_state``.
+        schema: the schema of the stream; columns that are not among ``keys`` are null.
+        keys: for each column of ``dropDuplicates``, an expression over the state's columns.
+        ttl_ms: as for ``aggregate_rows``.
+        stopped_at_ms: as for ``aggregate_rows``.
+        merge_keys: as for ``aggregate_rows``.
+
+    Raises:
+        Refused, UsageError, DecodeError: as for ``aggregate_rows``.
+    """
+    return aggregate_rows(
+        *(state, schema),
+        keys=keys,
+        ttl_ms=ttl_ms,
+        stopped_at_ms=stopped_at_ms,
+        merge_keys=merge_keys,
+    )
+
+
+def aggregate_rows(
+    state: DataFrame,
+    schema: StructType | str,
+    *,
+    keys: Mapping[str, str],
+    count: str | None = None,
+    counts: Mapping[str, str] | None = None,
+    sums: Mapping[str, str] | None = None,
+    averages: Mapping[str, tuple[str, str]] | None = None,
+    minima: Mapping[str, str] | None = None,
+    maxima: Mapping[str, str] | None = None,
+    window: str | None = None,
+    time: str | None = None,
+    slide_ms: int | None = None,
+    session_gap_ms: int | None = None,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+    merge_keys: bool = False,
+    most_rows: int = MOST_ROWS,
+) -> StateRows:
+    """Return rows for ``groupBy(…).agg(…)``, with or without a window.
+
+    Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state contains several
+    values, such as a POJO, pass an expression for each: ``count="value.n", sums={"amount":
+    "value.total"}``. Within an argument, list the values in the order of the query.
+    ``count(*)`` can be at any place in the query.
+
+    Windows that Flink has fired, and keeps for late records, are omitted (``StateRows.fired``).
+
+    Args:
+        state: Flink's state from ``flink_state``; join sessions with their windows first
+            (``session_windows``).
+        schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
+            to its types; a column without an argument is null.
+        keys: for each column of the groupBy, in the order of Spark's key, an expression over the
+            state's columns. Empty for a query that groups by nothing.
+        count: the number of records. Without it, the query must not have ``count(*)``, and an entry
+            becomes the least number of rows that have space for the other values.
+        counts: for each of these columns of the stream, the number of records that have a value in
+            it. A column with only a sum, a minimum, or a maximum is assumed to have a value in
+            every record.
+        sums: the sum of each of these columns.
+        averages: for each of these columns, the sum and the number of its values.
+        minima: the least value of each of these columns.
+        maxima: the greatest value of each of these columns.
+        window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for the
+            slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
+        time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
+        slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
+            ``split_into_panes``). It requires ``window`` and ``count``, and excludes ``minima`` and
+            ``maxima``.
+        session_gap_ms: the job's session gap, in milliseconds.
+        ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired at
+            the stop of the job are omitted (``StateRows.expired``). None keeps every entry.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
+            the time at which the checkpoint's ``_metadata`` was written, or the last access in the
+            state if that is later.
+        merge_keys: True to merge entries whose keys become equal. Their counts and sums are added
+            up, and the least and the greatest values are taken. Keys become equal by an expression,
+            or because Spark takes -0.0 and 0.0 as one key. By default, such entries are refused
+            when the states are compared.
+        most_rows: the maximum number of rows to make.
+
+    Raises:
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
+            ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
+            result depends on the time; more than ``most_rows`` rows would be made; a session has
+            too few records to reach from its start to its end; the state does not show which
+            windows have fired; or its windows end at wall-clock times, not at instants.
+        UsageError: a column is not in the schema, the arguments do not fit together, or a type
+            cannot be cast exactly to the type in the stream.
+        DecodeError: the timers of the windows, or the checkpoint, cannot be read.
+    """
+    stream = schema_of(state.sparkSession, schema)
+    types = {column.name: column.dataType for column in stream.fields}
+    named = list(_named_values(count, counts, sums, averages, minima, maxima))
+    values = [value for value, _ in named]
+    columns = [value.column for value in values if value.column is not None]
+    unknown = [name for name in (*keys, *columns, *([time] if time else [])) if name not in types]
+    if unknown:
+        raise UsageError(f"no column {unknown[0]!r} in the stream's schema: {', '.join(types)}")
+    if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
+        raise UsageError("window, time and session_gap_ms: a window needs the column of its time")
+    if time is not None and not isinstance(types[time], TimestampType):
+        raise UsageError(
+            f"{time} {types[time].simpleString().upper()}: the time of windows must be a "
+            "TIMESTAMP, which no session's time zone moves"
+        )
+    if slide_ms is not None and (count is None or window is None or minima or maxima):
+        raise UsageError(
+            "slide_ms: hopping windows need window, time and count; only sums go with it"
+        )
+    whole = state
+    state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
+    fired = FiredWindows()
+    if window is not None:
+        state, fired = unfired_windows(state)
+    bounds = ("start", "end") if window is not None else ()
+    aggregates = group_by_column(types, values)
+    key_names = [f"k{number}" for number in range(len(keys))]
+    value_names = [f"v{number}" for number in range(len(values))]
+    # The expression, type and description of each column of the entries.
+    parts: dict[str, tuple[str, DataType, str]] = {
+        name: (expression, types[key], key)
+        for name, (key, expression) in zip(key_names, keys.items(), strict=True)
+    }
+    for name, (value, expression) in zip(value_names, named, strict=True):
+        parts[name] = (expression, type_of(value, types), str(value))
+    for bound in bounds:
+        parts[bound] = (f"({window}).{bound}", LongType(), f"the {bound} of a window")
+    if expired is not None and LAST_ACCESS in state.columns:
+        is_list = isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
+        access = f"array_max({LAST_ACCESS})" if is_list else LAST_ACCESS
+        parts[LAST_ACCESS] = (access, LongType(), "the last access")
+    entries = state.select(*(F.expr(part[0]).alias(name) for name, part in parts.items()))
+    for name, (_, type_, description) in parts.items():
+        entries = cast_exactly(entries, name, type_, description)
+    if merge_keys:
+        number: int | None = entries.count()
+        kinds = [(name, value.kind) for name, value in zip(value_names, values, strict=True)]
+        kinds += [(LAST_ACCESS, "max")] * (LAST_ACCESS in parts)
+        entries = merge_entries(entries, [*key_names, *bounds], kinds)
+    entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
+    if session_gap_ms is not None:
+        # The least number of records that reach from the session's start to its end.
+        least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
+        entries = entries.withColumn("least", F.expr(least))
+        if count is not None:
+            _check_sessions(entries, session_gap_ms)
+        entries = entries.withColumn("n", F.expr("greatest(n, least)"))
+    first_end, rows_of_entries = _check_row_count(entries, most_rows)
+    if not merge_keys:
+        number = rows_of_entries
+    held = _held(whole)
+    if held is not None and number is not None and held < number:
+        held = None  # the rows are of several states
+    if window is not None:
+        check_instants(state, first_end)
+    rows = entries
+    if slide_ms is not None:
+        rows = split_into_panes(entries, key_names, value_names, slide_ms)
+    for column in aggregates:
+        rows = divide_sum(rows, column)
+    # sequence(0, -1) counts down, so n = 0 needs a different expression.
+    rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
+    for column in aggregates:
+        rows = add_value(rows, column)
+    sources = dict(zip(keys, key_names, strict=True))
+    sources |= {column.column: column.value for column in aggregates}
+    if time is not None:
+        sources[time] = "at"
+        step = f"i * (end - start - {session_gap_ms}) / (n - 1)"
+        delay = f" + IF(n = 1, 0L, CAST(floor({step}) AS BIGINT))" if session_gap_ms else ""
+        rows = rows.withColumn("at", F.expr(f"timestamp_millis(start{delay})"))
+    instants = ", ".join(f"timestamp_millis({bound}) AS {bound}" for bound in bounds)
+    return StateRows(
+        select_columns(rows, stream, sources),
+        entries.select(
+            *key_names,
+            *([F.expr(f"struct({instants})").alias("window")] if window is not None else []),
+            *value_names,
+            *[LAST_ACCESS] * (LAST_ACCESS in parts),
+        ),
+        tuple(keys),
+        tuple(values),
+        first_end,
+        overlapping=slide_ms is not None,
+        fired=fired,
+        origin=origin_of(state),
+        expired=expired,
+        time=time,
+        entries=number,
+        held=held,
+        may_merge=merge_keys,
+        slide_ms=slide_ms,
+        session_gap_ms=session_gap_ms,
+        stores_records=not values and _stores_records(whole),
+    )
+
+
+def _stores_records(state: DataFrame) -> bool:
+    """Return whether the values of a state are records, lists or maps."""
+    if "value" not in state.columns:
+        return False
+    return isinstance(state.schema["value"].dataType, (StructType, ArrayType, MapType))
+
+
+def merge_entries(
+    entries: DataFrame, keys: Sequence[str], values: Iterable[tuple[str, str]]
+) -> DataFrame:
+    """Merge entries with equal keys.
+
+    Args:
+        entries: the entries.
+        keys: the columns of the key.
+        values: the other columns, each with its kind: ``count``, ``sum``, ``min`` or ``max``.
+    """
+    merged = []
+    for name, kind in values:
+        type_ = entries.schema[name].dataType
+        if kind in ("min", "max"):
+            merge = F.expr(f"{kind}({name})")
+        elif isinstance(type_, (FloatType, DoubleType)):
+            # In one order, because the result is computed for the rows and for the comparison.
+            values_of_key = f"array_sort(collect_list({name}))"
+            merge = F.expr(
+                f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "
+                f"CAST(0 AS {type_.simpleString()}), (total, value) -> total + value))"
+            )
+        else:
+            merge = F.expr(f"sum({name})").cast(type_)
+        merged.append(merge.alias(name))
+    by_key = entries.groupBy(*keys)
+    return by_key.agg(*merged) if merged else entries.select(*keys).distinct()
+
+
+def _held(state: DataFrame) -> int | None:
+    """Return the number of entries in the state of a DataFrame; None without an origin."""
+    origin = origin_of(state)
+    if origin is None:
+        return None
+    return read_keyed_state(
+        state.sparkSession,
+        origin.savepoint,
+        operator=origin.operator_id,
+        state=origin.state,
+        allowExternalFiles=origin.allow_external_files,
+        truncateKeys=origin.truncate_keys,
+    ).count()
+
+
+def select_columns(rows: DataFrame, schema: StructType, sources: Mapping[str, str]) -> DataFrame:
+    """Return the columns of a schema, cast from columns in ``sources``; other columns are null."""
+    return rows.select(
+        *(
+            (F.col(quoted(sources[field.name])) if field.name in sources else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in schema.fields
+        )
+    )
+
+
+def _named_values(
+    count: str | None,
+    counts: Mapping[str, str] | None,
+    sums: Mapping[str, str] | None,
+    averages: Mapping[str, tuple[str, str]] | None,
+    minima: Mapping[str, str] | None,
+    maxima: Mapping[str, str] | None,
+) -> Iterator[tuple[AggregateValue, str]]:
+    """Yield each value with its expression."""
+    if count is not None:
+        yield AggregateValue("count"), count
+    for kind, by_column in (("count", counts), ("sum", sums), ("min", minima), ("max", maxima)):
+        for column, expression in (by_column or {}).items():
+            yield AggregateValue(kind, column), expression
+    for column, (total, number) in (averages or {}).items():
+        yield AggregateValue("sum", column, in_average=True), total
+        yield AggregateValue("count", column, in_average=True), number
+
+
+def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
+    """Raise Refused if a session has too few records to reach from its start to its end.
+
+    ``count`` is then not the number of records, or ``session_gap_ms`` is not the job's gap.
+    """
+    for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
+        raise Refused(
+            f"a session from {row['start']} to {row['end']} counts {row['n']} records, and with "
+            f"{session_gap_ms} ms between them it takes {row['least']} at least: count must be of "
+            "all records, and session_gap_ms the job's"
+        )
+
+
+def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, int]:
+    """Check the number of rows to make; return the first end of a window, and count entries."""
+    first = F.min("end") if "end" in entries.columns else F.lit(None)
+    sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")
+    (totals,) = entries.agg(*sums).collect()
+    if (totals["rows"] or 0) > most_rows:
+        raise Refused(
+            f"{totals['rows']} rows would be made, more than most_rows, {most_rows}: let the query "
+            "sum a weight, 1 for each record of Kafka, in place of count(*) (sums={'weight': …})"
+        )
+    first_end = None if totals["first"] is None else int(totals["first"])
+    return first_end, totals["entries"]

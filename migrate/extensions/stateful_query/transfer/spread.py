@@ -1,0 +1,199 @@
+"""Compute the values in the rows that are made from one entry of state.
+
+A query that aggregates gets values such as a sum into its state only by reading rows. Each entry
+therefore becomes rows whose aggregate values equal the entry's values.
+
+An exact sum is divided evenly among the rows, so that each row's value fits into the column's
+type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StringType
+
+from migrate.extensions.stateful_query.transfer.exact_cast import WHOLE, cast_exactly
+from migrate.model.column_types import quoted
+from migrate.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROUNDED = (FloatType, DoubleType)
+_UNSCALED = "DECIMAL(38,0)"
+_OWN_ROWS = "make rows of your own, and give the state that Spark must have (expected)"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """An aggregate value that each entry of Flink's state has.
+
+    Attributes:
+        kind: ``count``, ``sum``, ``min`` or ``max``; the field of Spark's state has the same name.
+        column: the stream's column that is aggregated; None for ``count(*)``.
+        in_average: True if the value is the sum or the count of an average.
+    """
+
+    kind: str
+    column: str | None = None
+    in_average: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.column or 'records'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAggregates:
+    """The aggregate values that Flink has for one column of the stream.
+
+    Attributes:
+        by_kind: the names of the entries' columns, by kind: ``count``, ``sum``, ``min``, ``max``.
+    """
+
+    column: str
+    type: DataType
+    by_kind: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.type.simpleString()}"
+
+    @property
+    def extremes(self) -> list[str]:
+        """Return the columns of the minimum and of the maximum; empty without both."""
+        return [self.by_kind[kind] for kind in ("min", "max") if kind in self.by_kind]
+
+    @property
+    def value_count(self) -> str:
+        """Return an expression for k, the number of an entry's first rows that have a value."""
+        return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
+
+    @property
+    def value(self) -> str:
+        """Return the name of the column that ``add_value`` adds."""
+        return f"value of {self.column}"
+
+    @property
+    def scale(self) -> int:
+        return self.type.scale if isinstance(self.type, DecimalType) else 0
+
+    def unscaled(self, part: str) -> str:
+        """Return an expression for ``part`` as an unscaled number: 150 for 1.50 with scale 2.
+
+        ``part`` is the name of a column of the entries with a sum, minimum, or maximum.
+        """
+        return f"CAST({part} * {10**self.scale}BD AS {_UNSCALED})"
+
+
+def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
+    """Return the type of a value; an exact sum has more digits than its column."""
+    if value.kind == "count" or value.column is None:
+        return LongType()
+    type_ = types[value.column]
+    if value.kind == "sum" and isinstance(type_, (*WHOLE, DecimalType)):
+        return DecimalType(38, type_.scale if isinstance(type_, DecimalType) else 0)
+    return type_
+
+
+def group_by_column(
+    types: Mapping[str, DataType], values: Sequence[AggregateValue]
+) -> list[ColumnAggregates]:
+    """Group the values by column; if a column has several values of a kind, the first is used."""
+    has_row_count = AggregateValue("count") in values
+    columns: dict[str, ColumnAggregates] = {}
+    for number, value in enumerate(values):
+        if value.column is not None:
+            new = ColumnAggregates(value.column, types[value.column])
+            columns.setdefault(value.column, new).by_kind.setdefault(value.kind, f"v{number}")
+    for column in columns.values():
+        if "sum" not in column.by_kind:
+            continue
+        if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
+            raise UsageError(f"a sum of {column}: not a number")
+        if column.extremes and isinstance(column.type, _ROUNDED):
+            raise UsageError(
+                f"{column}: a sum beside a least or a greatest value would be rounded; {_OWN_ROWS}"
+            )
+        if column.extremes and not (has_row_count or "count" in column.by_kind):
+            raise UsageError(
+                f"{column}: a sum beside a least or a greatest value needs the number of its "
+                f"records: give count or counts, or {_OWN_ROWS}"
+            )
+    return list(columns.values())
+
+
+def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregates]) -> str:
+    """Return an expression for the number of rows of an entry.
+
+    This is the entry's ``count(*)``, or else the least number of rows with space for all values.
+    """
+    if values and values[0] == AggregateValue("count"):
+        return "v0"
+    counts = [column.by_kind["count"] for column in columns if "count" in column.by_kind]
+    rows = max([1, *(len(column.extremes) for column in columns)])
+    return f"greatest({', '.join([f'{rows}L', '0L', *counts])})"
+
+
+def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
+    """Add columns that divide a sum among the rows of an entry, as unscaled values.
+
+    ``add_value`` puts the minimum and the maximum into the first rows, and the quotient into each
+    remaining row. It adds the remainder to the first of these remaining rows, one unit each. A
+    floating-point sum is not divided.
+    """
+    if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
+        return entries
+    extremes = [column.unscaled(extreme) for extreme in column.extremes]
+    rest, remainder = quoted(f"rest of {column.column}"), quoted(f"remainder of {column.column}")
+    others = f"CAST(greatest({column.value_count} - {len(extremes)}, 1) AS {_UNSCALED})"
+    for name, expression in (
+        (rest, " - ".join([column.unscaled(column.by_kind["sum"]), *extremes])),
+        (remainder, f"pmod({rest}, {others})"),
+        (quoted(f"quotient of {column.column}"), f"({rest} - {remainder}) / {others}"),
+    ):
+        entries = entries.withColumn(name.strip("`"), F.expr(f"CAST({expression} AS {_UNSCALED})"))
+    return entries
+
+
+def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
+    """Add the value of row ``i`` of an entry's ``n`` rows, in the type of the stream's column."""
+    extremes, total = column.extremes, column.by_kind.get("sum")
+    if total is None:
+        value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
+    elif isinstance(column.type, _ROUNDED):
+        # The first row gets the complete sum and the other rows 0, so that nothing is rounded.
+        zero = f"CAST(0 AS {column.type.simpleString()})"
+        value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
+    else:
+        quotient, remainder = (
+            quoted(f"{name} of {column.column}") for name in ("quotient", "remainder")
+        )
+        cases = "".join(
+            f" WHEN i = {number} THEN {column.unscaled(extreme)}"
+            for number, extreme in enumerate(extremes)
+        )
+        value = (
+            f"CASE WHEN {column.value_count} = 1 THEN {column.unscaled(total)}{cases} "
+            f"ELSE {quotient} + IF(i - {len(extremes)} < {remainder}, 1, 0) END"
+        )
+        if scale := column.scale:
+            # With a division by 10**scale, Spark would keep only six digits after the point.
+            value = (
+                f"CAST(concat(CAST({value} AS {_UNSCALED}), 'E-{scale}') AS DECIMAL(38,{scale}))"
+            )
+    rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.value_count}, {value}, NULL)"))
+    return cast_exactly(rows, column.value, column.type, column.column)
+
+
+def _any_value(type_: DataType) -> str:
+    """Return an arbitrary value for a column that Flink has only the count of."""
+    if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
+        return f"CAST(0 AS {type_.simpleString()})"
+    if isinstance(type_, StringType):
+        return "''"
+    raise UsageError(
+        f"a count of a column of {type_.simpleString()} without another value of it: {_OWN_ROWS}"
+    )

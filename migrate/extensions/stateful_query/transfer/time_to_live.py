@@ -1,0 +1,262 @@
+"""Remove expired entries from a state with a TTL.
+
+Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
+when the job was stopped are omitted. A savepoint has the time of the last access to each entry. The
+TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user
+passes it.
+
+Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from migrate.extensions.stateful_query.transfer.origin import (
+    LAST_ACCESS,
+    mark_unexpired,
+    may_expire,
+    origin_of,
+)
+from migrate.inputs.flink.extract import read
+from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.wording import counted, iso_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, GroupedData
+
+# A TTL in milliseconds. None keeps every entry; ``...`` means that the user did not pass one.
+TimeToLive = int | None | EllipsisType
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredEntries:
+    """The expired entries of a state with a TTL.
+
+    Attributes:
+        ttl_ms: the TTL in milliseconds; None if every entry is kept.
+        number: the number of expired entries; for a LIST, of expired elements.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
+            entry is kept, or the state has no entries.
+        doubtful: the number of expired entries that had not yet expired at the newest access to any
+            entry, the earliest possible stop; 0 if the user passed the time of the stop.
+        earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. It is the
+            time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
+            later, because it may be the time of a copy.
+    """
+
+    ttl_ms: int | None
+    number: int = 0
+    stopped_at_ms: int | None = None
+    doubtful: int = 0
+    earliest_stop_ms: int | None = None
+
+    def warnings(self) -> Iterator[WarningText]:
+        """Yield the warnings about a query with this state."""
+        if self.ttl_ms is None:
+            yield warning_text(
+                WarningCode.EXPIRY_IGNORED,
+                "every entry of a state with a time to live moves (ttl_ms=None): Spark continues "
+                "from expired values",
+            )
+            return
+        if self.number and self.stopped_at_ms is not None:
+            verb = "stays" if self.number == 1 else "stay"
+            yield warning_text(
+                WarningCode.EXPIRED_STATE,
+                f"{counted(self.number, 'expired entry', 'expired entries')} {verb} behind: last "
+                f"used {self.ttl_ms} ms or more before {iso_time(self.stopped_at_ms)}, the stop",
+            )
+        if self.doubtful:
+            yield warning_text(
+                WarningCode.EXPIRY_DOUBTFUL,
+                f"{self.doubtful} of these expired after the last access in the state; of a copy, "
+                "give the time of the stop (stopped_at_ms, --stopped-at)",
+            )
+
+
+def unexpired(
+    state: DataFrame, *, ttl_ms: TimeToLive = ..., stopped_at_ms: int | None = None
+) -> DataFrame:
+    """Return the entries of a state that Flink would still use.
+
+    Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows``, and
+    ``initial_state`` already omit expired entries. Elements of a LIST expire one by one. The
+    returned DataFrame has the attribute ``warnings``, a tuple of strings, such as the number of
+    expired entries. The warnings are also printed on stderr. A DataFrame that is made from the
+    returned one lacks the attribute.
+
+    Args:
+        state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
+        ttl_ms: the job's TTL in milliseconds; None keeps every entry.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
+            the time at which the checkpoint's ``_metadata`` was written, or the last access in the
+            state if that is later.
+
+    Raises:
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
+            ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
+            result depends on the time of the stop.
+        UsageError: ``ttl_ms`` is not positive, or is a number although the state has no TTL; the
+            column ``last_access`` is missing; or the time of the stop cannot be determined.
+        DecodeError: the checkpoint cannot be read.
+    """
+    kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
+    return with_warnings(kept.select("*"), warnings)  # ``kept`` may be the user's own
+
+
+def leave_out_and_warn(
+    state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
+) -> tuple[DataFrame, tuple[WarningText, ...]]:
+    """Return the result of ``unexpired`` and its warnings, and print the warnings on stderr.
+
+    Raises:
+        Refused, UsageError, DecodeError: as for ``unexpired``.
+    """
+    kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
+    warnings = () if expired is None else tuple(expired.warnings())
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return kept, warnings
+
+
+_Result = TypeVar("_Result", "DataFrame", "GroupedData")
+
+
+def with_warnings(result: _Result, warnings: Sequence[str]) -> _Result:
+    """Return a result of Spark with the attribute ``warnings``.
+
+    The caller uses the result as a DataFrame or as GroupedData, so it cannot be wrapped.
+    """
+    result.warnings = tuple(warnings)  # type: ignore[attr-defined]  # added to Spark's object
+    return result
+
+
+def leave_out_expired(
+    state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
+) -> tuple[DataFrame, ExpiredEntries | None]:
+    """Return the result of ``unexpired``, and a summary of the expired entries.
+
+    The summary is None if the state has no TTL.
+
+    Raises:
+        Refused, UsageError, DecodeError: as for ``unexpired``.
+    """
+    if ttl_ms is ...:
+        check_time_to_live(state)
+        return state, None
+    if not may_expire(state):
+        if ttl_ms is not None:
+            raise UsageError("ttl_ms: this state has no time to live; leave ttl_ms out")
+        return state, None
+    if ttl_ms is None:
+        return mark_unexpired(state), ExpiredEntries(None)
+    if ttl_ms < 1:
+        raise UsageError(f"ttl_ms {ttl_ms}: not a time to live; None keeps every entry")
+    if LAST_ACCESS not in state.columns:
+        raise UsageError(
+            f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
+            "keep it, or call unexpired on the state itself"
+        )
+    access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
+    newest: int | None = state.agg(F.max(access)).collect()[0][0]
+    if newest is None:  # no entries
+        empty = ExpiredEntries(ttl_ms, 0, stopped_at_ms, 0, stopped_at_ms)
+        return mark_unexpired(state, ttl_ms, stopped_at_ms, stopped_at_ms), empty
+    stop, copied_from = _find_stop(state, stopped_at_ms, newest)
+    expired, doubtful = _count_expired(state, stop - ttl_ms, newest - ttl_ms)
+    if stopped_at_ms is not None:
+        doubtful = 0
+    if doubtful and copied_from is not None:
+        raise Refused(
+            f"{counted(doubtful, 'entry', 'entries')} expired between {iso_time(newest)}, the last "
+            f"access, and {iso_time(stop)}, when _metadata was written; the checkpoint is a copy "
+            f"of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
+        )
+    earliest = newest if stopped_at_ms is None else stopped_at_ms
+    kept = mark_unexpired(_used_after(state, stop - ttl_ms), ttl_ms, stop, earliest)
+    return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful, earliest)
+
+
+def check_time_to_live(state: DataFrame) -> None:
+    """Raise Refused if a state has a TTL; to be called if the user passed no TTL."""
+    if may_expire(state):
+        origin = origin_of(state)
+        name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
+        raise Refused(
+            f"{name} has a time to live, after which Flink starts a key anew, and Spark does not: "
+            "give the milliseconds of the job's code (StateTtlConfig, table.exec.state.ttl) as "
+            "ttl_ms (--ttl), or None (none) to keep every entry"
+        )
+
+
+def _is_list(state: DataFrame) -> bool:
+    return isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
+
+
+def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
+    """Return the time at which the job was stopped, and the original of a copied checkpoint.
+
+    The clock of a file store may differ from the job's clock, or count only whole seconds. If
+    ``_metadata`` seems to be older than the last access, the time of the last access is used.
+    """
+    if stopped_at_ms is not None:
+        if stopped_at_ms < newest:
+            raise Refused(
+                f"the state was used at {iso_time(newest)}, after {iso_time(stopped_at_ms)}: that "
+                "is not when the job was stopped (stopped_at_ms, --stopped-at)"
+            )
+        return stopped_at_ms, None
+    origin, checkpoint = origin_of(state), None
+    if origin is not None:
+        checkpoint = read(origin.savepoint, allow_external_files=origin.allow_external_files).origin
+    if checkpoint is None or checkpoint.written_at is None:
+        raise UsageError(
+            "when the job was stopped is not known: give it in epoch milliseconds (stopped_at_ms, "
+            "--stopped-at)"
+        )
+    return max(checkpoint.written_at, newest), checkpoint.copied_from
+
+
+def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
+    """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
+
+    Also count the expired ones with a last use after ``newest_limit``.
+    """
+
+    def number(limit: int) -> Column:
+        bound = F.lit(_limit_to_bigint(limit))
+        if _is_list(state):
+            return F.sum(F.size(F.filter(LAST_ACCESS, lambda access: access <= bound)))
+        return F.sum(F.when(F.col(LAST_ACCESS) <= bound, 1).otherwise(0))
+
+    (counts,) = state.agg(number(stop_limit), number(newest_limit)).collect()
+    return counts[0], counts[0] - counts[1]
+
+
+def _used_after(state: DataFrame, limit: int) -> DataFrame:
+    """Return the entries, or elements of lists, with a last use after a time or without one."""
+    bound = F.lit(_limit_to_bigint(limit))
+    if not _is_list(state):
+        return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
+
+    def is_kept(_: Column, index: Column) -> Column:
+        access = F.col(LAST_ACCESS)[index]
+        return access.isNull() | (access > bound)
+
+    columns = (name for name in ("value", LAST_ACCESS) if name in state.columns)
+    kept = {name: F.filter(name, is_kept) for name in columns}
+    return state.withColumns(kept).where(F.size(LAST_ACCESS) > 0)
+
+
+def _limit_to_bigint(value: int) -> int:
+    """Limit a time to the range of BIGINT, for a TTL of ``Long.MAX_VALUE``."""
+    return max(value, -(2**63))

@@ -1,0 +1,222 @@
+"""Compare a savepoint's state with the state of a primed query, key by key (``verify --state``).
+
+The query may have run already. The comparison uses its state before the first batch of Kafka's
+records, as long as Spark keeps that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from migrate.extensions.keyed_state.listing import MERGING_WINDOWS
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.flat_state import SparkState
+from migrate.extensions.stateful_query.transfer.proof import compare, key_order, to_spark_columns
+from migrate.extensions.stateful_query.transfer.rows import merge_entries
+from migrate.extensions.stateful_query.transfer.spark_state import is_before_4, read_spark_state
+from migrate.extensions.stateful_query.transfer.time_to_live import TimeToLive, leave_out_expired
+from migrate.extensions.stateful_query.transfer.windows import session_windows, unfired_windows
+from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batches
+from migrate.model.column_types import quoted
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
+from migrate.spark.frames import read_keyed_state
+from migrate.spark.session import failure_of, runs_on_spark, session
+from migrate.storage.files import Files
+from migrate.targets.location import LocalDirectory, location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The column with the number of Flink's entries that became a key.
+_ENTRIES = "entries"
+
+
+def verify_state(
+    savepoint: str,
+    directory: str,
+    operator: str,
+    state: str,
+    *,
+    expect: str | None,
+    sample: int | None,
+    conf: Mapping[str, str],
+    merge_keys: bool = False,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+    allow_external_files: bool = False,
+) -> StateProof:
+    """Compare a savepoint's state with the state of a primed query.
+
+    Args:
+        savepoint: the checkpoint or savepoint.
+        directory: the query's checkpoint location, on a disk.
+        operator: the operator in the savepoint.
+        state: the name of the operator's state.
+        expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
+            value, in their order. The default is the parts of Flink's key, the parts of a MAP's
+            key, the window, and the parts of the value.
+        sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
+            only Spark has are no errors.
+        conf: settings for a new Spark session.
+        merge_keys: True to merge entries with equal keys (``merge_entries``), and to cut
+            nanoseconds in keys.
+        ttl_ms: as for ``unexpired``.
+        stopped_at_ms: as for ``unexpired``.
+        allow_external_files: as for ``read_checkpoint``.
+
+    Raises:
+        Refused: as for ``unexpired`` and ``read_spark_state``; the fired windows cannot be
+            determined; or the location does not contain a primed state.
+        UsageError: the expected columns do not fit the state that Spark keeps, the location is not
+            on a disk, an argument is not valid, or Spark did not start.
+        DecodeError: the savepoint cannot be read.
+        InputError: the location is damaged, or is not a checkpoint location.
+        ServiceError: Spark failed.
+    """
+    target = location(directory)
+    if not isinstance(target, LocalDirectory):
+        raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
+    batch = primed_batch(directory)
+    with (
+        session(None if runs_on_spark(None) else "local[*]", conf) as spark,
+        _work_directory(spark, target.path) as work,
+    ):
+        spark_state = read_spark_state(spark, target.path, batch, Path(work))
+        read = partial(
+            read_keyed_state,
+            spark,
+            savepoint,
+            operator=operator,
+            allowExternalFiles=allow_external_files,
+            truncateKeys=merge_keys,
+        )
+        flink = read(state=state)
+        held = flink.count()
+        if spark_state.has_window:
+            flink, _ = unfired_windows(flink)
+            is_merging = F.col("state") == MERGING_WINDOWS
+            if not read(view="states").where(is_merging).isEmpty():
+                flink = session_windows(flink, read(state=MERGING_WINDOWS))
+        flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
+        warnings = () if expired is None else tuple(expired.warnings())
+        for warning in warnings:
+            log.warning(warning)
+        expected = _expected(flink, expect, spark_state)
+        expected = expected.withColumn(_ENTRIES, F.lit(1))
+        if merge_keys:
+            # Before a sample is taken, because all entries of a key belong to its value.
+            kinds = [(_ENTRIES, "sum")]
+            for name, field in zip(spark_state.value_columns, spark_state.values, strict=True):
+                kinds.append((name, field.name))
+            expected = merge_entries(expected, spark_state.key_columns, kinds)
+        if sample is not None:
+            expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
+        entries = expected.agg(F.sum(_ENTRIES)).collect()[0][0] or 0
+        proof = compare(spark_state, expected, is_sample=sample is not None).proof
+        merged = entries - (proof.right + proof.wrong + proof.missing)
+        return replace(
+            proof,
+            entries=entries,
+            held=held,
+            merged=merged,
+            may_merge=merge_keys,
+            warnings=warnings,
+        )
+
+
+def _work_directory(
+    spark: SparkSession, checkpoint: Path
+) -> TemporaryDirectory[str] | nullcontext[str]:
+    """Return a temporary directory that the executors share, or no directory for Spark 4."""
+    if not is_before_4(spark):
+        return nullcontext("")
+    return TemporaryDirectory(
+        prefix=f".{checkpoint.name}.state.", dir=checkpoint.parent, ignore_cleanup_errors=True
+    )
+
+
+def primed_batch(directory: str) -> int:
+    """Return the number of the last batch that primed the query.
+
+    Each priming batch ends at the offsets of the seed. The first batch from Kafka starts at these
+    offsets.
+
+    Raises:
+        Refused: no such batch exists, or it is no longer in the log.
+        InputError: the directory is not a checkpoint location, or is damaged.
+    """
+    files = Files()
+    if not has_begun_batch(directory, files):
+        raise Refused(f"{directory}: no query has run from it, so it holds no state")
+    seeds, primed = kafka_seeds(directory, files), None
+    for batch, ended in logged_batches(directory, files):
+        if batch != (0 if primed is None else primed + 1) or ended != seeds:
+            break
+        primed = batch
+    if primed is None:
+        raise Refused(
+            f"{directory}: its first batch is not one that primed it: it read Kafka's records, "
+            "or Spark has deleted its log since"
+        )
+    return primed
+
+
+def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
+    """Return Flink's entries in the columns of Spark's state."""
+    if expect is not None:
+        return to_spark_columns(_select(flink, expect), state)
+    parts = flink.selectExpr(*_part_expressions(flink, state))
+    return to_spark_columns(parts, state, in_spark_units=False)
+
+
+def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
+    """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
+
+    The key of a MAP's entry belongs to the key. The window is yielded even if Spark's state has no
+    window, so that several entries of Flink for one key are noticed.
+    """
+    parts = {
+        name: _parts(name, flink.schema[name].dataType)
+        for name in ("key", "map_key", "value")
+        if name in flink.columns
+    }
+    keys = parts.get("key", []) + parts.get("map_key", [])
+    names = [name for name, _ in keys]
+    for number, index in enumerate(key_order(names, state)):
+        yield f"{keys[index][1]} AS key_{number}"
+    if "namespace" in flink.columns:
+        yield "namespace"
+    if state.values:  # dropDuplicates keeps only keys
+        for number, (_, value) in enumerate(parts.get("value", [])):
+            yield f"{value} AS value_{number}"
+
+
+def _parts(column: str, type_: DataType) -> list[tuple[str, str]]:
+    """Return the name of each part of a column, and an SQL expression for it."""
+    if not isinstance(type_, StructType):
+        return [(column, column)]
+    return [(name, f"{column}.{quoted(name)}") for name in type_.names]
+
+
+def _select(flink: DataFrame, expect: str) -> DataFrame:
+    """Select SQL expressions that are separated by commas.
+
+    Raises:
+        UsageError: the list is not valid SQL over these columns.
+    """
+    escaped = expect.replace("{", "{{").replace("}", "}}")
+    try:
+        return flink.sparkSession.sql(f"SELECT {escaped} FROM {{flink}}", flink=flink)
+    except AnalysisException as error:
+        raise UsageError(f"--expect: {failure_of(error)}") from error

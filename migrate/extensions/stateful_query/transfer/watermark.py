@@ -1,0 +1,103 @@
+"""Check the watermark of a primed query against Flink's windows, and warn about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.wording import counted
+
+
+def check_watermark(
+    has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
+) -> None:
+    """Check that the watermark fits the fired windows and the pending windows of Flink.
+
+    The watermark must be at or above the end of each fired window, and below the end of each
+    pending one.
+
+    ``watermark_ms`` is the user's value, in epoch milliseconds.
+
+    Raises:
+        UsageError: ``watermark_ms`` is set although the query has no watermark, or is missing
+            although the query has one.
+        Refused: Flink's windows show that Flink's watermark was lower or higher than the value.
+    """
+    if not has_watermark:
+        if watermark_ms is not None:
+            raise UsageError("watermark_ms: the query has no watermark (withWatermark)")
+        return
+    pending = first_pending_end(rows)
+    if watermark_ms is None:
+        known = ""
+        if pending is not None:
+            known = f"; the first window that Flink still keeps ends at {pending}"
+        raise UsageError(
+            "the query has a watermark, and Flink's is not in a savepoint: give watermark_ms, at "
+            f"least the end of the last window that Flink has fired{known}"
+        )
+    if pending is not None and watermark_ms >= pending:
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
+            "watermark was lower; Spark would drop the window's later records"
+        )
+    fired = max((stream.fired.last_end for stream in rows if stream.fired.last_end), default=None)
+    if fired is not None and watermark_ms < fired:
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
+            "its watermark was there; a late record would have Spark fire it again"
+        )
+
+
+def first_pending_end(rows: Sequence[StateRows]) -> int | None:
+    """Return the end of the first window that Flink has not fired yet, in epoch milliseconds."""
+    return min((stream.first_end for stream in rows if stream.first_end is not None), default=None)
+
+
+def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
+    """Yield a hint at missing arguments if Spark's state has windows that Flink's does not have."""
+    if proof.unexpected and first_pending_end(rows) is not None:
+        yield (
+            "a row counts in every window that covers its time: hopping windows need slide_ms, and "
+            "a watermark_ms after the windows that Flink has fired"
+        )
+
+
+def priming_warnings(
+    rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
+) -> Iterator[WarningText]:
+    """Yield the warnings about a primed query; ``empty`` is True if its state has no keys."""
+    pending = first_pending_end(rows)
+    if watermark_ms is not None:
+        risk = (
+            "no pending window limits it; if Flink's was lower, Spark drops records that Flink "
+            "would have taken"
+        )
+        if pending is not None:
+            risk = (
+                "a late record may open a window again that Flink has fired, if the window ends "
+                f"before {pending}, the end of the first pending one"
+            )
+        yield warning_text(WarningCode.WATERMARK, f"watermark_ms {watermark_ms}: {risk}")
+    if fired := sum(stream.fired.number for stream in rows):
+        yield warning_text(
+            WarningCode.FIRED_WINDOWS,
+            f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
+            "behind: Spark drops such records",
+        )
+    for stream in rows:
+        if stream.expired is not None:
+            yield from stream.expired.warnings()
+            if stream.expired.ttl_ms is not None:
+                yield warning_text(
+                    WarningCode.EXPIRY_ENDS,
+                    f"Flink drops an entry {stream.expired.ttl_ms} ms after its last access, and "
+                    "Spark never does",
+                )
+    if empty:
+        yield warning_text(
+            WarningCode.EMPTY_STATE, "no key is expected: the query begins with an empty state"
+        )

@@ -1,0 +1,190 @@
+"""Handle windows in Flink's state: fired windows, merged sessions, and panes of hopping windows.
+
+Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
+(toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from migrate.extensions.keyed_state.listing import WINDOW_CONTENTS
+from migrate.extensions.stateful_query.transfer.origin import origin_of
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import counted
+from migrate.spark.frames import read_keyed_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class FiredWindows:
+    """Windows that have fired, and that Flink keeps for late records.
+
+    Attributes:
+        last_end: the latest end of these windows, in epoch milliseconds; None without windows.
+    """
+
+    number: int = 0
+    last_end: int | None = None
+
+
+def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
+    """Return the contents of sessions, with the current window of each as its ``namespace``.
+
+    When sessions merge, Flink keeps the contents under one of the old windows.
+
+    Args:
+        contents: the state ``window-contents``.
+        windows: the state ``merging-window-set`` of the same operator.
+    """
+    pairs = windows.select(F.col("key").alias("pair_key"), F.explode("value").alias("pair"))
+    same = F.col("key").eqNullSafe(F.col("pair_key")) & (F.col("pair.f1") == F.col("namespace"))
+    return contents.join(pairs, same).select("key", F.col("pair.f0").alias("namespace"), "value")
+
+
+def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
+    """Return the windows that have not fired yet, and a summary of the fired windows.
+
+    A window that has not fired has a timer at its last millisecond. If the job allows late records,
+    Flink keeps a fired window until a later timer. Fired windows are omitted, because Spark would
+    fire them a second time. The state is returned unchanged if the job allows no late records, or
+    if ``_timers`` returns None.
+
+    Raises:
+        Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
+            or none of its windows has a timer at the window's last millisecond.
+        UsageError, DecodeError: as for ``read_keyed_state``.
+    """
+    timers = _timers(state, of_contents=True)
+    if timers is None:
+        return state, FiredWindows()
+    (lateness,) = timers.agg(F.max(F.expr("value - namespace.end + 1"))).collect()[0]
+    if not lateness:
+        return state, FiredWindows()
+    if not {"key", "namespace"} <= set(state.columns):
+        raise Refused(
+            f"the job keeps fired windows for {lateness} ms, for late records: do not drop the "
+            "columns key and namespace, which show which windows have fired"
+        )
+    unfired = timers.where("value = namespace.end - 1").selectExpr(
+        "key AS timer_key", "namespace AS timer_window"
+    )
+    same = F.col("key").eqNullSafe(F.col("timer_key")) & (
+        F.col("namespace") == F.col("timer_window")
+    )
+    (fired,) = (
+        state.join(unfired, same, "left_anti")
+        .agg(F.count("*").alias("number"), F.max("namespace.end").alias("last"))
+        .collect()
+    )
+    kept = state.join(unfired, same, "left_semi")
+    if fired["number"] and kept.isEmpty():
+        raise Refused(
+            f"none of {counted(fired['number'], 'window')} waits for its end: Flink has fired all "
+            "of them, or has a trigger (CountTrigger) that Spark does not have"
+        )
+    return kept, FiredWindows(fired["number"], fired["last"])
+
+
+def check_instants(state: DataFrame, first_end: int | None) -> None:
+    """Check that the end of the first window is an instant, not a wall-clock time.
+
+    For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
+    zone, but their timers as instants.
+
+    ``first_end`` is the end of the first window that is made into rows, in epoch milliseconds.
+
+    Raises:
+        Refused: Flink's timer for that window is at a different time.
+        UsageError, DecodeError: as for ``read_keyed_state``.
+    """
+    timers = _timers(state, of_contents=False)
+    if timers is None:
+        return
+    is_struct = isinstance(timers.schema["namespace"].dataType, StructType)
+    end = "namespace.end" if is_struct else "namespace"
+    (timer,) = timers.agg(
+        F.min("value").alias("first"), F.max(F.expr(f"abs(value + 1 - {end})")).alias("offset")
+    ).collect()
+    if timer["offset"] and first_end != timer["first"] + 1:
+        raise Refused(
+            f"the first window ends at {first_end}, and its timer is at {timer['first']}: SQL "
+            "keeps windows over TIMESTAMP_LTZ in the time of table.local-time-zone; convert "
+            "window with to_utc_timestamp"
+        )
+
+
+def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
+    """Return the pending timers of event-time windows, or None.
+
+    ``of_contents`` is True if ``state`` must be ``window-contents``, and False for other states.
+    Return None if the state does not match, if its origin is missing, or if the timers are not for
+    windows.
+    """
+    origin = origin_of(state)
+    if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
+        return None
+    timers = read_keyed_state(
+        state.sparkSession,
+        origin.savepoint,
+        operator=origin.operator_id,
+        view="timers",
+        allowExternalFiles=origin.allow_external_files,
+        truncateKeys=origin.truncate_keys,
+    ).where("state LIKE '%event_window-timers'")
+    window = timers.schema["namespace"].dataType
+    are_for_windows = isinstance(window, LongType) or (
+        isinstance(window, StructType) and window.names == ["start", "end"]
+    )
+    return timers if are_for_windows else None
+
+
+def split_into_panes(
+    entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms: int
+) -> DataFrame:
+    """Split hopping windows into panes.
+
+    A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
+    Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1. Window
+    p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane p+k.
+    Pane p+k is replaced by the same equation, and so on. Each pane then becomes sums and
+    differences of windows.
+
+    Windows before the first window in ``entries`` have fired, so no pane starts before that window.
+
+    Args:
+        entries: a row for each window, with the key, ``start``, ``end``, the sums, and ``n``, its
+            number of records.
+        keys: the columns of the key.
+        sums: the columns of the sums.
+        slide_ms: the distance between the starts of two consecutive windows.
+    """
+    (bounds,) = entries.agg(
+        F.min("start").alias("first"),
+        F.min(F.expr("end - start")).alias("size"),
+        F.max(F.expr("end - start")).alias("largest"),
+    ).collect()
+    first, size = bounds["first"] or 0, bounds["size"] or slide_ms
+    if bounds["largest"] not in (None, size) or size % slide_ms:
+        raise UsageError(f"slide_ms {slide_ms}: windows of {size} ms are not made of whole panes")
+    steps = [
+        f"transform(sequence(0L, (start - {shift} - {first}) div {size}), "
+        f"j -> named_struct('start', start - {shift} - j * {size}, 'plus', {plus}))"
+        for shift, plus in ((0, "true"), (slide_ms, "false"))
+    ]
+    signed = f"concat({steps[0]}, IF(start - {slide_ms} >= {first}, {steps[1]}, array()))"
+    added = (F.expr(f"sum(IF(pane.plus, {name}, -{name}))").alias(name) for name in ("n", *sums))
+    return (
+        entries.withColumn("pane", F.explode(F.expr(signed)))
+        .groupBy(*keys, F.col("pane.start").alias("start"))
+        .agg(*added)
+        .where("n <> 0")
+        .withColumn("n", F.col("n").cast(LongType()))
+    )
