@@ -15,8 +15,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
+from decoder.avro import types as avro_types
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
@@ -36,7 +36,7 @@ _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
+def reader(schema: avro_types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
     The function raises DecodeError for bytes that Flink never writes and for too large or too deep
@@ -55,23 +55,23 @@ class _Compiler:
     def __init__(self) -> None:
         self._named: dict[str, _Read] = {}
 
-    def read(self, type_: types.AvroType) -> _Read:
+    def read(self, type_: avro_types.AvroType) -> _Read:
         match type_:
-            case types.AvroScalar(kind, logical, scale):
+            case avro_types.AvroScalar(kind, logical, scale):
                 return _logical(logical, scale) if logical else _SCALARS[kind]
-            case types.AvroFixed(name, size, scale):
+            case avro_types.AvroFixed(name, size, scale):
                 return self._define(name, _fixed(size, scale))
-            case types.AvroEnum(name, symbols):
+            case avro_types.AvroEnum(name, symbols):
                 return self._define(name, _enum(symbols))
-            case types.AvroRecord():
+            case avro_types.AvroRecord():
                 return self._record(type_)
-            case types.AvroReference(name):
+            case avro_types.AvroReference(name):
                 return self._reference(name)
-            case types.AvroUnion(branches):
+            case avro_types.AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
-            case types.AvroArray(element):
+            case avro_types.AvroArray(element):
                 return _read_blocks(self.read(element), list)
-            case types.AvroMap(value):
+            case avro_types.AvroMap(value):
                 item = _item(self.read(value))
                 return _read_blocks(item, Pairs)
 
@@ -89,7 +89,7 @@ class _Compiler:
 
         return read
 
-    def _record(self, type_: types.AvroRecord) -> _Read:
+    def _record(self, type_: avro_types.AvroRecord) -> _Read:
         fields: list[tuple[str, _Read]] = []
 
         def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
@@ -217,15 +217,15 @@ def _text(data: bytes, position: int, depth: int) -> tuple[str, int]:
     return decode_text(value, "utf-8"), position
 
 
-_SCALARS: dict[types.AvroKind, _Read] = {
-    types.AvroKind.NULL: _null,
-    types.AvroKind.BOOLEAN: _boolean,
-    types.AvroKind.INT: _int,
-    types.AvroKind.LONG: _long,
-    types.AvroKind.FLOAT: _number(">f"),
-    types.AvroKind.DOUBLE: _number(">d"),
-    types.AvroKind.BYTES: _bytes,
-    types.AvroKind.STRING: _text,
+_SCALARS: dict[avro_types.AvroKind, _Read] = {
+    avro_types.AvroKind.NULL: _null,
+    avro_types.AvroKind.BOOLEAN: _boolean,
+    avro_types.AvroKind.INT: _int,
+    avro_types.AvroKind.LONG: _long,
+    avro_types.AvroKind.FLOAT: _number(">f"),
+    avro_types.AvroKind.DOUBLE: _number(">d"),
+    avro_types.AvroKind.BYTES: _bytes,
+    avro_types.AvroKind.STRING: _text,
 }
 
 

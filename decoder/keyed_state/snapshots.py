@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from decoder.avro.schema import avro_schema
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.avro_schema import avro_schema
 from decoder.keyed_state.kryo import kryo_type
 from decoder.keyed_state.logical_types import logical_type
 from decoder.keyed_state.strings import read_string

@@ -5,6 +5,7 @@ Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink
 
 from __future__ import annotations
 
+from decoder.avro import types as avro_types
 from decoder.keyed_state import types
 
 # The highest precisions of decimals and timestamps that are stored as a long:
@@ -59,16 +60,16 @@ def can_be_empty(type_: types.Type) -> bool:
             return False
 
 
-def avro_can_be_empty(type_: types.AvroType) -> bool:
+def avro_can_be_empty(type_: avro_types.AvroType) -> bool:
     """Return whether an Avro value can take no bytes; for a reference, assume that it can."""
     match type_:
-        case types.AvroScalar(kind):
-            return kind is types.AvroKind.NULL
-        case types.AvroFixed(_, size):
+        case avro_types.AvroScalar(kind):
+            return kind is avro_types.AvroKind.NULL
+        case avro_types.AvroFixed(_, size):
             return size == 0
-        case types.AvroRecord(_, fields):
+        case avro_types.AvroRecord(_, fields):
             return all(avro_can_be_empty(field) for _, field in fields)
-        case types.AvroReference():
+        case avro_types.AvroReference():
             return True
         case _:
             return False

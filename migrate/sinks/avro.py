@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from decoder import DecodeError
+from decoder.avro import types as avro_types
+from decoder.avro.schema import avro_schema
+from decoder.avro.types import AvroKind
 from decoder.cursor import Cursor
-from decoder.keyed_state import types
-from decoder.keyed_state.avro_schema import avro_schema
-from decoder.keyed_state.types import AvroKind
 from migrate.sinks.directory import UnreadableSink
 
 _MAGIC = b"Obj\x01"
@@ -34,7 +34,7 @@ _MARKER = 16
 # The deepest nesting of values that is read, because a record may contain records of the same type.
 _DEEPEST = 64
 _SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
-_METADATA = types.AvroMap(types.AvroScalar(AvroKind.BYTES))
+_METADATA = avro_types.AvroMap(avro_types.AvroScalar(AvroKind.BYTES))
 
 
 def is_avro(content: bytes) -> bool:
@@ -65,7 +65,7 @@ def _last_record(cursor: Cursor) -> dict[str, Any]:
     if metadata.get("avro.codec", b"null") != b"null":
         cursor.fail("compressed Avro files cannot be read", "avro.codec")
     schema = avro_schema(metadata.get("avro.schema", b"").decode(), cursor)
-    if not isinstance(schema, types.AvroRecord):
+    if not isinstance(schema, avro_types.AvroRecord):
         cursor.fail("the schema is not that of a record", "avro.schema")
     reader = _Reader(cursor, schema)
     cursor.skip(_MARKER, "sync marker")
@@ -82,11 +82,11 @@ def _last_record(cursor: Cursor) -> dict[str, Any]:
 class _Reader:
     """A reader of values, with the named types of their schema."""
 
-    def __init__(self, cursor: Cursor, schema: types.AvroType) -> None:
+    def __init__(self, cursor: Cursor, schema: avro_types.AvroType) -> None:
         self._cursor = cursor
         self._named = dict(_named_types(schema))
 
-    def read_value(self, type_: types.AvroType, depth: int = 0) -> Any:
+    def read_value(self, type_: avro_types.AvroType, depth: int = 0) -> Any:
         """Read a value.
 
         Return a dict for a record or a map, bytes for bytes or a string, and None for any other
@@ -95,28 +95,28 @@ class _Reader:
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
         match type_:
-            case types.AvroScalar(kind) if kind in _SIZES:
+            case avro_types.AvroScalar(kind) if kind in _SIZES:
                 self._cursor.skip(_SIZES[kind], kind.value)
-            case types.AvroScalar(AvroKind.BYTES | AvroKind.STRING):
+            case avro_types.AvroScalar(AvroKind.BYTES | AvroKind.STRING):
                 return self._cursor.raw(self.read_long("length"), "bytes")
-            case types.AvroScalar() | types.AvroEnum():
+            case avro_types.AvroScalar() | avro_types.AvroEnum():
                 self.read_long("number")
-            case types.AvroFixed(_, size):
+            case avro_types.AvroFixed(_, size):
                 self._cursor.skip(size, "fixed")
-            case types.AvroReference(name):
+            case avro_types.AvroReference(name):
                 return self.read_value(self._named[name], depth + 1)
-            case types.AvroUnion(branches):
+            case avro_types.AvroUnion(branches):
                 branch = self.read_long("branch of a union")
                 if not 0 <= branch < len(branches):
                     self._cursor.fail(f"no branch {branch} in a union", "branch of a union")
                 return self.read_value(branches[branch], depth + 1)
-            case types.AvroRecord(_, fields):
+            case avro_types.AvroRecord(_, fields):
                 return {name: self.read_value(field, depth + 1) for name, field in fields}
-            case types.AvroArray(element):
+            case avro_types.AvroArray(element):
                 for _ in self._run_items():
                     self.read_value(element, depth + 1)
-            case types.AvroMap(values):
-                string = types.AvroScalar(AvroKind.STRING)
+            case avro_types.AvroMap(values):
+                string = avro_types.AvroScalar(AvroKind.STRING)
                 return {
                     self.read_value(string).decode(): self.read_value(values, depth + 1)
                     for _ in self._run_items()
@@ -139,17 +139,17 @@ class _Reader:
             yield from self.checked_range(abs(count))
 
 
-def _named_types(type_: types.AvroType) -> Iterator[tuple[str, types.AvroType]]:
-    parts: Sequence[types.AvroType] = ()
+def _named_types(type_: avro_types.AvroType) -> Iterator[tuple[str, avro_types.AvroType]]:
+    parts: Sequence[avro_types.AvroType] = ()
     match type_:
-        case types.AvroRecord(name, fields):
+        case avro_types.AvroRecord(name, fields):
             yield name, type_
             parts = [field for _, field in fields]
-        case types.AvroEnum(name) | types.AvroFixed(name):
+        case avro_types.AvroEnum(name) | avro_types.AvroFixed(name):
             yield name, type_
-        case types.AvroUnion(branches):
+        case avro_types.AvroUnion(branches):
             parts = branches
-        case types.AvroArray(part) | types.AvroMap(part):
+        case avro_types.AvroArray(part) | avro_types.AvroMap(part):
             parts = [part]
     for part in parts:
         yield from _named_types(part)

@@ -7,10 +7,10 @@ import struct
 from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
+from decoder.avro.schema import avro_schema
 from decoder.checkpoint import read_metadata
 from decoder.cursor import Cursor
 from decoder.keyed_state import Entry, KeyedState, Part, parts
-from decoder.keyed_state.avro_schema import avro_schema
 from decoder.keyed_state.kryo import kryo_type
 from decoder.keyed_state.parts import KeyGroupsSource
 from decoder.keyed_state.stream_head import read_head

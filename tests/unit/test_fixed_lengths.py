@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import pytest
 
-from decoder.keyed_state.types import (
-    Avro,
+from decoder.avro.types import (
     AvroArray,
     AvroFixed,
     AvroKind,
     AvroRecord,
     AvroReference,
     AvroScalar,
+)
+from decoder.keyed_state.types import (
+    Avro,
     Field,
     JavaEnum,
     Kind,

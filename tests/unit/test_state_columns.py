@@ -10,18 +10,21 @@ from typing import Any
 import pytest
 
 import migrate
-from decoder.keyed_state import avro_schema, types
+from decoder.avro import schema as avro_schema
+from decoder.avro import types as avro_types
+from decoder.avro.types import AvroKind
+from decoder.keyed_state import types
 from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, LocalTime, Pairs
-from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
+from decoder.keyed_state.types import Field, Kind, Scalar, SqlKind
 from migrate.extensions.keyed_state.arrow import DoesNotFit, batch_of_rows
 from migrate.extensions.keyed_state.type_mapping import column_type
 from migrate.model.column_types import Column
 from migrate.model.errors import UsageError
 
 _LONG, _STRING = Scalar(Kind.LONG), Scalar(Kind.STRING)
-_INT = types.AvroScalar(AvroKind.INT)
-_TEXT = types.AvroScalar(AvroKind.STRING)
-_NULL = types.AvroScalar(AvroKind.NULL)
+_INT = avro_types.AvroScalar(AvroKind.INT)
+_TEXT = avro_types.AvroScalar(AvroKind.STRING)
+_NULL = avro_types.AvroScalar(AvroKind.NULL)
 
 
 def _ddl(type_: types.Type) -> str | None:
@@ -36,7 +39,7 @@ def _told(type_: types.Type, value: Any) -> Any:
     return batch_of_rows((Column("value", found),), [(value,)]).column("value").to_pylist()[0]
 
 
-def _avro(schema: types.AvroType) -> types.Avro:
+def _avro(schema: avro_types.AvroType) -> types.Avro:
     return types.Avro("shop.Order", schema)
 
 
@@ -45,9 +48,9 @@ def test_every_kind_of_value_has_column() -> None:
     every: list[types.Type] = [
         *map(Scalar, Kind),
         *(types.Sql(types.SqlScalar(kind)) for kind in SqlKind),
-        *(_avro(types.AvroScalar(kind)) for kind in AvroKind),
+        *(_avro(avro_types.AvroScalar(kind)) for kind in AvroKind),
         *(
-            _avro(types.AvroScalar(AvroKind(kind), logical))
+            _avro(avro_types.AvroScalar(AvroKind(kind), logical))
             for kind, logical in avro_schema._LOGICAL
         ),
     ]
@@ -60,22 +63,23 @@ def test_invalid_ddl_names_are_quoted() -> None:
 
 
 def test_union_of_several_types_is_json() -> None:
-    assert _ddl(_avro(types.AvroUnion((_NULL, _INT)))) == "INT"
-    assert _ddl(_avro(types.AvroUnion((_NULL,)))) == "VOID"
-    several = _avro(types.AvroUnion((_NULL, _INT, _TEXT)))
+    assert _ddl(_avro(avro_types.AvroUnion((_NULL, _INT)))) == "INT"
+    assert _ddl(_avro(avro_types.AvroUnion((_NULL,)))) == "VOID"
+    several = _avro(avro_types.AvroUnion((_NULL, _INT, _TEXT)))
     assert _ddl(several) == "STRING"
     assert [_told(several, value) for value in (5, "5", None)] == ["5", '"5"', None]
 
 
 def test_recursive_record_is_json() -> None:
-    node = types.AvroRecord(
-        "Node", (("id", _INT), ("next", types.AvroUnion((_NULL, types.AvroReference("Node")))))
+    node = avro_types.AvroRecord(
+        "Node",
+        (("id", _INT), ("next", avro_types.AvroUnion((_NULL, avro_types.AvroReference("Node"))))),
     )
     assert _ddl(_avro(node)) == "STRUCT<id: INT, next: STRING>"
     told = _told(_avro(node), {"id": 1, "next": {"id": 2, "next": None}})
     assert told == {"id": 1, "next": '{"id": 2, "next": null}'}
-    twice = types.AvroRecord(
-        "Two", (("a", types.AvroFixed("F", 2)), ("b", types.AvroReference("F")))
+    twice = avro_types.AvroRecord(
+        "Two", (("a", avro_types.AvroFixed("F", 2)), ("b", avro_types.AvroReference("F")))
     )
     assert _ddl(_avro(twice)) == "STRUCT<a: BINARY, b: BINARY>"
 
@@ -87,7 +91,7 @@ def test_recursive_record_is_json() -> None:
 def test_avro_decimals_are_decimals_up_to_38_digits(
     precision: int | None, scale: int, ddl: str
 ) -> None:
-    decimal = _avro(types.AvroScalar(AvroKind.BYTES, "decimal", scale, precision))
+    decimal = _avro(avro_types.AvroScalar(AvroKind.BYTES, "decimal", scale, precision))
     assert _ddl(decimal) == ddl
     assert str(_told(decimal, Decimal("0.25"))) in ("0.25", f"{Decimal('0.25'):.{scale}f}")
 

@@ -25,9 +25,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from decoder.avro import types as avro_types
+from decoder.avro.types import AvroKind
 from decoder.keyed_state import KeyedState, StateKind, types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime
-from decoder.keyed_state.types import AvroKind, Kind, SqlKind, unreadable
+from decoder.keyed_state.types import Kind, SqlKind, unreadable
 from migrate.extensions.keyed_state.json_form import NO_NAMESPACE, value_json
 from migrate.model.column_types import (
     BIGINT,
@@ -283,29 +285,29 @@ def _sql(type_: types.SqlType) -> ColumnType:
             return StructOf(tuple((name, _sql(part)) for name, part in fields))
 
 
-def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
+def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
     """Return the column type of a part of a schema, and add the part's named types to ``named``."""
     match type_:
-        case types.AvroScalar(kind, logical, scale, precision):
+        case avro_types.AvroScalar(kind, logical, scale, precision):
             if logical == "decimal":
                 return _decimal(precision, scale)
             return _COLUMN_OF_KIND[kind if logical is None else logical]
-        case types.AvroFixed(name, _, scale, precision):
+        case avro_types.AvroFixed(name, _, scale, precision):
             named[name] = _BINARY if scale is None else _decimal(precision, scale)
-        case types.AvroEnum(name):
+        case avro_types.AvroEnum(name):
             named[name] = STRING
-        case types.AvroRecord(name, fields):
+        case avro_types.AvroRecord(name, fields):
             named[name] = JSON  # for a reference to the record inside itself
             named[name] = StructOf(tuple((field, _avro(part, named)) for field, part in fields))
-        case types.AvroReference(name):
+        case avro_types.AvroReference(name):
             pass
-        case types.AvroUnion(branches):
-            null = types.AvroScalar(AvroKind.NULL)
+        case avro_types.AvroUnion(branches):
+            null = avro_types.AvroScalar(AvroKind.NULL)
             parts = [_avro(branch, named) for branch in branches if branch != null]
             return _VOID if not parts else parts[0] if len(parts) == 1 else JSON
-        case types.AvroArray(element):
+        case avro_types.AvroArray(element):
             return ArrayOf(_avro(element, named))
-        case types.AvroMap(value):
+        case avro_types.AvroMap(value):
             return MapOf(STRING, _avro(value, named))
     return named[name]
 

@@ -1,4 +1,4 @@
-"""Parse an Avro schema from its JSON into the classes of ``types``.
+"""Parse an Avro schema from its JSON into the classes of ``decoder.avro.types``.
 
 A schema can refer to a named type (record, enum, fixed) by its name only within or after the
 type's definition. Logical types other than the types in ``_LOGICAL`` and the decimal of a fixed are
@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from decoder.avro import types as avro_types
 from decoder.cursor import Cursor
-from decoder.keyed_state import types
 
 # The deepest nesting of a schema; Python's stack allows more.
 _MAX_DEPTH = 32
-_PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
+_PRIMITIVES = {kind.value: kind for kind in avro_types.AvroKind}
 _LOGICAL = {
     ("int", "date"),
     ("int", "time-millis"),
@@ -35,7 +35,7 @@ _MAX_SCALE = 1 << 16
 _FIELD = "Avro schema"
 
 
-def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
+def avro_schema(text: str, cursor: Cursor) -> avro_types.AvroType:
     """Parse a schema from its JSON; errors contain the position of ``cursor``.
 
     Raises:
@@ -53,13 +53,13 @@ class _Parser:
         self._cursor = cursor
         self._named: set[str] = set()
 
-    def type(self, schema: Any, namespace: str, depth: int) -> types.AvroType:
+    def type(self, schema: Any, namespace: str, depth: int) -> avro_types.AvroType:
         if depth > _MAX_DEPTH:
             self._fail(f"types nested more than {_MAX_DEPTH} deep")
         if isinstance(schema, list):
             if not schema:
                 self._fail("a union of nothing")
-            return types.AvroUnion(
+            return avro_types.AvroUnion(
                 tuple(self.type(branch, namespace, depth + 1) for branch in schema)
             )
         if isinstance(schema, str):
@@ -75,33 +75,35 @@ class _Parser:
                 symbols = schema.get("symbols")
                 if not isinstance(symbols, list) or not all(isinstance(s, str) for s in symbols):
                     self._fail("the symbols of an enum are not names")
-                return types.AvroEnum(name, tuple(symbols))
+                return avro_types.AvroEnum(name, tuple(symbols))
             case "fixed":
                 return self._fixed(schema, namespace)
             case "array":
-                return types.AvroArray(self.type(schema.get("items"), namespace, depth + 1))
+                return avro_types.AvroArray(self.type(schema.get("items"), namespace, depth + 1))
             case "map":
-                return types.AvroMap(self.type(schema.get("values"), namespace, depth + 1))
+                return avro_types.AvroMap(self.type(schema.get("values"), namespace, depth + 1))
             case str() if kind in _PRIMITIVES:
                 return self._primitive(kind, schema)
             case _:
                 return self.type(kind, namespace, depth + 1)
 
-    def _by_name(self, name: str, namespace: str) -> types.AvroType:
+    def _by_name(self, name: str, namespace: str) -> avro_types.AvroType:
         if name in _PRIMITIVES:
-            return types.AvroScalar(_PRIMITIVES[name])
+            return avro_types.AvroScalar(_PRIMITIVES[name])
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self._named:
             self._fail(f"no type of the name {name!r}")
-        return types.AvroReference(full)
+        return avro_types.AvroReference(full)
 
-    def _primitive(self, kind: str, schema: dict[str, Any]) -> types.AvroScalar:
+    def _primitive(self, kind: str, schema: dict[str, Any]) -> avro_types.AvroScalar:
         logical = schema.get("logicalType")
         if not isinstance(logical, str) or (kind, logical) not in _LOGICAL:
-            return types.AvroScalar(_PRIMITIVES[kind])
-        return types.AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema), _precision(schema))
+            return avro_types.AvroScalar(_PRIMITIVES[kind])
+        return avro_types.AvroScalar(
+            _PRIMITIVES[kind], logical, self._scale(schema), _precision(schema)
+        )
 
-    def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> types.AvroRecord:
+    def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> avro_types.AvroRecord:
         name = self._define(schema, namespace)
         inner = name.rpartition(".")[0]
         fields = schema.get("fields")
@@ -112,17 +114,17 @@ class _Parser:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 self._fail("a field without a name")
             named.append((field["name"], self.type(field.get("type"), inner, depth + 1)))
-        return types.AvroRecord(name, tuple(named))
+        return avro_types.AvroRecord(name, tuple(named))
 
-    def _fixed(self, schema: dict[str, Any], namespace: str) -> types.AvroFixed:
+    def _fixed(self, schema: dict[str, Any], namespace: str) -> avro_types.AvroFixed:
         name = self._define(schema, namespace)
         size = schema.get("size")
         if not isinstance(size, int) or size < 0:
             self._fail("a fixed without a size")
         decimal = schema.get("logicalType") == "decimal"
         if not decimal:
-            return types.AvroFixed(name, size)
-        return types.AvroFixed(name, size, self._scale(schema), _precision(schema))
+            return avro_types.AvroFixed(name, size)
+        return avro_types.AvroFixed(name, size, self._scale(schema), _precision(schema))
 
     def _define(self, schema: dict[str, Any], namespace: str) -> str:
         name, own = schema.get("name"), schema.get("namespace", namespace)
