@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 TopicPartition = tuple[str, int]
 
 
+class ClusterPartition(NamedTuple):
+    """A partition of a source; ``cluster`` is None if the state contains no cluster."""
+
+    cluster: str | None
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        suffix = f" of cluster {self.cluster!r}" if self.cluster is not None else ""
+        return f"{self.topic}-{self.partition}{suffix}"
+
+
 # The prefixes that mark a text as a Spark query's checkpoint location or a consumer group's name.
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"

@@ -15,7 +15,7 @@ from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.cursor import RecordingCursor
 from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 from decoder.metadata.parse import read_all
-from migrate.extensions.savepoints import write_savepoint
+from migrate.extensions.savepoints.write import write_savepoint
 from migrate.model.errors import Refused
 from tests.support.golden import ENTRIES, GOLDEN
 

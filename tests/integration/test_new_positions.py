@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from decoder import read_checkpoint
-from migrate.extensions.savepoints import ClusterPartition, write_savepoint
+from migrate.extensions.savepoints.write import write_savepoint
 from migrate.model.errors import Refused
+from migrate.model.positions import ClusterPartition
 from tests.support.flink import RUN_BY_TESTS, dump_states
 from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 

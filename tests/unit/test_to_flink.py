@@ -20,17 +20,16 @@ from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
 from migrate import to_flink
-from migrate.extensions.savepoints import ClusterPartition
-from migrate.extensions.savepoints.changes import (
+from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import listed_source
+from migrate.model.policies import Policies
+from migrate.model.positions import SAVEPOINT, ClusterPartition, Origin, PositionSet, TopicPartition
+from migrate.planning import Plan, PlannedPartition, Verdict
+from migrate.planning.source_changes import (
     SourceChange,
     remove_partitions_of_others,
     source_change,
 )
-from migrate.inputs.flink.source import Source
-from migrate.inputs.plan_input import listed_source
-from migrate.model.policies import Policies
-from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
-from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.storage import uris
 from migrate.storage.files import Files
 from tests.support.checkpoints import (

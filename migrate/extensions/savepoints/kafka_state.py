@@ -25,8 +25,9 @@ from decoder.kafka.operator import Source
 from decoder.kafka.source import DynamicKafkaSource, HybridSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
 from migrate.extensions.savepoints.layouts import blob, i32, i64, u8, utf
-from migrate.extensions.savepoints.positions import ClusterPartition, OffsetChanges
+from migrate.extensions.savepoints.positions import OffsetChanges
 from migrate.model.errors import Refused
+from migrate.model.positions import ClusterPartition
 
 _OFFSET_BYTES = 8
 # Kryo writes no length for an ASCII string whose length is in this range.

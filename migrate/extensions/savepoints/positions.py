@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorState
 from decoder.kafka.legacy import LegacyConsumer
@@ -11,22 +10,11 @@ from decoder.kafka.operator import Source
 from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
+from migrate.model.positions import ClusterPartition
 
 # In an enumerator's state of this version, a new entry needs a split. Entries of version 0 have
 # splits too, but that state cannot be changed (see ``changed_coordinator``).
 _VERSION_3 = 3
-
-
-class ClusterPartition(NamedTuple):
-    """A partition of a source; ``cluster`` is None if the state contains no cluster."""
-
-    cluster: str | None
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        suffix = f" of cluster {self.cluster!r}" if self.cluster is not None else ""
-        return f"{self.topic}-{self.partition}{suffix}"
 
 
 # The new next offset of each partition that changes; None for a removed partition.

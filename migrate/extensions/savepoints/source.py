@@ -39,9 +39,10 @@ from migrate.extensions.savepoints.kafka_state import (
     reader_element,
 )
 from migrate.extensions.savepoints.layouts import Element, Kept, NewState, blob, with_elements
-from migrate.extensions.savepoints.positions import ClusterPartition, OffsetChanges
+from migrate.extensions.savepoints.positions import OffsetChanges
 from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.errors import Refused
+from migrate.model.positions import ClusterPartition
 from migrate.model.wording import counted, join_some
 
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from migrate.extensions.savepoints.changes import MOST_NAMED, SourceChange
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
@@ -15,8 +13,9 @@ from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
 from migrate.planning.obstacles import blocker_refusals, relevant_findings
-from migrate.planning.plan import PlannedPartition, Refusal
-from migrate.planning.refusals_and_warnings import reader_clause
+from migrate.planning.plan import Refusal
+from migrate.planning.position_changes import position_changes, position_warnings
+from migrate.planning.source_changes import MOST_NAMED, SourceChange
 from migrate.planning.transactions import resolve_transactions
 
 # The findings about the savepoint that become warnings.
@@ -55,7 +54,7 @@ def state_mismatches(
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     if not sizes:
         return [], position_warnings(changes, origin)
-    lines = _position_changes(changes)
+    lines = position_changes(changes)
     if not lines:
         return [], []
     own_state = (
@@ -73,50 +72,6 @@ def state_mismatches(
             "go on with that state all the same with --allow-state-mismatch",
         )
     ], []
-
-
-def position_warnings(
-    changes: Sequence[SourceChange], origin: Origin | None = None
-) -> list[WarningText]:
-    """Return a warning for each changed position; for ``origin``, see ``_position_changes``."""
-    lines = _position_changes(changes, origin)
-    return [warning_text(WarningCode.POSITION_CHANGED, line) for line in lines]
-
-
-def _position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
-    """Return a line for each partition whose position changes, except removed partitions.
-
-    For a job without state, ``origin`` is the origin of the new positions. The lines then state the
-    records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
-    then state the records that are double-counted in the state or missing from it.
-    """
-    readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
-    return [
-        (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
-        + _line(planned, origin)
-        for change in changes
-        for planned in change.partitions
-        if planned.next_offset is not None and planned.difference != 0
-    ]
-
-
-def _line(planned: PlannedPartition, origin: Origin | None) -> str:
-    by = planned.difference
-    if by is None:
-        effect = ": how much of it is in the state is not known" if origin is None else ""
-        return f"{planned.name} goes on from {planned.next_offset}{effect}"
-    records = f"up to {counted(abs(by), 'record')}"
-    if origin is None:
-        verb = "is" if abs(by) == 1 else "are"
-        effect = f"{records} {verb} {'counted twice' if by < 0 else 'not in the state'}"
-    elif by < 0:
-        effect = f"Flink reads {records} again"
-    else:
-        effect = f"Flink skips {records}{reader_clause(origin)}"
-    direction = "back" if by < 0 else "ahead"
-    return (
-        f"{planned.name} goes {direction} from {planned.current} to {planned.next_offset}: {effect}"
-    )
 
 
 def check_savepoint(

@@ -8,25 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
-from migrate.extensions.savepoints import ClusterPartition, write_savepoint
-from migrate.extensions.savepoints.changes import (
-    SourceChange,
-    change_cluster,
-    remove_partitions_of_others,
-    source_change,
-)
-from migrate.extensions.savepoints.state_mismatch import check_savepoint, state_mismatches
-from migrate.inputs.flink.choose_source import choose, choose_leniently
-from migrate.inputs.flink.extract import Extraction, read
-from migrate.inputs.flink.source import topics_of
-from migrate.inputs.position_inputs import parse_side, side_input
-from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log, timed
-from migrate.model.positions import SAVEPOINT
-from migrate.model.warning import WarningText
-from migrate.model.wording import counted
-from migrate.moves.load_inputs import ChosenInput
-from migrate.moves.match_sources import (
+from migrate.extensions.savepoints.match_sources import (
     SourceMatch,
     check_common_topic,
     check_topic_map,
@@ -36,12 +18,30 @@ from migrate.moves.match_sources import (
     unknown_cluster_refusals,
     unnamed_position_refusals,
 )
+from migrate.extensions.savepoints.state_mismatch import check_savepoint, state_mismatches
+from migrate.extensions.savepoints.write import write_savepoint
+from migrate.inputs.flink.choose_source import choose, choose_leniently
+from migrate.inputs.flink.extract import Extraction, read
+from migrate.inputs.flink.source import topics_of
+from migrate.inputs.position_inputs import parse_side, side_input
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log, timed
+from migrate.model.positions import SAVEPOINT, ClusterPartition
+from migrate.model.warning import WarningText
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import Move, make_move, report_plans
 from migrate.moves.plan import check_origin
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
+from migrate.planning.source_changes import (
+    SourceChange,
+    change_cluster,
+    remove_partitions_of_others,
+    source_change,
+)
 from migrate.storage.files import is_same_place
 from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory

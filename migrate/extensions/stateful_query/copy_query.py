@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrate.extensions.savepoints.changes import left_out_refusal, source_change
-from migrate.extensions.savepoints.state_mismatch import position_warnings
 from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
@@ -21,6 +19,8 @@ from migrate.moves.options import Request
 from migrate.moves.pipeline import make_move
 from migrate.moves.plan import check_origin
 from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
+from migrate.planning.position_changes import position_warnings
+from migrate.planning.source_changes import left_out_refusal, source_change
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.location import LocalDirectory

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from migrate.extensions.savepoints.changes import left_out_refusal
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.errors import NoSuchName, Refused
@@ -14,6 +13,7 @@ from migrate.model.policies import Policies
 from migrate.moves.options import Request
 from migrate.planning import Refusal
 from migrate.planning.shared_topics import shared_topics
+from migrate.planning.source_changes import left_out_refusal
 
 
 class SourceMatch(NamedTuple):

@@ -6,10 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.extensions.savepoints import ClusterPartition
 from migrate.inputs.flink.source import Source
 from migrate.model.policies import Gone, NewPartitions, Policies
-from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.positions import (
+    ClusterPartition,
+    Marker,
+    Position,
+    PositionState,
+    TopicPartition,
+)
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
