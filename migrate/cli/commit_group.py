@@ -19,6 +19,7 @@ from migrate.cli.changes import (
 from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit
 from migrate.cli.typer_parameters import (
+    ALLOW_NEWER_COMMITS,
     PLAN_TO_APPLY,
     PLAN_TO_WRITE,
     WIDE,
@@ -60,6 +61,7 @@ def commit_group(
     allow_moved_on: bool = option(
         "Rewind the group even if its consumers or another client have newer commits: they will "
         "reprocess records.",
+        flags=ALLOW_NEWER_COMMITS,
         panel=ALLOWED,
     ),
     metadata: str | None = option(

@@ -7,7 +7,7 @@ from functools import partial
 import typer
 
 from migrate.cli.kafka_environment import with_environment
-from migrate.cli.typer_parameters import SERVERS, option, with_options
+from migrate.cli.typer_parameters import ALLOW_NEWER_COMMITS, SERVERS, option, with_options
 from migrate.moves import follow as follow_module
 from migrate.moves.options import KafkaArguments
 
@@ -34,7 +34,8 @@ def follow(
         metavar="FILE",
     ),
     allow_moved_on: bool = option(
-        "With the first commit, also move the group back where it is beyond the query."
+        "With the first commit, rewind the partitions whose group offset is beyond the query.",
+        flags=ALLOW_NEWER_COMMITS,
     ),
 ) -> None:
     """Commit a Spark query's progress as a consumer group's offsets, so that its lag shows.

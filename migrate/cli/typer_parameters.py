@@ -59,6 +59,8 @@ PLAN_TO_WRITE = option(
     "Save the plan as JSON, for a review and --plan. Nothing else is written.", metavar="FILE"
 )
 WIDE = option("Show every column of the table.", panel="Output")
+# The name of the Python argument, and its alias.
+ALLOW_NEWER_COMMITS = ("--allow-moved-on", "--allow-newer-commits")
 
 
 def with_options(

@@ -12,7 +12,7 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, say
-from migrate.cli.typer_parameters import WIDE, option, with_options
+from migrate.cli.typer_parameters import ALLOW_NEWER_COMMITS, WIDE, option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
@@ -71,7 +71,8 @@ def verify(
     arguments: SideArguments,
     allow_moved_on: bool = option(
         "Accept a group with offsets above the positions, a query whose log no longer shows where "
-        "it started, and log starts above the positions: you know that no record was lost."
+        "it started, and log starts above the positions: you know that no record was lost.",
+        flags=ALLOW_NEWER_COMMITS,
     ),
     one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
     wide: bool = WIDE,

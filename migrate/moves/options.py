@@ -262,6 +262,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         Option(
             "Move although the job ran on after the checkpoint, or still runs: what it emitted "
             "since then is emitted again.",
+            flags=("--allow-ran-on", "--allow-kept-running"),
             panel=ALLOWED,
         ),
     ]

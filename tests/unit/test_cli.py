@@ -226,8 +226,9 @@ def test_older_checkpoint_of_running_job_requires_override(tmp_path: Path) -> No
     refused = migrate("to-spark", chk)
     assert (refused.code, refused.stdout) == (4, "")
     assert "--allow-ran-on" in refused.stderr
-    allowed = migrate("to-spark", chk, "--allow-ran-on")
-    assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":1}}\n')
+    for override in ("--allow-ran-on", "--allow-kept-running"):
+        allowed = migrate("to-spark", chk, override)
+        assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":1}}\n')
     newest = migrate("to-spark", tmp_path)
     assert (newest.code, newest.stdout) == (0, '{"t":{"0":2}}\n')
 

@@ -63,6 +63,18 @@ def test_single_cluster_declaration_is_recorded_as_deciding_value(tmp_path: Path
     assert "one_cluster" not in read_spec(_written(tmp_path)).move_arguments()
 
 
+def test_alias_of_key_has_same_effect(tmp_path: Path) -> None:
+    old, new = (
+        read_spec(_written(tmp_path, move={key: True}))
+        for key in ("allow-moved-on", "allow-newer-commits")
+    )
+    assert new.spec == old.spec != read_spec(_written(tmp_path)).spec
+    assert new.deciding_values() == old.deciding_values()
+    assert new.move_arguments() == old.move_arguments()
+    with pytest.raises(InputError, match=r"move\.allow-newer-commits: true or false is expected"):
+        read_spec(_written(tmp_path, move={"allow-newer-commits": "yes"}))
+
+
 def test_target_may_use_different_kafka_cluster(tmp_path: Path) -> None:
     spec = read_spec(
         _written(

@@ -24,6 +24,10 @@ from migrate.extensions.cutover.spec_keys import with_spec_keys
         ("--partitions leaves out 2", "move.partitions leaves out 2"),
         ("one by one with --source", "one by one with move.source"),
         ("move from a newer one, or add --allow-ran-on to repeat them", "move from a newer one"),
+        (
+            "move from a newer one; or add --allow-kept-running to duplicate them",
+            "move from a newer one",
+        ),
         # Not options: parts of a path.
         ("/lake/eu--source/chk-7: refused", "/lake/eu--source/chk-7: refused"),
         ("/lake/--sink/orders is not empty", "/lake/--sink/orders is not empty"),

@@ -135,6 +135,31 @@ def test_version_has_a_short_flag() -> None:
     assert migrate("-V").stdout == migrate("--version").stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "alias", "argument"),
+    [
+        *(
+            (name, "--allow-ran-on", "--allow-kept-running", "allow_ran_on")
+            for name in ("to-spark", "to-flink", "commit-group")
+        ),
+        *(
+            (name, "--allow-moved-on", "--allow-newer-commits", "allow_moved_on")
+            for name in ("commit-group", "follow", "verify")
+        ),
+        ("cut-over", "--back", "--roll-back", "back"),
+    ],
+)
+def test_alias_sets_same_argument_as_option(
+    name: str, option: str, alias: str, argument: str
+) -> None:
+    command = load_command(name)
+    assert f"{option}, {alias}" in migrate(name, "--help").stdout
+    for flag in (option, alias):
+        with command.make_context(name, [flag], resilient_parsing=True) as context:
+            changed = {key for key, value in context.params.items() if value is True}
+            assert changed == {argument}
+
+
 @pytest.mark.parametrize("form", ["--bootstrap-server {}", "--bootstrap-server={}"])
 def test_bootstrap_server_alias_is_accepted(tmp_path: Path, form: str) -> None:
     """Regression: The error was "No such option: --bootstrap-server"."""

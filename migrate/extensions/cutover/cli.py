@@ -39,7 +39,8 @@ def cut_over(
         metavar="STEP",
     ),
     back: bool = option(
-        "Undo: remove or restore the target, if nothing has started to read from it."
+        "Roll back: remove or restore the target, if nothing has started to read from it.",
+        flags=("--back", "--roll-back"),
     ),
     adopt: bool = option(
         "Use a target that exists already: written by hand, or by another cut-over."

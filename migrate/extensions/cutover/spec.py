@@ -160,6 +160,15 @@ class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  #
     """The options of to-spark and commit-group: what to move, and what to allow."""
 
     allow_moved_on: bool = False
+    allow_newer_commits: bool = Field(False, description="the same as allow-moved-on")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _use_one_name(cls, values: Any) -> Any:
+        """Set ``allow-moved-on`` if its alias ``allow-newer-commits`` is true."""
+        if not isinstance(values, dict) or values.get("allow-newer-commits") is not True:
+            return values
+        return {**values, "allow-newer-commits": False, "allow-moved-on": True}
 
 
 class TargetSpec(_SpecPart):
@@ -281,8 +290,9 @@ class SpecFile:
         return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
 
     def move_arguments(self) -> MoveArguments:
-        """Return the options under ``move``, but for ``allow_moved_on``, and the connections."""
-        options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
+        """Return the options of a plan under ``move``, and the connections."""
+        of_commits = {"allow_moved_on", "allow_newer_commits"}
+        options = self.spec.move.model_dump(exclude=of_commits, exclude_none=True)
         return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:

@@ -23,7 +23,7 @@ _KEYS = {
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
 # Removed: this option has no key in the spec.
-_WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
+_WITHOUT_KEY = re.compile(r"[,;]? or add --allow-(?:ran-on|kept-running)(?: to [^,;.]*)?")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
 # An option, and the space after it if a value or a placeholder follows.
 _OPTION = re.compile(
