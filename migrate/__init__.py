@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from migrate.model.extensions import declared_names
+
 if TYPE_CHECKING:
     from decoder import DecodeError as DecodeError
     from migrate.extensions.cutover.run import CutOver as CutOver
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from migrate.targets.source_options import SparkStream as SparkStream
     from migrate.targets.spark_start import SparkStart as SparkStart
 
+    __all__: list[str]  # made when asked for, because extensions add names
+
 _NAMES = {
     "decoder": ("DecodeError",),
     "migrate.moves.diff": ("diff",),
@@ -56,14 +60,9 @@ _NAMES = {
     "migrate.moves.follow": ("follow",),
     "migrate.moves.inspect": ("inspect",),
     "migrate.moves.plan": ("plan",),
-    "migrate.extensions.fleet.scan": ("scan",),
-    "migrate.extensions.keyed_state.read_state": ("find_state", "keyed_states", "read_state"),
     "migrate.moves.show": ("show",),
-    "migrate.extensions.savepoints.to_flink": ("NewSavepoint", "to_flink"),
     "migrate.moves.to_spark": ("to_spark",),
     "migrate.planning.diff": ("Diff",),
-    "migrate.extensions.cutover.run": ("CutOver", "cut_over"),
-    "migrate.extensions.fleet.inventory": ("Inventory",),
     "migrate.inputs.spark_query": ("QueryLocation",),
     "migrate.targets.source_options": ("SparkStream",),
     "migrate.targets.spark_start": ("SparkStart",),
@@ -73,17 +72,24 @@ _NAMES = {
     "migrate.planning.verify": ("Verification",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULE_OF)
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
+        if name == "__all__":
+            value: Any = sorted(_modules())
+        elif (module := _MODULE_OF.get(name) or _modules().get(name)) is not None:
+            value = getattr(import_module(module), name)
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_MODULE_OF[name]), name)
         globals()[name] = value  # from now on, Python finds the name without __getattr__
         return value
 
 
+def _modules() -> dict[str, str]:
+    """Return the module of each public name, also of the names that extensions add."""
+    return {**_MODULE_OF, **declared_names("CALLS")}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_modules()})

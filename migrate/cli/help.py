@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+from migrate.model.extensions import CHANGE, READ, RUN, WRITE, declared
+
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
 
 # The width of the help, in columns.
@@ -47,18 +49,18 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     usage = " ".join([*names, "[OPTIONS]"])
     paragraphs = list(_paragraphs(command.help))
     sections = list(_sections(options))
-    examples = EXAMPLES[command.name].splitlines()
-    everything = [paragraphs, sections, examples]
+    shown = examples()[command.name].splitlines()
+    everything = [paragraphs, sections, shown]
     if not all_options:
-        paragraphs, sections, examples = paragraphs[:1], sections[:1], examples[:4]
+        paragraphs, sections, shown = paragraphs[:1], sections[:1], shown[:4]
     blocks = [
         f"Usage: migrate {command.name} {usage}",
         *paragraphs,
         *_section("Arguments", [(parameter.metavar, _text(parameter)) for parameter in arguments]),
         *sections,
-        "\n".join((_bold("Examples"), *(f"  {line}" for line in examples))),
+        "\n".join((_bold("Examples"), *(f"  {line}" for line in shown))),
     ]
-    if [paragraphs, sections, examples] != everything:
+    if [paragraphs, sections, shown] != everything:
         blocks.append(f"`migrate {command.name} --help` lists every option.")
     return "\n\n".join(blocks) + "\n"
 
@@ -68,7 +70,11 @@ def group_help(group: Any, ctx: Any) -> str:
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",
         *_paragraphs(group.help),
-        *(block for title, rows in _SECTIONS.items() for block in _section(title, rows.items())),
+        *(
+            block
+            for title, rows in _sections_of_commands().items()
+            for block in _section(title, rows.items())
+        ),
         *_sections(group.get_params(ctx)),
         "`migrate COMMAND -h` shows the daily options of a command, `--help` all of them.",
     ]
@@ -153,37 +159,32 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
-# The list of commands. The help line of each is also the summary of its function's docstring.
+# The commands of the core. The help line of each is also the summary of its function's docstring.
 _SECTIONS = {
-    "Read": {
+    READ: {
         "inspect": "Show what a checkpoint holds: positions per source, state per operator, "
         "findings.",
-        "state": "Show the keyed states of a checkpoint, and with --state the entries of one of "
-        "them.",
         "diff": "Show two sets of positions side by side.",
-        "scan": "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
         "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
         "verify": "Check after a move whether the target started where the checkpoint ended.",
         "explain": "Explain the code of a warning or a finding, such as not-checked.",
     },
-    "Write new files, at once; nothing is overwritten": {
+    WRITE: {
         "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
         "starts there.",
-        "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
     },
-    "Change a group or a job, only with --execute": {
+    CHANGE: {
         "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
         "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
-        "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
     },
-    "Run until Ctrl-C, committing at once": {
+    RUN: {
         "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
         "shows.",
     },
 }
-COMMANDS = {name: line for commands in _SECTIONS.values() for name, line in commands.items()}
+CORE_COMMANDS = {name: line for rows in _SECTIONS.values() for name, line in rows.items()}
 
-EXAMPLES = {
+_EXAMPLES = {
     "inspect": """\
 # The newest complete checkpoint of a job
 $ migrate inspect checkpoints/JOB_ID
@@ -191,14 +192,6 @@ $ migrate inspect checkpoints/JOB_ID
 $ migrate inspect s3://bucket/savepoints/savepoint-1 --format json
 # The checkpoints that a job has kept
 $ migrate inspect checkpoints/JOB_ID --list
-""",
-    "state": """\
-# Which keyed states there are
-$ migrate state savepoint-1
-# The first entries of one
-$ migrate state savepoint-1 --operator orders --state totals --limit 10
-# All of its entries, for a program
-$ migrate state s3://bucket/savepoints/savepoint-1 --operator orders --state totals
 """,
     "to-spark": """\
 # startingOffsets, checked against the brokers
@@ -211,15 +204,6 @@ $ migrate to-spark savepoint-1 -b broker:9092 --source topic:orders
 $ migrate to-spark savepoint-1 -b broker:9092 --plan-out plan.json
 # The same, later
 $ migrate to-spark --plan plan.json -b broker:9092 --checkpoint-dir /data/query
-""",
-    "to-flink": """\
-# From a file, topic,partition,offset a line
-$ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
-# From another checkpoint
-$ migrate to-flink savepoint-1 --from savepoint-2 --out savepoint-3 -b broker:9092
-# Back to Flink from where a Spark query stopped, with the job's state
-$ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b broker:9092 \
---allow-state-mismatch
 """,
     "commit-group": """\
 # What would change
@@ -266,18 +250,6 @@ $ migrate verify savepoint-1 group:orders -b broker:9092
 # Let a real Spark show where it begins
 $ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 """,
-    "cut-over": """\
-# Write a first spec from the running job
-$ migrate cut-over --init orders.yaml --flink-rest http://jobmanager:8081
-# The obstacles, on the job's newest checkpoint
-$ migrate cut-over orders.yaml
-# Do it, or continue after a crash
-$ migrate cut-over orders.yaml --execute
-# Up to the plan, to have it reviewed
-$ migrate cut-over orders.yaml --execute --until plan
-# Undo it, if nothing has begun to read from the target
-$ migrate cut-over orders.yaml --back --execute
-""",
     "follow": """\
 # Show the lag of a query while this runs
 $ migrate follow spark:/data/query --group orders -b broker:9092
@@ -285,10 +257,22 @@ $ migrate follow spark:/data/query --group orders -b broker:9092
 $ migrate follow spark:/data/query --group orders -b broker:9092 --once --metrics-file \
 /var/lib/node_exporter/orders.prom
 """,
-    "scan": """\
-# Every job below a directory
-$ migrate scan s3://bucket/flink --latest-only
-# With lag, as tables, and a plan for each job without an obstacle
-$ migrate scan s3://bucket/flink -b broker:9092 --output inventory --plans plans
-""",
 }
+
+
+def commands() -> dict[str, str]:
+    """Return the help line of each command, in the order of the help."""
+    return {name: line for rows in _sections_of_commands().values() for name, line in rows.items()}
+
+
+def examples() -> dict[str, str]:
+    """Return the examples of each command."""
+    more = {name: text.examples for name, text in declared("COMMANDS").items()}
+    return {**_EXAMPLES, **more}
+
+
+def _sections_of_commands() -> dict[str, dict[str, str]]:
+    sections = {title: dict(rows) for title, rows in _SECTIONS.items()}
+    for name, text in declared("COMMANDS").items():
+        sections[text.section][name] = text.line
+    return sections

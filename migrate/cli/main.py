@@ -7,31 +7,31 @@ import io
 import sys
 import traceback
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from migrate.cli import terminal
 from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
-from migrate.cli.help import COMMANDS, group_help
+from migrate.cli.help import CORE_COMMANDS, group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused, take_notes
+from migrate.model.extensions import EXTENSIONS, command_module
 from migrate.model.wording import package_version, printable
-
-# The modules of the commands that extensions add.
-_EXTENSIONS = {
-    "cut-over": "migrate.extensions.cutover.cli",
-    "scan": "migrate.extensions.fleet.cli",
-    "state": "migrate.extensions.keyed_state.cli",
-    "to-flink": "migrate.extensions.savepoints.cli",
-}
 
 
 def load_function(name: str) -> Any:
-    """Import the module of a command, and return the command's function."""
+    """Import the module of a command, and return the command's function.
+
+    Raises:
+        UsageError: the command is of an extension that is not installed.
+    """
     function = name.replace("-", "_")
-    return getattr(import_module(_EXTENSIONS.get(name, f"migrate.cli.{function}")), function)
+    of_core = name in CORE_COMMANDS
+    module = import_module(f"migrate.cli.{function}") if of_core else command_module(name)
+    return getattr(module, function)
 
 
 def load_command(name: str) -> Any:
@@ -75,8 +75,8 @@ def _placeholder() -> None:
     """Do nothing. Each command has this function until the command is loaded."""
 
 
-for _name, _line in COMMANDS.items():
-    app.command(_name, help=_line)(_placeholder)
+for _name in (*CORE_COMMANDS, *chain.from_iterable(EXTENSIONS.values())):
+    app.command(_name, help=CORE_COMMANDS.get(_name))(_placeholder)
 
 
 def _show_version(value: bool) -> None:

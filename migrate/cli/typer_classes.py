@@ -136,7 +136,7 @@ class Command(TyperCommand):
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     """Return why a command lacks ``--execute`` or an option of other commands, or nothing ("")."""
-    from migrate.cli.help import COMMANDS
+    from migrate.cli.help import commands
     from migrate.cli.main import load_command
     from migrate.model.wording import join_some, similar_names
 
@@ -148,7 +148,7 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
         )
     having = [
         name
-        for name in COMMANDS
+        for name in commands()
         if any(option in parameter.opts for parameter in load_command(name).params)
     ]
     return f"{option} belongs to {join_some(having, _MOST_PATHS)}" if having else ""

@@ -22,6 +22,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from migrate.model.extensions import declared_names
 from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
@@ -49,20 +50,15 @@ if TYPE_CHECKING:
     from migrate.spark.session import write_package as write_package
 
 _NAMES = {
-    "migrate.extensions.stateful_query.state_proof": ("StateProof",),
     "migrate.spark.commit_to_group": ("CommitToGroup",),
     "migrate.spark.data_sources": ("FlinkCheckpointDataSource", "FlinkStateDataSource"),
     "migrate.spark.frames": ("read_checkpoints", "read_keyed_state"),
-    "migrate.extensions.stateful_query.rehearsal.rehearse": ("rehearse",),
-    "migrate.extensions.stateful_query.rehearsal.report": ("Rehearsal",),
     "migrate.spark.session": ("add_package", "write_package"),
-    "migrate.extensions.stateful_query.transfer.initial_state": ("initial_state",),
-    "migrate.extensions.stateful_query.transfer.prime": ("Primed", "prime"),
-    "migrate.extensions.stateful_query.transfer.rows": ("StateRows", "aggregate_rows", "seen_rows"),
-    "migrate.extensions.stateful_query.transfer.time_to_live": ("unexpired",),
-    "migrate.extensions.stateful_query.transfer.windows": ("session_windows",),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {
+    **{name: module for module, names in _NAMES.items() for name in names},
+    **declared_names("SPARK_CALLS"),
+}
 __all__ = sorted(_MODULES)
 # The functions to use instead of the data sources before Spark 4.
 _ALTERNATIVES = {

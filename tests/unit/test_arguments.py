@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.help import COMMANDS
+from migrate.cli.help import commands
 from migrate.cli.main import load_command
 from migrate.inputs.flink.rest_api import known_jobs
 from migrate.inputs.spark_query import query_positions
@@ -33,7 +33,7 @@ def _in_one_line(box: str) -> str:
     return " ".join(box.replace("│", " ").split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
     """Regression: The last value won silently, so the source passed first was not moved."""
     params = load_command(name).params

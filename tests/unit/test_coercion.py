@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.core import TyperArgument, TyperOption
 
-from migrate.cli.help import COMMANDS
+from migrate.cli.help import commands
 from migrate.cli.main import load_command
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -27,7 +27,7 @@ def _plain_values(parameter: Any) -> list[object]:
     return []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_argument_conversion_matches_typer(name: str) -> None:
     command = load_command(name)
     ctx = command.make_context(name, [], resilient_parsing=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import migrate as library
-from migrate.cli.help import COMMANDS
+from migrate.cli.help import commands
 from migrate.cli.main import load_command
 from migrate.model.policies import OnExpired
 from migrate.moves.declare_options import Option, ReadArguments, options_of
@@ -89,7 +89,7 @@ def test_shared_library_arguments_are_declared_options(arguments: type) -> None:
 
 def test_every_command_has_a_library_function() -> None:
     # `state` is several calls, as there is a package of that name; `explain` prints a text.
-    calls = {name.replace("-", "_") for name in COMMANDS} - {"state", "explain"}
+    calls = {name.replace("-", "_") for name in commands()} - {"state", "explain"}
     assert calls | {"keyed_states", "find_state", "read_state"} <= set(library.__all__)
     for name in library.__all__:
         assert getattr(library, name).__name__ == name

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.help import COMMANDS, EXAMPLES
+from migrate.cli.help import commands, examples
 from migrate.cli.main import load_command
 from migrate.cli.terminal import reset
 from migrate.model.cluster_snapshot import Committed, GroupView
@@ -34,14 +34,14 @@ NOBODY = "127.0.0.1:1"
 
 _ALL_EXAMPLES = [
     pytest.param(name, line.removeprefix("$ "), id=line)
-    for name, examples in EXAMPLES.items()
+    for name, examples in examples().items()
     for line in examples.splitlines()
     if line.startswith("$ ")
 ]
 
 
 def test_every_command_has_examples() -> None:
-    assert EXAMPLES.keys() == COMMANDS.keys()
+    assert examples().keys() == commands().keys()
 
 
 @pytest.mark.parametrize(("name", "example"), _ALL_EXAMPLES)
@@ -52,14 +52,14 @@ def test_example_is_valid_command(name: str, example: str) -> None:
     load_command(name).make_context(name, arguments)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_help_ends_with_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     shown = migrate(name, "--help")
     assert shown.code == 0
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    examples = EXAMPLES[name].splitlines()
-    assert lines[-len(examples) :] == examples
+    expected = examples()[name].splitlines()
+    assert lines[-len(expected) :] == expected
 
 
 @pytest.mark.parametrize(

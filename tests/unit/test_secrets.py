@@ -17,7 +17,7 @@ import pytest
 import migrate as library
 from decoder import DecodeError
 from decoder.urls import redact_url, redact_urls
-from migrate.cli.help import COMMANDS
+from migrate.cli.help import commands
 from migrate.cli.main import load_command
 from migrate.model.secrets import redact_secrets
 from tests.support.checkpoints import splits, write_source
@@ -74,7 +74,7 @@ _BEFORE = {
 
 _PARAMETERS: dict[str, dict[str, Any]] = {
     name: {parameter.name: parameter for parameter in load_command(name).params}
-    for name in COMMANDS
+    for name in commands()
 }
 # Each command with each of its parameters that takes a value.
 _FED = [

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.help import COMMANDS
+from migrate.cli.help import commands
 from migrate.cli.main import load_function
 from tests.support.checkpoints import splits, write_source
 
@@ -115,8 +115,8 @@ def test_command_loads_only_required_modules(
     loaded = _loaded(*(chk if argument == "CHK" else argument for argument in arguments))
     assert _among(loaded, _NEVER | unwanted) == set()
     # Of the commands, the one that ran alone.
-    modules = {name: f"migrate.cli.{name.replace('-', '_')}" for name in COMMANDS}
-    ran = {modules[arguments[0]]} if arguments[0] in COMMANDS else set()
+    modules = {name: load_function(name).__module__ for name in commands()}
+    ran = {modules[arguments[0]]} if arguments[0] in commands() else set()
     assert set(modules.values()) & loaded == ran
 
 
@@ -144,11 +144,11 @@ def test_library_loads_no_heavy_modules() -> None:
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_command_summary_is_first_paragraph_of_its_help(name: str) -> None:
     help_text = inspect.getdoc(load_function(name))
     assert help_text is not None
-    assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name]
+    assert " ".join(help_text.split("\n\n")[0].split()) == commands()[name]
 
 
 @pytest.mark.parametrize(

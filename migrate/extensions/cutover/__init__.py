@@ -8,3 +8,25 @@ last run did not finish.
 action. Both do no I/O. ``steps`` lists the steps and actions. ``run`` executes the steps, and
 ``roll_back`` undoes the write.
 """
+
+from migrate.model.extensions import CHANGE, CommandText
+
+COMMANDS = {
+    "cut-over": CommandText(
+        CHANGE,
+        "Move a running Flink job to its target: stop, plan, apply, start, verify.",
+        """\
+# Write a first spec from the running job
+$ migrate cut-over --init orders.yaml --flink-rest http://jobmanager:8081
+# The obstacles, on the job's newest checkpoint
+$ migrate cut-over orders.yaml
+# Do it, or continue after a crash
+$ migrate cut-over orders.yaml --execute
+# Up to the plan, to have it reviewed
+$ migrate cut-over orders.yaml --execute --until plan
+# Undo it, if nothing has begun to read from the target
+$ migrate cut-over orders.yaml --back --execute
+""",
+    ),
+}
+CALLS = {"migrate.extensions.cutover.run": ("CutOver", "cut_over")}

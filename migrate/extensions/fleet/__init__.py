@@ -7,3 +7,22 @@ makes a ``ScannedJob`` from a checkpoint's row and lags. ``write_tables`` writes
 ``scan_run`` runs the steps after ``discovery`` on this machine, and ``migrate.spark`` runs them on
 Spark.
 """
+
+from migrate.model.extensions import READ, CommandText
+
+COMMANDS = {
+    "scan": CommandText(
+        READ,
+        "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
+        """\
+# Every job below a directory
+$ migrate scan s3://bucket/flink --latest-only
+# With lag, as tables, and a plan for each job without an obstacle
+$ migrate scan s3://bucket/flink -b broker:9092 --output inventory --plans plans
+""",
+    ),
+}
+CALLS = {
+    "migrate.extensions.fleet.inventory": ("Inventory",),
+    "migrate.extensions.fleet.scan": ("scan",),
+}

@@ -3,3 +3,22 @@
 The new savepoint is self-contained. Apart from the positions, only the file handles change. Each
 handle points to the copy of its file (module ``files``).
 """
+
+from migrate.model.extensions import WRITE, CommandText
+
+COMMANDS = {
+    "to-flink": CommandText(
+        WRITE,
+        "Write a new savepoint with other Kafka positions and the same state.",
+        """\
+# From a file, topic,partition,offset a line
+$ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
+# From another checkpoint
+$ migrate to-flink savepoint-1 --from savepoint-2 --out savepoint-3 -b broker:9092
+# Back to Flink from where a Spark query stopped, with the job's state
+$ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b broker:9092 \
+--allow-state-mismatch
+""",
+    ),
+}
+CALLS = {"migrate.extensions.savepoints.to_flink": ("NewSavepoint", "to_flink")}

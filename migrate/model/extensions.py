@@ -1,0 +1,109 @@
+"""The extensions, and the only way from the core to them.
+
+The core imports no extension. It finds the extensions by the names in ``EXTENSIONS``, and imports a
+package when a name of the package is needed. An extension declares in its package, as constants:
+
+- ``COMMANDS``: a ``CommandText`` by command. The functions of the commands are in its module
+  ``cli``.
+- ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark`` export, by module.
+- ``SERVICES``: the names that the core and other extensions use (``service``), by module.
+- ``SCHEMAS``: the module, the class, and the title of a report's JSON Schema, by command.
+- ``EXPLANATIONS``: the module of a function that explains a word; see ``migrate explain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
+
+# The commands of each extension, by the name of its package in ``migrate.extensions``.
+EXTENSIONS = {
+    "keyed_state": ("state",),
+    "savepoints": ("to-flink",),
+    "fleet": ("scan",),
+    "cutover": ("cut-over",),
+    "stateful_query": (),
+}
+_PACKAGE = "migrate.extensions"
+
+# The sections of ``migrate --help``.
+READ = "Read"
+WRITE = "Write new files, at once; nothing is overwritten"
+CHANGE = "Change a group or a job, only with --execute"
+RUN = "Run until Ctrl-C, committing at once"
+
+
+class CommandText(NamedTuple):
+    """The texts of a command in the help.
+
+    Attributes:
+        section: the section of ``migrate --help``.
+        line: the line there, which is also the summary of the docstring of the command's function.
+        examples: pairs of lines: a comment, and a command.
+    """
+
+    section: str
+    line: str
+    examples: str
+
+
+def declared(kind: str) -> dict[str, Any]:
+    """Return the entries of a constant, such as ``COMMANDS``, of all installed extensions."""
+    entries: dict[str, Any] = {}
+    for package in _installed():
+        entries |= getattr(package, kind, {})
+    return entries
+
+
+def declared_names(kind: str) -> dict[str, str]:
+    """Return the module of each name in a constant such as ``CALLS``, of all extensions."""
+    return {name: module for module, names in declared(kind).items() for name in names}
+
+
+def service(extension: str, name: str) -> Any:
+    """Return a name that an extension offers in ``SERVICES``.
+
+    Raises:
+        UsageError: the extension is not installed.
+    """
+    package = _package(extension)
+    if package is None:
+        raise _not_installed(extension, name)
+    (module,) = (module for module, names in package.SERVICES.items() if name in names)
+    return getattr(import_module(module), name)
+
+
+def command_module(command: str) -> ModuleType:
+    """Return the module with the function of an extension's command.
+
+    Raises:
+        UsageError: the extension is not installed.
+    """
+    extension = next(name for name, commands in EXTENSIONS.items() if command in commands)
+    if _package(extension) is None:
+        raise _not_installed(extension, f"migrate {command}")
+    return import_module(f"{_PACKAGE}.{extension}.cli")
+
+
+def _not_installed(extension: str, user: str) -> Exception:
+    from migrate.model.errors import UsageError  # here, because ``import migrate`` needs no errors
+
+    return UsageError(f"{user} needs the extension {extension}, which is not installed")
+
+
+def _installed() -> Iterator[ModuleType]:
+    for name in EXTENSIONS:
+        if (package := _package(name)) is not None:
+            yield package
+
+
+def _package(extension: str) -> ModuleType | None:
+    name = f"{_PACKAGE}.{extension}"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in (_PACKAGE, name):
+            raise
+        return None
