@@ -17,6 +17,7 @@ from migrate.extensions.fleet.write_tables import batches
 from migrate.extensions.keyed_state.views import Table, open_table, parse_state_options, read_chunk
 from migrate.extensions.stateful_query.transfer.origin import metadata_of
 from migrate.model.column_types import ArrayOf, Column, ColumnType, DecimalOf, Leaf, MapOf, StructOf
+from migrate.spark.session import send_package_to_server
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def read_chunks(
 
     The chunks are pickled, as is ``read``, a function that reads one chunk.
     """
+    send_package_to_server(spark)
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     work = spark.createDataFrame(rows, "number INT, chunk BINARY")
     # By range, because a hash could put several chunks into one task. Spark Connect has no RDD.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import decoder
 import migrate
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 _APP = "migrate"
 _ONLY_CONNECT = (
@@ -35,6 +36,8 @@ _ONLY_CONNECT = (
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Masters whose executors run on this machine, in the driver's JVM and with the same Python.
 _LOCAL = re.compile(r"local(\[|$)")
+# The ids of the sessions of Spark Connect whose server has the package.
+_HAVE_PACKAGE = set[str]()
 _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
 # The text that py4j or Java prints before the name of an exception.
@@ -222,19 +225,39 @@ def last_lines(output: str) -> str:
 def add_package(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to the executors of a session.
 
+    With Spark Connect, they are sent to the server. ``read_checkpoints`` and ``read_keyed_state``
+    then do so themselves.
+
     The executors also need the packages that Spark needs for Arrow. Compressed state requires
     ``cramjam``. Checkpoints in an object store require fsspec and the store's library.
     """
-    from pyspark.sql import SparkSession
-
     directory = Path(tempfile.mkdtemp(prefix="migrate-package-"))
     # Executors may fetch the file as long as the session exists, so it is removed only at exit.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = write_package(directory / "flink_offset_migrate.zip")
-    if spark.version < "4" and isinstance(spark, SparkSession):  # not a session of Spark Connect
+    if spark.version < "4" and not is_connect(spark):
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is of Spark Connect, and so has no Spark in this process."""
+    return "connect" in type(spark).__module__
+
+
+def send_package_to_server(spark: SparkSession) -> None:
+    """Send ``decoder`` and ``migrate`` to a Spark Connect server, once per session.
+
+    The server runs the functions of the client, and may lack both packages. Other sessions do not
+    need this.
+    """
+    if not is_connect(spark):
+        return
+    session_id = cast("ConnectSession", spark).session_id
+    if session_id not in _HAVE_PACKAGE:
+        add_package(spark)
+        _HAVE_PACKAGE.add(session_id)
 
 
 def write_package(path: Path) -> Path:

@@ -34,6 +34,7 @@ from migrate.extensions.fleet.scan_run import (
 from migrate.extensions.fleet.view_columns import CheckpointView
 from migrate.extensions.fleet.write_tables import Output, TableFormat, batches
 from migrate.spark.frames import checkpoint_schema, read_chunks
+from migrate.spark.session import is_connect
 from migrate.storage.files import Files
 from migrate.storage.new_file import already_there
 
@@ -97,7 +98,7 @@ def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator
 
     With Spark Connect nothing is reported, because it has no status tracker.
     """
-    if progress is None or "connect" in type(spark).__module__:
+    if progress is None or is_connect(spark):
         yield
         return
     tracker = spark.sparkContext.statusTracker()
