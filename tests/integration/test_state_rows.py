@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType
+from pyspark.version import __version__ as pyspark_version
 
 import migrate
 from migrate.extensions.stateful_query.rehearsal.report import _describe_differences
@@ -44,6 +45,7 @@ from migrate.spark import (
 from tests.support.command import migrate as command
 from tests.support.keyed_checkpoint import OPERATOR, write_seen_instants
 from tests.support.spark import Spark, process_environment
+from tests.support.stateful_job import totals_processor
 
 pytestmark = pytest.mark.integration
 
@@ -603,6 +605,31 @@ def test_joins_and_limits_are_refused_by_operator_name(
                 checkpoint_location=str(tmp_path / "checkpoint"),
             )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(pyspark_version < "4", reason="before Spark 4 there is no transformWithState")
+def test_stateful_processor_is_refused_with_initial_state_as_remedy(
+    session: SparkSession, primed: Any
+) -> None:
+    """Regression: Spark's own error asked for the option stateVarName."""
+    state = session.createDataFrame([(1,)], "key BIGINT")
+    processor = totals_processor()
+    store, rocksdb = (
+        "spark.sql.streaming.stateStore",
+        "org.apache.spark.sql.execution.streaming.state",
+    )
+    with (
+        temporary_setting(
+            session, f"{store}.providerClass", f"{rocksdb}.RocksDBStateStoreProvider"
+        ),
+        pytest.raises(migrate.Refused, match=r"\(transformWithState\).*initial_state"),
+    ):
+        primed(
+            lambda events: events.groupBy("user").transformWithStateInPandas(
+                processor, "user BIGINT, n BIGINT, total BIGINT", "Update", "None"
+            ),
+            seen_rows(state, SCHEMA, keys={"user": "key"}),
+        )
 
 
 # -- windows -------------------------------------------------------------------------------------

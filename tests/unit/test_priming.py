@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.exact_cast import may_be_cast
 from migrate.extensions.stateful_query.transfer.filled_state import check_shared
-from migrate.extensions.stateful_query.transfer.flat_state import Field
+from migrate.extensions.stateful_query.transfer.flat_state import Field, only_operator
 from migrate.extensions.stateful_query.transfer.origin import StateOrigin, contradictions
 from migrate.extensions.stateful_query.transfer.prime import prime
 from migrate.extensions.stateful_query.transfer.proof import match_values, value_orders
@@ -314,3 +314,9 @@ def test_operator_of_spark_3_5_is_identified_by_state_schema(
 
 def _java_utf(text: str) -> bytes:
     return len(text).to_bytes(2, "big") + text.encode()
+
+
+def test_join_with_single_store_is_refused() -> None:
+    """A join in state format 3 (Spark 4.1) has one store, with the same operator name."""
+    with pytest.raises(Refused, match=r"1 store \(a join of two streams\)"):
+        only_operator(["symmetricHashJoin"])

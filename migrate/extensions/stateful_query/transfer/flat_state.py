@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
+# The start of the names of a stateful processor's operator, in each language.
+_PROCESSOR = "transformWithState"
 # The operators whose state is compared with ``StateRows.expected`` by default. For other operators,
 # the user must pass the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
@@ -91,9 +93,15 @@ def only_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
-        Refused: the query has no stateful operator, or several.
+        Refused: the query has no stateful operator, or several, or one that cannot be primed.
     """
-    if len(operators) != 1:
+    if any(name.startswith(_PROCESSOR) for name in operators):
+        raise Refused(
+            "the query stores the state of a processor (transformWithState), which cannot be "
+            "primed: pass Flink's state as initialState of the query (migrate.spark.initial_state)"
+        )
+    # In state format 3 (Spark 4.1), a join has one store.
+    if len(operators) != 1 or JOIN in operators:
         names = sorted({_DESCRIPTIONS.get(name, name) for name in operators})
         raise Refused(
             f"the query keeps state in {counted(len(operators), 'store')} "
