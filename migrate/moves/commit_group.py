@@ -126,7 +126,9 @@ class GroupChange:
         if self._request.flink_rest is not None:
             again = judge(self.plan.origin, self._request.flink_rest)
             allowed = self.plan.allow_ran_on
-            if refusals := job_refusals(again, allow_ran_on=allowed, is_group=True):
+            if refusals := job_refusals(
+                again, allow_ran_on=allowed, source_group=compared_group(self.plan), is_group=True
+            ):
                 raise Refused(refusals)
         with timed(f"committing for group {self.group.name}"):
             return commit(
@@ -229,9 +231,12 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
         newest_change = rollback_files.newest_of(changes, before)
         _report_group(before, newest_change)
         watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)
-        running = job_refusals(judgment, allow_ran_on=move.allow_ran_on, is_group=True)
+        source_group = compared_group(move)
+        running = job_refusals(
+            judgment, allow_ran_on=move.allow_ran_on, source_group=source_group, is_group=True
+        )
         if not running:
-            report_for_group(judgment, move.origin, watch, compared_group(move))
+            report_for_group(judgment, move.origin, watch, source_group)
         refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
             newer = newer_commit_refusals(

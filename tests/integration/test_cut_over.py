@@ -466,6 +466,7 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     seeded = spec.execute("--until", "apply")
     assert seeded.code == 0, seeded.stderr
 
+    _check_recovered_job_is_refused(stack, spec)
     stack.flink.submit(_source(stack) + _job(stack, "twice"))
     _await(lambda: "twice" in stack.flink.running())
     job_id = stack.flink.running()["twice"]
@@ -504,11 +505,7 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     assert taken.code == 4, taken.stderr
     assert f"FINISHED, and twice was started again as {job_id} (CANCELED); name" in taken.stderr
     # A job of any name that was restored from it counts.
-    recover = f"""
-        SET 'execution.state-recovery.path' = '{savepoint}';
-        SET 'execution.state-recovery.ignore-unclaimed-state' = 'true';
-    """
-    stack.flink.submit(_source(stack) + recover + _job(stack, "thrice"))
+    stack.flink.submit(_source(stack) + _recover(savepoint) + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())
     thrice = stack.flink.running()["thrice"]
     # Every other command judges the same: the savepoint alone does not show the restart.
@@ -540,6 +537,65 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
     assert f"the newest such job, {job_id}, ended as CANCELED without a savepoint in" in dry.stderr
+
+
+def _recover(savepoint: str) -> str:
+    return f"""
+        SET 'execution.state-recovery.path' = '{savepoint}';
+        SET 'execution.state-recovery.ignore-unclaimed-state' = 'true';
+    """
+
+
+def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
+    """Restart the stopped job under a different name, and let it recover from a failure.
+
+    Flink then lists the job's own checkpoint instead of the savepoint. Regression: The cut-over
+    started the query with a warning, and the other commands moved the positions.
+    """
+    savepoint, checkpoints = spec.record["flink"]["savepoint"], stack.lake / "hidden-checkpoints"
+    settings = f"""
+        SET 'execution.checkpointing.dir' = '{checkpoints.as_uri()}';
+        SET 'execution.checkpointing.interval' = '1 s';
+        SET 'execution.checkpointing.tolerable-failed-checkpoints' = '0';
+        SET 'restart-strategy.type' = 'fixed-delay';
+        SET 'restart-strategy.fixed-delay.attempts' = '1000';
+    """
+    flink = JobManager(stack.flink.rest_url)
+    stack.flink.submit(_source(stack) + settings + _recover(savepoint) + _job(stack, "hidden"))
+    _await(lambda: "hidden" in stack.flink.running())
+    hidden = stack.flink.running()["hidden"]
+    _await(lambda: stack.flink.completed_checkpoints(hidden))
+    assert flink.restored_from(hidden) == savepoint
+    own, aside = checkpoints / hidden, checkpoints / "aside"
+    own.rename(aside)
+    own.touch()  # so that the next checkpoint fails, and with it the job
+    _await(lambda: flink.restored_from(hidden) != savepoint)
+    own.unlink()
+    aside.rename(own)
+    recovered = f"job {hidden} (hidden) began later, and recovered from "
+    refused = spec.execute()
+    assert refused.code == 5, refused.stderr
+    assert recovered in refused.stderr
+    assert "otherwise set move.allow-ran-on: true in the spec" in refused.stderr
+    assert not (Path(spec.fields["target"]["checkpoint-dir"]) / "offsets").exists()
+    asked = ("-b", stack.broker.bootstrap_servers, "--flink-rest", stack.flink.rest_url)
+    out = stack.lake / "hidden-out"
+    for command in (
+        ("to-spark", savepoint, "--checkpoint-dir", out),
+        ("to-spark", savepoint, "--plan-out", out),
+        ("commit-group", savepoint, "--group", "hidden", "--execute", "--yes"),
+        ("to-flink", savepoint, "--from", savepoint, "--out", out),
+    ):
+        judged = migrate(*command, *asked)
+        assert (judged.code, judged.stdout) == (4, ""), judged.stderr
+        assert recovered in judged.stderr or "Flink still has job" in judged.stderr
+        assert not out.exists()
+    assert stack.broker.committed("hidden") == {}
+    allowed = migrate("to-spark", savepoint, "--allow-ran-on", *asked)
+    assert allowed.code == 0, allowed.stderr
+    assert recovered in allowed.stderr and "[job-may-run]" in allowed.stderr
+    stack.flink.cancel(hidden)
+    _await(lambda: (job := flink.job(hidden)) is not None and job.ended)
 
 
 def test_first_spec_of_single_job_names_job_and_savepoint_folder(

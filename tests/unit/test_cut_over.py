@@ -30,6 +30,7 @@ from migrate.extensions.cutover.run import cut_over
 from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
@@ -316,13 +317,16 @@ def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> Non
     """Regression: The spec lost its flink.rest after the check, and no later run warned."""
     for flink, reason in (
         ({}, "the spec has no flink.rest, so"),
-        ({"rest": "http://127.0.0.1:1"}, "whether the job was started again is not known"),
+        ({"rest": "http://127.0.0.1:1"}, "whether the job was restarted is unknown"),
     ):
         _spec(seeded.parent, flink={"savepoint": "savepoint-1", **flink})
         dry = migrate("cut-over", seeded, "--until", "apply")
         assert dry.code == 0, dry.stderr
         assert dry.stderr.count(f"warning: {reason}") == 1
         assert dry.stderr.count("[restart-unseen]") == 1
+    # The steps apply and verify change nothing. The start of the query needs the answer.
+    with pytest.raises(FlinkRestError, match="no answer"):
+        act(open_context(seeded), "start")
 
 
 def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -622,7 +623,71 @@ def test_restarted_job_stops_every_write_and_start(target: Any, again: FlinkJob)
             assert isinstance(after, CutOverStopped)
         else:
             assert repr(after) == repr(before)
-        assert repr(_decide(step, replace(facts, started_again=_AWAY))) == repr(before)
+        if step.startswith("verify"):
+            assert repr(_decide(step, replace(facts, started_again=_AWAY))) == repr(before)
+
+
+def _allowing(facts: Facts) -> Facts:
+    move = facts.spec.move.model_copy(update={"allow_ran_on": True})
+    return replace(facts, spec=facts.spec.model_copy(update={"move": move}))
+
+
+@pytest.mark.parametrize(
+    ("target", "step"),
+    [
+        (LocationFacts("/q"), "apply"),
+        (_group(), "apply"),
+        (_location(), "start"),
+        (_group(*_BOTH, by=_ID), "start"),
+    ],
+)
+def test_writes_and_starts_need_evidence_that_job_was_not_restarted(target: Any, step: str) -> None:
+    """Regression: With a job that may be the restarted one, the query was started.
+
+    The only judgments that allow a write or a start are "not restarted" and the spec's override.
+    """
+    recovered = Unavailable(Refused("job x began later, and recovered since"))
+    again = FlinkJob("b", "orders", "RUNNING", 9)
+    is_group = isinstance(target, GroupFacts)
+    facts = _facts(_record(**_SEEDED | {"written": None}), target=target, start=True)
+    allowed = _decide(step, facts)
+    assert allowed in (Action.WRITE, Action.START)
+    for found, saw_end, refused, with_override in (
+        (None, False, None, allowed),
+        (again, False, CutOverStopped, CutOverStopped if is_group else allowed),
+        (replace(again, state="CANCELED", ended_ms=10), False, CutOverStopped, allowed),
+        (recovered, False, Refused, allowed),
+        # A failover after the stop also hides a restart from the run that saw the end.
+        (recovered, True, Refused, allowed),
+        (_AWAY, False, FlinkRestError, allowed),
+        # The JobManager of a single job has exited with the job.
+        (_AWAY, True, None, allowed),
+        (Unavailable(OSError("gone")), False, OSError, allowed),
+    ):
+        judged = replace(facts, started_again=found, saw_end=saw_end)
+        decision, override = _decide(step, judged), _decide(step, _allowing(judged))
+        assert decision is allowed if refused is None else isinstance(decision, refused), found
+        assert (override is allowed) == (with_override is allowed), found
+
+
+@pytest.mark.parametrize(("days", "is_refused"), [(0.5, False), (1.5, True)])
+def test_old_savepoint_of_others_needs_evidence(days: float, is_refused: bool) -> None:
+    """Regression: ``to-spark`` refused it, and a cut-over started the query with a warning."""
+    written_at = round(1000 * (time.time() - days * 86_400))
+    origin = replace(_PLAN.origin, stopped=True, written_at=written_at)
+    facts = _facts(
+        _record(**_SEEDED | {"written": None}),
+        target=LocationFacts("/q"),
+        others=True,
+        plan=replace(_PLAN, origin=origin),
+    )
+    decision = _decide("apply", facts)
+    if not is_refused:
+        assert decision is Action.WRITE
+        return
+    assert isinstance(decision, Refused)
+    assert "written 1 day ago" in _reasons(decision)
+    assert _decide("apply", _allowing(facts)) is Action.WRITE
 
 
 def test_roll_back_is_refused_if_both_job_and_query_run() -> None:

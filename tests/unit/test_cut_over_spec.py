@@ -131,7 +131,7 @@ def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
             {"move": {"on-expired": "never"}},
             "move.on-expired: Input should be 'fail' or 'earliest'",
         ),
-        ({"move": {"allow-ran-on": True}}, "move.allow-ran-on: no such key"),
+        ({"move": {"allow-ran-on": "maybe"}}, "move.allow-ran-on: true or false is expected"),
         ({"version": 2}, "version: Input should be 1"),
         ({"target": {}}, "target: exactly one of checkpoint-dir and group is needed"),
         (

@@ -23,10 +23,14 @@ from migrate.extensions.cutover.spec_keys import with_spec_keys
         ("--source-group GROUP shows it", "move.source-group: GROUP shows it"),
         ("--partitions leaves out 2", "move.partitions leaves out 2"),
         ("one by one with --source", "one by one with move.source"),
-        ("move from a newer one, or add --allow-ran-on to repeat them", "move from a newer one"),
+        (
+            "move from a newer one, or add --allow-ran-on to repeat them",
+            "move from a newer one, or set move.allow-ran-on: true in the spec to repeat them",
+        ),
         (
             "move from a newer one; or add --allow-kept-running to duplicate them",
-            "move from a newer one",
+            "move from a newer one; or set move.allow-kept-running: true in the spec to duplicate "
+            "them",
         ),
         # Not options: parts of a path.
         ("/lake/eu--source/chk-7: refused", "/lake/eu--source/chk-7: refused"),

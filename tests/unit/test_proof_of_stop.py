@@ -254,6 +254,13 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             JobState.UNKNOWN,
             False,
         ),
+        # A recovered job may be the restarted one also if Flink has dropped the job itself.
+        (
+            _RETAINED,
+            [(_other("CANCELED", _LATER, 2 * _LATER), f"file:/flink/{_OTHER}/chk-50")],
+            JobState.UNKNOWN,
+            False,
+        ),
         (
             _RETAINED,
             [
@@ -273,7 +280,13 @@ def test_judgment_for_each_kind_of_evidence(
 ) -> None:
     judgment = judge_jobs(origin, jobs)
     assert (judgment.state, judgment.is_beyond) == (state, is_beyond), judgment
-    assert bool(job_refusals(judgment, allow_ran_on=False)) == is_beyond
+    # A JobManager that does not list the job of a retained checkpoint leaves it to the wait.
+    is_doubtful = (
+        state is JobState.UNKNOWN and jobs is not None and (origin, jobs) != (_RETAINED, [])
+    )
+    assert judgment.is_doubtful == is_doubtful
+    assert bool(job_refusals(judgment, allow_ran_on=False)) == (is_beyond or is_doubtful)
+    assert bool(job_refusals(judgment, allow_ran_on=False, source_group="g")) == is_beyond
     assert job_refusals(judgment, allow_ran_on=True) == []
     # A running job overwrites the offsets of a group whatever is allowed.
     runs = any(not job.ended for job, _ in jobs or ())
@@ -311,7 +324,8 @@ def test_ended_job_is_judged_by_its_newest_checkpoint(
     is_beyond = "checkpoint " in text and " after" in text
     assert (judgment.state, judgment.is_beyond) == (state, is_beyond), judgment
     assert text in judgment.text
-    assert bool(job_refusals(judgment, allow_ran_on=False)) == is_beyond
+    is_refused = is_beyond or state is JobState.UNKNOWN
+    assert bool(job_refusals(judgment, allow_ran_on=False)) == is_refused
 
 
 @pytest.mark.parametrize("kind", ["completed", "savepoint"])
@@ -592,19 +606,29 @@ def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
 def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
-    """Regression: The result was "ok", and the advice was to add, then to omit, the option."""
+    """Regression: The result was "ok", and the advice was to add, then to omit, the option.
+
+    Also a regression: a fresh savepoint was moved with a warning.
+    """
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
     asked, out = _savepoint(tmp_path, 3), tmp_path / "out"
-    refused = migrate("to-spark", *asked, "--flink-rest", _URL, "--checkpoint-dir", out)
-    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "ok:" not in refused.stderr
-    assert "add --source-group G (the job's group), or --allow-ran-on if it" in refused.stderr
-    assert "--flink-rest" not in refused.stderr.split("refused")[-1]
+    for days in (3, 0):
+        at = time.time() - 86_400 * days
+        os.utime(asked[0] / "_metadata", (at, at))  # type: ignore[operator]
+        for way in ((), ("--checkpoint-dir", out), ("--plan-out", out)):
+            refused = migrate("to-spark", *asked, "--flink-rest", _URL, *way)
+            assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+            assert "ok:" not in refused.stderr
+            assert "cannot tell whether it was restarted since" in refused.stderr
+            assert "; otherwise add --allow-ran-on" in refused.stderr
+            assert "--flink-rest" not in refused.stderr.split("refused")[-1]
+            assert not out.exists()
+    moved = ("to-flink", asked[0], "--from", asked[0], "--out", out, *asked[1:])
+    assert migrate(*moved, "--flink-rest", _URL).code == 4
     assert not out.exists()
-    os.utime(asked[0] / "_metadata")  # type: ignore[operator]
-    fresh = migrate("to-spark", *asked, "--flink-rest", _URL, "--checkpoint-dir", out)
-    assert fresh.code == 0, fresh.stderr
-    assert "ok:" not in fresh.stderr and "[job-may-run]" in fresh.stderr
+    allowed = migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on")
+    assert allowed.code == 0, allowed.stderr
+    assert "[job-may-run]" in allowed.stderr and "ok:" not in allowed.stderr
 
 
 def test_refusal_for_running_job_suggests_override(

@@ -40,6 +40,9 @@ class CutOverContext:
         adopt: True to take over a target that this record has not written.
         until: the name of the last step to run, or None for all.
         nothing_started: the user's statement that nothing has started from the target.
+
+    Attributes:
+        saw_end: True once this run has seen that the job FINISHED with the savepoint.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class CutOverContext:
     ) -> None:
         self.file, self.spec, self.record = file, file.spec, record
         self.adopt, self.until, self.nothing_started = adopt, until, nothing_started
-        self.files = Files()
+        self.files, self.saw_end = Files(), False
         self.start_command = Command(record.folder, "query")
         self.prime_command = Command(record.folder, "prime")
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from decoder import StopKind
-from migrate.extensions.cutover.facts import Facts, JobToStop, require
+from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable, require
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
@@ -26,9 +26,17 @@ from migrate.extensions.cutover.target_state import (
     started_work,
     target_content,
 )
-from migrate.inputs.flink.job_state import is_same_savepoint
+from migrate.inputs.flink.job_state import (
+    is_same_savepoint,
+    judge_jobs,
+    refuse_old_savepoint,
+)
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.model.errors import CutOverStopped, Refused, add_notes
+from migrate.model.finding import Code
+from migrate.model.warning import warn
+from migrate.moves.plan import compared_group
 
 
 class Action(Enum):
@@ -190,7 +198,7 @@ def decide_apply(facts: Facts) -> Decision:
     if isinstance(decision, Done):
         return Done(decision.reason.format(target=facts.target_name))
     if decision is not Action.RECORD_WRITTEN:
-        _check_not_started_again(facts)
+        _check_stopped(facts)
     return decision
 
 
@@ -226,13 +234,42 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     )
 
 
+def _check_stopped(facts: Facts) -> None:
+    """Raise an error before a write or a start unless Flink's job was stopped with the savepoint.
+
+    The consequences are the same as for ``to-spark`` and ``commit-group`` (``job_refusals``). If
+    the JobManager does not answer, the run that saw the end of the job continues, because the
+    JobManager of a single job exits with the job.
+    """
+    _check_not_started_again(facts)
+    unknown, plan = facts.started_again, facts.plan
+    if facts.allows_restart:
+        return
+    if isinstance(unknown, Unavailable):
+        if not (facts.saw_end and isinstance(unknown.error, FlinkRestError)):
+            if not isinstance(unknown.error, Refused):
+                add_notes(
+                    unknown.error,
+                    "if the job was not restarted, set move.allow-ran-on: true in the spec",
+                )
+            raise unknown.error
+    elif facts.spec.flink.rest is None and plan is not None and not facts.spec.target.is_group:
+        refuse_old_savepoint(plan.origin, judge_jobs(plan.origin, None), compared_group(plan))
+
+
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if Flink's job was restarted, because its output is beyond the savepoint."""
+    """Raise an error if Flink's job was restarted, because its output is beyond the savepoint.
+
+    With the override, a job that does not commit for the target's group is allowed.
+    """
     job = facts.started_again
     if not isinstance(job, FlinkJob):
-        return  # if Flink did not answer, the run has logged a warning
+        return  # if a restart cannot be ruled out, the run has logged a warning
     restart = f"has run since ({job.state})" if job.ended else "runs again"
     text = f"job {job.name} {restart}, as {job.job_id}: the savepoint is not its last output"
+    if facts.allows_restart and (job.ended or not facts.spec.target.is_group):
+        warn(Code.RAN_ON, f"{text}; its output since the savepoint will be emitted again")
+        return
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
         raise Refused(
             f"{text}, or is another job's. Stop the job, and name the savepoint of its stop "
@@ -290,7 +327,7 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(START_EXIT_CODE_MISSING)
     # The command was never run, or failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
-    _check_not_started_again(facts)
+    _check_stopped(facts)
     return Action.START
 
 

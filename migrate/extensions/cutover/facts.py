@@ -201,7 +201,9 @@ class Facts:
         adopt, nothing_started: as for ``CutOverContext``.
         plan: the saved plan.
         plan_problem: the reason why the plan cannot be read, or empty.
-        started_again: a job that has continued the stopped job's work.
+        started_again: a job that has continued the stopped job's work. Unavailable if Flink did not
+            answer, or its answer does not rule out such a job.
+        saw_end: True if this run has seen that the job FINISHED with the savepoint.
         start_process, prime_process: the commands' process groups, or None if unknown.
     """
 
@@ -213,6 +215,7 @@ class Facts:
     plan_problem: str = ""
     job: JobToStop | Unavailable | None = None
     started_again: FlinkJob | Unavailable | None = None
+    saw_end: bool = False
     savepoint: Savepoint | Unavailable | None = None
     target: LocationFacts | GroupFacts | Unavailable | None = None
     start_status: CommandStatus = None
@@ -223,6 +226,11 @@ class Facts:
     @property
     def target_name(self) -> str:
         return self.spec.target.name
+
+    @property
+    def allows_restart(self) -> bool:
+        """Return whether the spec allows a move although the job may have been restarted."""
+        return self.spec.move.allow_ran_on is True
 
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:

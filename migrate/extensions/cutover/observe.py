@@ -60,6 +60,7 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         spec=context.spec,
         adopt=context.adopt,
         nothing_started=context.nothing_started,
+        saw_end=context.saw_end,
         plan=plan,
         plan_problem=plan_problem,
         start_status=context.start_command.status(),
@@ -76,7 +77,9 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
             needs_job and not context.spec.stopped_by_others,
             lambda: (read_ended_job if waits_for_end else read_job)(context),
         ),
-        started_again=_read_if("started again" in needs, lambda: read_job_started_again(context)),
+        started_again=_read_if(
+            "started again" in needs, lambda: read_job_started_again(context, plan)
+        ),
         savepoint=_read_if(
             "savepoint" in needs and pointer is not None,
             lambda: read_savepoint(context, pointer or ""),

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
@@ -21,12 +22,20 @@ from migrate.inputs.flink.job_state import (
     hidden_start,
     is_any_savepoint,
     is_same_savepoint,
+    job_refusals,
     job_started_again,
+    judge,
+    judge_jobs,
 )
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
+from migrate.moves.plan import compared_group
+from migrate.planning import Plan
 from migrate.storage.uris import path_of
+
+if TYPE_CHECKING:
+    from migrate.inputs.flink.job_state import RestoredJob
 
 # The wait for Flink to report a change, beyond its web.refresh-interval.
 _GRACE_SECONDS = 2.0
@@ -229,15 +238,17 @@ def reported_savepoint(
 # -- a job that was started again ------------------------------------------------------------------
 
 
-def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
+def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
-    Without ``flink.rest`` or a savepoint, return None.
+    Without ``flink.rest`` or a savepoint, return None. Before a job that another system stopped is
+    moved with ``plan``, also judge the job as the other commands do.
 
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
-        Refused: a job started later and has recovered, so Flink does not show its start.
+        Refused: a job started later and has recovered, so Flink does not show its start; or, as for
+            ``job_refusals``, the job that another system stopped may run.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
@@ -283,5 +294,28 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     )
     own = [job for job, _ in jobs if job.job_id == stopped_job]
     if again is None and (problem := hidden_start(jobs, own, ended_ms or 0)):
-        raise Refused(problem)
+        raise Refused(
+            f"cannot tell whether the job was restarted since: {problem}; if it is the same job, "
+            "roll back with --back, and move that job; otherwise add --allow-ran-on"
+        )
+    if again is None and started is None and spec.stopped_by_others and plan is not None:
+        _refuse_unless_stopped(plan, spec.flink.rest, spec.flink.job, jobs)
     return again
+
+
+def _refuse_unless_stopped(
+    plan: Plan, flink_rest: str, job: str | None, jobs: Sequence[RestoredJob]
+) -> None:
+    """Raise ``Refused`` if the job of a plan may run, as ``job_refusals``.
+
+    If Flink lists the job that the spec names, then ``job_started_again`` has judged it.
+    """
+    if job is None:
+        judgment = judge(plan.origin, flink_rest)
+    elif any(job in (listed.job_id, listed.name) for listed, _ in jobs):
+        return
+    else:
+        judgment = judge_jobs(plan.origin, [])
+    group = compared_group(plan)
+    if refusals := job_refusals(judgment, allow_ran_on=False, source_group=group):
+        raise Refused(refusals)

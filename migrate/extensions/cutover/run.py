@@ -135,16 +135,11 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 def _restart_unseen_reason(facts: Facts) -> str:
     """Return why this run may not see a restarted job, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
-        return f"whether the job was started again is not known: {facts.started_again.error}"
+        return f"whether the job was restarted is unknown: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
         return (
             "the spec has no flink.rest, so a job that was started from the savepoint again is not "
             "seen"
-        )
-    if facts.spec.flink.job is None:
-        return (
-            "the spec has no flink.job: only jobs that were restored from this savepoint count as "
-            "started again, and not once they have recovered from a failure"
         )
     return ""
 

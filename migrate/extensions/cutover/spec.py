@@ -151,9 +151,11 @@ def _move_keys() -> dict[str, Any]:
     return {
         name: (kinds.get(kind, kind) | None, None)
         for name, (kind, _) in options_of(MoveArguments).items()
-        # The connections are in other parts. The cut-over sets ``allow_ran_on`` itself.
-        if name not in (*_CONNECTIONS, "flink_rest", "allow_ran_on")
+        if name not in (*_CONNECTIONS, "flink_rest")  # the connections are in other parts
     }
+
+
+_ALIASES = {"allow-newer-commits": "allow-moved-on", "allow-kept-running": "allow-ran-on"}
 
 
 class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
@@ -161,14 +163,17 @@ class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  #
 
     allow_moved_on: bool = False
     allow_newer_commits: bool = Field(False, description="the same as allow-moved-on")
+    allow_kept_running: bool = Field(False, description="the same as allow-ran-on")
 
     @model_validator(mode="before")
     @classmethod
     def _use_one_name(cls, values: Any) -> Any:
-        """Set ``allow-moved-on`` if its alias ``allow-newer-commits`` is true."""
-        if not isinstance(values, dict) or values.get("allow-newer-commits") is not True:
-            return values
-        return {**values, "allow-newer-commits": False, "allow-moved-on": True}
+        """Set a key if its alias is true."""
+        if isinstance(values, dict):
+            for alias, name in _ALIASES.items():
+                if values.get(alias) is True:
+                    values = {**values, alias: False, name: True}
+        return values
 
 
 class TargetSpec(_SpecPart):
@@ -291,8 +296,8 @@ class SpecFile:
 
     def move_arguments(self) -> MoveArguments:
         """Return the options of a plan under ``move``, and the connections."""
-        of_commits = {"allow_moved_on", "allow_newer_commits"}
-        options = self.spec.move.model_dump(exclude=of_commits, exclude_none=True)
+        others = {"allow_moved_on", "allow_newer_commits", "allow_kept_running"}
+        options = self.spec.move.model_dump(exclude=others, exclude_none=True)
         return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:
@@ -315,7 +320,11 @@ class SpecFile:
             "sink-writer": spec.sink_writer,
             "states": ", ".join(spec.states) or None,
             "spark-source": json.dumps(self.spark_sources()) if spec.spark_source else None,
-            **{f"move.{name}": value for name, value in self.changed_move_keys().items()},
+            **{
+                f"move.{name}": value
+                for name, value in self.changed_move_keys().items()
+                if name != "allow-ran-on"  # also decides on a start after the write
+            },
         }
         return {name: value for name, value in values.items() if value is not None}
 

@@ -22,8 +22,6 @@ _KEYS = {
     "spark-source": "spark-source",
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
-# Removed: this option has no key in the spec.
-_WITHOUT_KEY = re.compile(r"[,;]? or add --allow-(?:ran-on|kept-running)(?: to [^,;.]*)?")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
 # An option, and the space after it if a value or a placeholder follows.
 _OPTION = re.compile(
@@ -42,7 +40,7 @@ def with_spec_keys(text: str) -> str:
         key = _KEYS.get(match[1])
         return f"{key}{': ' if match[2] else ''}" if key is not None else match[0]
 
-    return _OPTION.sub(option, _FLAG.sub(flag, _WITHOUT_KEY.sub("", text)))
+    return _OPTION.sub(option, _FLAG.sub(flag, text))
 
 
 @contextmanager

@@ -112,6 +112,7 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
+        context.saw_end = True
     elif savepoint.stop is StopKind.UNKNOWN:
         warn(
             WarningCode.STOP_UNKNOWN,

@@ -13,11 +13,12 @@ The judgment has five outcomes (``JobState``):
   no job that continued it, the job was not restarted.
 - ENDED: Flink lists the job as canceled, failed, or finished otherwise, and this checkpoint is its
   newest. If a newer checkpoint was completed, the job's output is beyond this checkpoint.
-- UNKNOWN: any other evidence, such as a JobManager that does not list the job of a savepoint. For a
-  retained checkpoint, a wait of two checkpoint intervals shows a running job
-  (``wait_for_checkpoint``). A missing newer checkpoint is no proof, because a job that recovers
-  takes no checkpoint. In addition, a job that was restarted from the checkpoint writes to a
-  different directory.
+- UNKNOWN: any other evidence. If a JobManager was queried, and the job may have been restarted or
+  the JobManager does not list the job of a savepoint, every move is refused without an override
+  (``Judgment.is_doubtful``). For a retained checkpoint without evidence, a wait of two checkpoint
+  intervals shows a running job (``wait_for_checkpoint``). A missing newer checkpoint is no proof,
+  because a job that recovers takes no checkpoint. In addition, a job that was restarted from the
+  checkpoint writes to a different directory.
 
 A consumer group shows nothing, because KafkaSource does not join its group.
 """
@@ -86,6 +87,8 @@ class Judgment:
         is_beyond: True if the job has written output beyond the checkpoint, or may do so.
         runs: True if the job, or the job that continued it, has not ended.
         asked_flink: True if a JobManager was queried.
+        is_doubtful: True if the answer of the JobManager does not rule out a restart, and no wait
+            would show it.
         other_running: a job other than the ended job that runs, in one line; else empty.
     """
 
@@ -94,6 +97,7 @@ class Judgment:
     is_beyond: bool = False
     runs: bool = False
     asked_flink: bool = False
+    is_doubtful: bool = False
     other_running: str = ""
 
 
@@ -151,7 +155,8 @@ def _with_newest_checkpoint(
     if is_newest:
         return judgment
     text = f"Flink does not list {origin.title} as the newest of the job"
-    return replace(judgment, state=JobState.UNKNOWN, text=f"{_unknown(origin)}: {text}")
+    text = f"{_unknown(origin)}: {text}"
+    return replace(judgment, state=JobState.UNKNOWN, text=text, is_doubtful=True)
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
@@ -176,13 +181,12 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
             return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
     if own and origin.stopped:
         text = f"{_STOPPED}, and Flink lists no job that was restored from it"
-        state = JobState.STOPPED
         if problem := _doubt_of_stop(jobs, own):
-            state, text = JobState.UNKNOWN, f"{_unknown(origin)}: {problem}"
-        return Judgment(state, text, asked_flink=True, other_running=other)
-    if own and (problem := hidden_start(jobs, own, _end_of(own))):
-        text = f"{_unknown(origin)}: {problem}"
-        return Judgment(JobState.UNKNOWN, text, asked_flink=True, other_running=other)
+            return _doubt(origin, problem, other)
+        return Judgment(JobState.STOPPED, text, asked_flink=True, other_running=other)
+    ended_ms = _end_of(own) if own else origin.written_at or 0
+    if problem := hidden_start(jobs, own, ended_ms):
+        return _doubt(origin, problem, other)
     if own:
         text = f"Flink has job {own[0].job_id} as {own[0].state}"
         text += ", and no other job is running" if not running else ""
@@ -192,8 +196,16 @@ def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if digits is not None:
         text = f"that JobManager does not know job {digits}, which wrote this "
         text += f"{origin.title.split()[0]}"
+    return replace(_doubt(origin, text, other), is_doubtful=origin.stopped)
+
+
+def _doubt(origin: Origin, problem: str, other_running: str) -> Judgment:
     return Judgment(
-        JobState.UNKNOWN, f"{_unknown(origin)}: {text}", asked_flink=True, other_running=other
+        JobState.UNKNOWN,
+        f"{_unknown(origin)}: {problem}",
+        asked_flink=True,
+        is_doubtful=True,
+        other_running=other_running,
     )
 
 
@@ -378,18 +390,28 @@ _STOP_IT = "if it is the one that moves, stop it with a savepoint first, or leav
 
 
 def job_refusals(
-    judgment: Judgment, *, allow_ran_on: bool, is_group: bool = False, saved: bool = False
+    judgment: Judgment,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None = None,
+    is_group: bool = False,
+    saved: bool = False,
 ) -> list[str]:
-    """Return a refusal if the job runs, or has output beyond the checkpoint; else log the judgment.
+    """Return a refusal if the job runs, has output beyond the checkpoint, or may have restarted.
 
-    ``allow_ran_on`` allows it with a warning, except for a job that runs and would overwrite the
-    offsets of a group (``is_group``). A group is refused while any job runs. ``saved``: whether the
-    positions come from a saved plan (a saved plan has its own options).
+    Args:
+        judgment: the judgment.
+        allow_ran_on: True to allow it with a warning, except for a job that runs and would
+            overwrite the offsets of a group.
+        source_group: the consumer group whose commits are at the positions, if any. Such a group
+            shows that the job was not restarted.
+        is_group: True if the target is a group, which is refused while any job runs.
+        saved: True if the positions come from a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
         return [f"{judgment.other_running}; {_STOP_IT}"]
+    add = "make a new plan with" if saved else "add"
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
-        add = "make a new plan with" if saved else "add"
         if judgment.state is JobState.RUNNING:
             way_out, allow = _STOP_IT, f", or {add} --allow-ran-on if it is another job"
         else:
@@ -398,6 +420,11 @@ def job_refusals(
         return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
     if judgment.is_beyond:
         warn(Code.RAN_ON, f"{judgment.text}: its output since the checkpoint will be emitted again")
+    if judgment.is_doubtful and not allow_ran_on and source_group is None:
+        return [
+            f"{judgment.text}; if it runs, stop it with a savepoint, and move from that; otherwise "
+            f"{add} --allow-ran-on"
+        ]
     return []
 
 
@@ -419,17 +446,21 @@ def check_job(
         saved: as for ``job_refusals``.
 
     Raises:
-        Refused: Flink lists the job as running, or as restarted, and ``allow_ran_on`` is false.
+        Refused: as for ``job_refusals``.
         FlinkRestError, UsageError: as for ``judge``.
     """
     is_of_flink = origin.kind == "checkpoint" or origin.group is not None
     judgment = judge(origin, flink_rest if is_of_flink else None)
-    if refusals := job_refusals(judgment, allow_ran_on=allow_ran_on, saved=saved):
+    if refusals := job_refusals(
+        judgment, allow_ran_on=allow_ran_on, source_group=source_group, saved=saved
+    ):
         raise Refused(refusals)
     if origin.stopped and not judgment.is_beyond:
         report_stop(judgment, origin, source_group, saved=saved)
     elif judgment.state is JobState.ENDED and not judgment.is_beyond:
         log.info(judgment.text)
+    elif judgment.is_doubtful:
+        warn(WarningCode.JOB_MAY_RUN, judgment.text)
     return judgment
 
 
@@ -490,6 +521,19 @@ def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | N
     )
 
 
+def refuse_old_savepoint(
+    origin: Origin, judgment: Judgment, source_group: str | None, *, saved: bool = False
+) -> None:
+    """Refuse a stop that is more than a day old if nothing shows whether the job restarted."""
+    if text := old_savepoint_text(origin, judgment, source_group):
+        asks = "" if judgment.asked_flink else "add --flink-rest URL (Flink's JobManager), or "
+        add = "make a new plan with" if saved else "add"
+        raise Refused(
+            f"{text}; {asks}{add} --source-group G (the job's group), or --allow-ran-on if it was "
+            "not restarted"
+        )
+
+
 def check_before_write(
     origin: Origin,
     judgment: Judgment,
@@ -524,14 +568,8 @@ def check_before_write(
     """
     if allow_ran_on or origin.kind != "checkpoint":
         return
-    text = old_savepoint_text(origin, judgment, source_group)
-    if text and refuses_old:
-        asks = "" if judgment.asked_flink else "add --flink-rest URL (Flink's JobManager), or "
-        add = "make a new plan with" if saved else "add"
-        raise Refused(
-            f"{text}; {asks}{add} --source-group G (the job's group), or --allow-ran-on if it was "
-            "not restarted"
-        )
+    if refuses_old:
+        refuse_old_savepoint(origin, judgment, source_group, saved=saved)
     if judgment.state is not JobState.UNKNOWN or origin.stopped:
         return
     watch = find_watch(origin)
