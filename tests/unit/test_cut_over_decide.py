@@ -670,6 +670,20 @@ def test_writes_and_starts_need_evidence_that_job_was_not_restarted(target: Any,
         assert (override is allowed) == (with_override is allowed), found
 
 
+@pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
+def test_user_is_not_told_to_start_query_if_job_may_be_restarted(target: Any) -> None:
+    """Regression: Without a command ``start``, the run waited for the user to start the query."""
+    facts = _facts(_record(**_SEEDED), target=target)
+    assert isinstance(_decide("start", facts), Done)
+    again = FlinkJob("b", "orders", "RUNNING", 9)
+    for found in (again, Unavailable(Refused("job x recovered since")), _AWAY):
+        judged = replace(facts, started_again=found)
+        assert isinstance(_decide("start", judged), Exception), found
+    assert isinstance(_decide("start", replace(facts, started_again=_AWAY, saw_end=True)), Done)
+    judged = _allowing(replace(facts, started_again=_AWAY))
+    assert isinstance(_decide("start", judged), Done)
+
+
 @pytest.mark.parametrize(("days", "is_refused"), [(0.5, False), (1.5, True)])
 def test_old_savepoint_of_others_needs_evidence(days: float, is_refused: bool) -> None:
     """Regression: ``to-spark`` refused it, and a cut-over started the query with a warning."""

@@ -312,8 +312,11 @@ def decide_start(facts: Facts) -> Decision:
     started, reason = started_work(facts)
     begun = started is Started.YES
     if facts.spec.start is None:
+        if begun:
+            return Done(reason)
+        _check_stopped(facts)
         readers = "the consumers run" if facts.spec.target.is_group else "the query runs"
-        return Done(reason if begun else f"the spec names no command: see that {readers}")
+        return Done(f"the spec names no command: see that {readers}")
     match facts.start_status:
         case "running":
             return Done("an earlier run has started the command, and it runs")
