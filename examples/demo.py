@@ -40,8 +40,8 @@ _WARNING_ENDS = 80
 # The time for which Flink and Spark each read before they are stopped.
 _SECONDS = 3
 _PATIENCE_SECONDS = 300
-# Flink takes a checkpoint every second.
-_SETTLED_SECONDS = 4
+# Flink takes a checkpoint every second, and less often on a busy machine.
+_SETTLED_CHECKPOINTS = 3
 # The number of orders that are added to each partition after the job's move back to Flink.
 _MORE = 50
 _NOT_IN_THE_STATE = re.compile(r"up to (\d+) records are not in the state")
@@ -197,7 +197,7 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
     totals = compare(stack.in_kafka(), counted, counted_on)
     back = _way_back(stack, savepoint, counted, counted_on)
     with step("Flink's checkpoints finish the last files of the job orders"):
-        again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
+        again = Counter(_settled(stack)) - Counter(by_flink)
     with step("Reading all orders from Kafka, and comparing"):
         accounts = account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
     return accounts, totals, back
@@ -329,12 +329,16 @@ def _await(what: str, done: Callable[[], object], log: Callable[[], str]) -> Non
     wait_for(what, done, _PATIENCE_SECONDS, log)
 
 
-def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
-    """Return the orders once several of Flink's checkpoints have added none."""
-    before: list[Order] = []
-    while len(now := orders()) > len(before):
-        before = now
-        time.sleep(_SETTLED_SECONDS)
+def _settled(stack: LocalStack) -> list[Order]:
+    """Return Flink's orders once several checkpoints of the job have added none."""
+    job, before = stack.flink.running()["orders"], list[Order]()
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while len(now := stack.by_flink()) > len(before):
+        before, enough = now, stack.flink.completed_checkpoints(job) + _SETTLED_CHECKPOINTS
+        while stack.flink.completed_checkpoints(job) < enough:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no checkpoint was completed\n{stack.flink.log()}")
+            time.sleep(0.2)
     return now
 
 
