@@ -63,16 +63,17 @@ def test_single_cluster_declaration_is_recorded_as_deciding_value(tmp_path: Path
     assert "one_cluster" not in read_spec(_written(tmp_path)).move_arguments()
 
 
-def test_alias_of_key_has_same_effect(tmp_path: Path) -> None:
-    old, new = (
-        read_spec(_written(tmp_path, move={key: True}))
-        for key in ("allow-moved-on", "allow-newer-commits")
-    )
+@pytest.mark.parametrize(
+    ("name", "alias"),
+    [("allow-moved-on", "allow-newer-commits"), ("allow-ran-on", "allow-kept-running")],
+)
+def test_alias_of_key_has_same_effect(tmp_path: Path, name: str, alias: str) -> None:
+    old, new = (read_spec(_written(tmp_path, move={key: True})) for key in (name, alias))
     assert new.spec == old.spec != read_spec(_written(tmp_path)).spec
     assert new.deciding_values() == old.deciding_values()
     assert new.move_arguments() == old.move_arguments()
-    with pytest.raises(InputError, match=r"move\.allow-newer-commits: true or false is expected"):
-        read_spec(_written(tmp_path, move={"allow-newer-commits": "yes"}))
+    with pytest.raises(InputError, match=rf"move\.{alias}: true or false is expected"):
+        read_spec(_written(tmp_path, move={alias: "yes"}))
 
 
 def test_target_may_use_different_kafka_cluster(tmp_path: Path) -> None:
