@@ -218,6 +218,14 @@ def _log_ranges(
     }
 
 
+def log_ends(
+    connection: Connection, partitions: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], int]:
+    """Return the log end offset of each partition."""
+    specs = {TopicPartition(*partition): OffsetSpec.latest() for partition in partitions}
+    return {key: result.offset for key, result in list_offsets(connection, specs).items()}
+
+
 def _epoch(result: ListOffsetsResultInfo) -> int | None:
     """Return the present leader epoch of a partition, or None if the broker reports none."""
     epoch: int | None = result.leader_epoch

@@ -96,6 +96,9 @@ def cut_over(
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
     if not execute:
         emit(_table(result.steps), end="")
+        if result.prediction is not None:
+            for line in result.prediction.lines():
+                log.info(line)
         log.info(_verdict(result.steps, back=back))
         return
     for step in result.steps:

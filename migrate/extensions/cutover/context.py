@@ -14,6 +14,7 @@ from migrate.extensions.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.model.errors import Refused, UsageError
 from migrate.moves.options import kafka
+from migrate.planning import Plan
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.group.rollback_file import cut_over_folders
@@ -43,7 +44,10 @@ class CutOverContext:
 
     Attributes:
         saw_end: True once this run has seen that the job FINISHED with the savepoint.
+        previewed_plan: the plan that the step ``check`` of this run has made, if any.
     """
+
+    previewed_plan: Plan | None = None
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Literal
 
+from migrate.extensions.cutover.lag_chart import HEIGHT, WIDTH, lag_chart
 from migrate.extensions.cutover.report import CutOverRecord, VerificationReport
 from migrate.model.wording import counted
 from migrate.report.page import render_page
@@ -33,6 +34,8 @@ def cut_over_page(record: CutOverRecord) -> str:
         repeated=repeated,
         note=note,
         lag=_lag(checks),
+        chart=lag_chart(record),
+        chart_size=(WIDTH, HEIGHT),
         facts=list(_facts(record)),
         time=_time,
     )

@@ -156,6 +156,7 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
+    context.previewed_plan = move.plan
     if context.spec.target.is_group:
         _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)

@@ -176,6 +176,13 @@ class DowntimeReport(Model):
     parts: list[DowntimePart]
 
 
+class LagReport(Model):
+    """The lag of the target at one time, as the sum over its partitions."""
+
+    at: str
+    lag: Offset
+
+
 class CutOverRecord(Model):
     """A cut-over and its progress."""
 
@@ -209,6 +216,10 @@ class CutOverRecord(Model):
     downtime: DowntimeReport | None = Field(
         default=None,
         description="null until the first batch, and if this cut-over did not stop the job",
+    )
+    lags: list[LagReport] = Field(
+        default=[],
+        description="the lag of the target over time, as the cut-over has seen it from the plan on",
     )
     # Records of earlier releases have no ``sha256``.
     sha256: Sha256 | None = None

@@ -12,10 +12,11 @@ from pathlib import Path
 from decoder import DecodeError
 from migrate.extensions.cutover.check_commands import rehearse
 from migrate.extensions.cutover.context import CutOverContext
-from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Decision, Done
-from migrate.extensions.cutover.downtime import LAST_STEP, downtime
-from migrate.extensions.cutover.facts import Facts, Unavailable
+from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Action, Decision, Done
+from migrate.extensions.cutover.downtime import LAST_STEP, DowntimePrediction, downtime
+from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
 from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.predict_downtime import predict_downtime
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, locked
 from migrate.extensions.cutover.report import CutOverRecord
@@ -55,12 +56,14 @@ class CutOver:
     Attributes:
         record_path: the record's JSON file, or None for a dry run.
         page_path: its HTML page, or None for a dry run.
+        prediction: the predicted downtime, from a dry run before the stop; None otherwise.
     """
 
     steps: tuple[StepResult, ...]
     record: CutOverRecord
     record_path: Path | None = None
     page_path: Path | None = None
+    prediction: DowntimePrediction | None = None
 
 
 def cut_over(
@@ -117,8 +120,10 @@ def cut_over(
             file, record, adopt=adopt, until=until, nothing_started=nothing_started
         )
         if not execute:
-            results = _dry_roll_back(context) if back else _dry_run(context)
-            return CutOver(tuple(results), record.model)
+            if back:
+                return CutOver(tuple(_dry_roll_back(context)), record.model)
+            results, prediction = _dry_run(context)
+            return CutOver(tuple(results), record.model, prediction=prediction)
         results = _roll_back(context, confirm) if back else _run(context, confirm)
         return CutOver(tuple(results), record.model, record.path, record.page)
 
@@ -151,14 +156,16 @@ def _steps(until: str | None) -> Sequence[Step]:
 # -- dry runs --------------------------------------------------------------------------------------
 
 
-def _dry_run(context: CutOverContext) -> Sequence[StepResult]:
-    results: list[StepResult] = []
+def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePrediction | None]:
+    results, prediction = list[StepResult](), None
     steps = _steps(context.until)
     for step in steps:
         facts, decision = _decide(context, step)
         if isinstance(decision, Done):
             results.append(StepResult(step.name, "done", decision.reason))
         elif decision in CHANGES_OR_WAITS:
+            if decision is Action.STOP and isinstance(facts.job, JobToStop):
+                prediction = predict_downtime(context, facts.job)
             break
         else:
             text = ACTIONS[decision](context, facts)
@@ -170,7 +177,7 @@ def _dry_run(context: CutOverContext) -> Sequence[StepResult]:
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
-    return [*results, *rest]
+    return [*results, *rest], prediction
 
 
 def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:

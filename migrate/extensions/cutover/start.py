@@ -15,6 +15,7 @@ from migrate.extensions.cutover.target_state import (
     last_planned_query_batch,
     start_evidence,
 )
+from migrate.extensions.cutover.watch_lag import watched_lag
 from migrate.inputs.spark_log_entries import EmptyEntry
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
@@ -55,7 +56,11 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
     pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
-    with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}") as stage:
+    planned = facts.plan.next_offsets if facts.plan is not None else {}
+    with (
+        watched_lag(context, planned),
+        timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}") as stage,
+    ):
         facts = observe(context)
         groups = context.open_groups() if is_group else None
         group = read_group(context, groups) if is_group else None

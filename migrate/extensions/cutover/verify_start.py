@@ -17,9 +17,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.downtime import with_lag
 from migrate.extensions.cutover.facts import Facts, GroupFacts
 from migrate.extensions.cutover.record import now
-from migrate.extensions.cutover.report import PartitionReport, VerificationReport
+from migrate.extensions.cutover.report import LagReport, PartitionReport, VerificationReport
 from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.spark_log import committed_positions
@@ -74,9 +75,15 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     if isinstance(facts.target, GroupFacts):
         now_at = {key: row.next_offset for key, row in facts.target.view.committed.items()}
     lag = lag_of({key: now_at.get(key, start) for key, start in plan.next_offsets.items()}, logs)
-    report = result.report.model_copy(update={"at": now(), "lag": lag})
+    at = now()
+    report = result.report.model_copy(update={"at": at, "lag": lag})
     others = [report for report in record.model.verifications if report.when != result.report.when]
-    record.change(verifications=[*others, report], partitions=list(result.rows))
+    samples = [LagReport(at=at, lag=lag)] if lag is not None else []
+    record.change(
+        verifications=[*others, report],
+        partitions=list(result.rows),
+        lags=with_lag(record.model, *samples),
+    )
     if not result.report.verified:
         raise CutOverStopped(f"not verified: {result.text}")
     return result.text

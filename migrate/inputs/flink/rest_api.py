@@ -91,6 +91,17 @@ class CheckpointNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class LastDurations:
+    """The durations of a job's newest savepoint and newest checkpoint; None if Flink has none.
+
+    They are from the trigger to the last acknowledgment, in seconds.
+    """
+
+    savepoint: float | None = None
+    checkpoint: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StopAttempt:
     """A stop-with-savepoint; while both attributes are None, the stop is in progress.
 
@@ -212,6 +223,18 @@ class JobManager:
         completed = [part.id for part in (latest.completed, latest.savepoint) if part is not None]
         restored = latest.restored.id if latest.restored is not None else None
         return CheckpointNumbers(max(completed, default=None), restored)
+
+    def last_durations(self, job_id: str) -> LastDurations:
+        """Return how long a job's newest savepoint and checkpoint took."""
+        try:
+            latest = self._latest(job_id)
+        except UnknownToFlink:
+            return LastDurations()
+        savepoint, checkpoint = (
+            part.duration_ms / 1000 if part is not None and part.duration_ms >= 0 else None
+            for part in (latest.savepoint, latest.completed)
+        )
+        return LastDurations(savepoint, checkpoint)
 
     def details(self, job_id: str) -> JobDetails:
         """Return the tasks and checkpoints of a job that the JobManager lists."""
@@ -351,6 +374,7 @@ class _Clock(BaseModel):
 class _Completed(BaseModel):
     id: int
     external_path: str | None = None
+    duration_ms: Annotated[int, Field(alias="end_to_end_duration")] = -1
 
 
 class _Failed(BaseModel):

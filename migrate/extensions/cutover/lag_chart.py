@@ -1,0 +1,64 @@
+"""The chart of the lag over time on the page of a cut-over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from migrate.extensions.cutover.report import CutOverRecord, LagReport
+
+# The size of the drawing. The page stretches it to its own width, without its lines.
+WIDTH, HEIGHT = 600, 120
+
+
+@dataclass(frozen=True, slots=True)
+class LagChart:
+    """A line through the lags, in units of the drawing.
+
+    Attributes:
+        points: the points of the line, as SVG's ``polyline`` takes them.
+        first_batch: the x of the first batch, or None if it is not within the line.
+        first, last, highest: the lags at the ends of the line, and at its highest point.
+        seconds: the time from the first lag to the last one.
+    """
+
+    points: str
+    first_batch: float | None
+    first: LagReport
+    last: LagReport
+    highest: LagReport
+    seconds: float
+
+
+def lag_chart(record: CutOverRecord) -> LagChart | None:
+    """Return the chart of a record, or None if it has no two lags at different times."""
+    lags = [*_lag_of_plan(record), *record.lags]
+    times = [datetime.fromisoformat(sample.at).timestamp() for sample in lags]
+    if not times or times[0] == times[-1]:
+        return None
+    began, seconds = times[0], times[-1] - times[0]
+    highest = max(lags, key=lambda sample: sample.lag)
+
+    def x(at: float) -> float:
+        return round(WIDTH * (at - began) / seconds, 1)
+
+    points = " ".join(
+        f"{x(at)},{round(HEIGHT * (1 - sample.lag / max(highest.lag, 1)), 1)}"
+        for at, sample in zip(times, lags, strict=True)
+    )
+    first_batch = None
+    if record.downtime is not None:
+        first_batch = x(datetime.fromisoformat(record.downtime.ended_at).timestamp())
+        first_batch = first_batch if 0 <= first_batch <= WIDTH else None
+    return LagChart(points, first_batch, lags[0], lags[-1], highest, seconds)
+
+
+def _lag_of_plan(record: CutOverRecord) -> Sequence[LagReport]:
+    """Return the lag when the plan was made; nothing if a log end is unknown."""
+    lag, moves = 0, [row for row in record.partitions if row.planned is not None]
+    for row in moves:
+        if row.planned is None or row.log_end is None:
+            return []
+        lag += max(row.log_end - row.planned, 0)
+    return [LagReport(at=record.plan.made_at, lag=lag)] if record.plan and moves else []

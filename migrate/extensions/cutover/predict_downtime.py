@@ -1,0 +1,63 @@
+"""Collect what the prediction of a cut-over's downtime is based on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.downtime import DowntimePrediction, predict
+from migrate.extensions.cutover.facts import JobToStop
+from migrate.extensions.cutover.report import CutOverRecord
+from migrate.inputs.ask_broker import ask_logs
+from migrate.inputs.flink.rest_api import LastDurations
+from migrate.model.errors import ServiceError
+from migrate.moves.options import kafka
+from migrate.planning import Plan
+
+# The time before now over which the rate of the log is measured.
+_RATE_SECONDS = 60
+
+
+def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
+    """Predict the downtime; what Flink, the broker, and the records do not show is unknown."""
+    try:
+        durations = context.flink.last_durations(job.flink_job.job_id)
+    except ServiceError:
+        durations = LastDurations()
+    rate, rate_basis = None, "the log does not show it"
+    if context.previewed_plan is not None:
+        rate = _rate(context, context.previewed_plan)
+    if rate is not None:
+        rate_basis = f"by the records' times in the last {_RATE_SECONDS} s"
+    earlier = dict(_earlier_records(context))
+    return predict(job.flink_job.name, durations, earlier, rate, rate_basis)
+
+
+def _rate(context: CutOverContext, plan: Plan) -> float | None:
+    """Return the records per second of the partitions that would move, or None if unknown."""
+    at = int(1000 * (time.time() - _RATE_SECONDS))
+    try:
+        logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics, at)
+    except ServiceError:
+        return None
+    records = 0
+    for topic, partition in plan.next_offsets:
+        log = logs.get(topic, {}).get(partition)
+        if log is None or log.first_at is None:
+            return None
+        records += log.end - log.first_at
+    return records / _RATE_SECONDS
+
+
+def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
+    """Yield the records in this cut-over's folder and in the folders next to it, by their paths.
+
+    The name of a record that was rolled back has the time of its replacement.
+    """
+    folder = context.record.folder
+    for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):
+        try:
+            yield str(path), CutOverRecord.model_validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            continue  # a file that is no record shows nothing
