@@ -205,7 +205,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
     host = urlsplit(rest).hostname if rest is not None else None
     fields: dict[str, object] = {
         **dict.fromkeys(CutOverRecord.model_fields),  # values to be recorded later are null
-        **{name: [] for name in ("verifications", "partitions", "steps", "runs")},
+        **{name: [] for name in ("verifications", "partitions", "steps", "runs", "lags")},
         "kind": KIND,
         "version": VERSION,
         "id": secrets.token_hex(8),
