@@ -207,6 +207,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
     assert "no obstacle was found; --execute goes on with stop" in dry.stderr
+    for basis in ("as the job's last checkpoint; later steps: unknown", "by the records' times"):
+        assert basis in dry.stderr
     assert not spec.folder.exists() and stack.flink.running() == jobs
 
     # Ctrl-C at the question: nobody has asked Flink for anything.
@@ -323,6 +325,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert (before["when"], after["when"]) == ("before", "after")
     assert before["lag"] >= 0 and after["lag"] >= 0
     assert len(record["partitions"]) == 5
+    # The orders in Kafka bound the lag, which only grows until the first batch.
+    lags = [sample["lag"] for sample in record["lags"] if sample["at"] < downtime["ended_at"]]
+    assert len(lags) > 2 and lags == sorted(lags)
+    assert lags[-1] <= len(truth) - sum(one["planned"] for one in record["partitions"])
     for one in record["partitions"]:
         assert one["started"] == one["planned"] and one["reached"] >= one["planned"]
         assert (one["outcome"], one["lost"], one["repeated"]) == ("ok", 0, 0)

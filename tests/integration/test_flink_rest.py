@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.server
+import json
 import re
 import threading
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,6 +80,8 @@ def test_stop_is_requested_once_and_found_by_trigger_id(
             time.sleep(0.1)
         assert (details.idle_tasks, details.failure) == ([], None)
         assert flink.stop_attempt(job_id, trigger_id) is None
+        durations = flink.last_durations(job_id)
+        assert durations.savepoint is None and durations.checkpoint is not None
 
         for _ in range(2):
             savepoints = (tmp_path / "savepoints").as_uri()
@@ -96,6 +100,10 @@ def test_stop_is_requested_once_and_found_by_trigger_id(
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert newest[1] == stop.savepoint
+        with urllib.request.urlopen(f"{address}/jobs/{job_id}/checkpoints") as answer:
+            told_by_flink = json.load(answer)["latest"]["savepoint"]
+        took = told_by_flink["latest_ack_timestamp"] - told_by_flink["trigger_timestamp"]
+        assert flink.last_durations(job_id).savepoint == pytest.approx(took / 1000)
         origin = extract(read_checkpoint(savepoint)).origin
         judgment = judge(origin, address)
         if version != "1.15":  # which does not record how a savepoint ended its job

@@ -1,23 +1,29 @@
-"""The status line of a cut-over's page."""
+"""The page of a cut-over, and the prediction of its downtime."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 
-from migrate.extensions.cutover.downtime import downtime
+from migrate.extensions.cutover.downtime import downtime, predict, with_lag
+from migrate.extensions.cutover.lag_chart import lag_chart
 from migrate.extensions.cutover.page import cut_over_page
 from migrate.extensions.cutover.report import (
     KIND,
     CutOverRecord,
+    DowntimePart,
+    DowntimeReport,
     FlinkReport,
+    LagReport,
     RunReport,
     State,
     StepReport,
     StepState,
     VerificationReport,
 )
+from migrate.inputs.flink.rest_api import LastDurations
 
 _AT = "2026-01-02T03:04:05.678+00:00"
 
@@ -115,6 +121,112 @@ def test_lag_at_the_start_and_after_it() -> None:
     assert "120 &#8594; 0</b>" in cut_over_page(record)
     record = record.model_copy(update={"verifications": checks[:1]})
     assert "120 &#8594; ?</b>" in cut_over_page(record)
+
+
+def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
+    """A record of a cut-over of a job, with these seconds of its stop and its first batch."""
+    parts = [
+        DowntimePart(step=step, seconds=took)
+        for step, took in zip(("stop", "first-batch"), seconds, strict=True)
+    ]
+    began, ended = (f"2026-01-0{day}T03:0{minute}:00+00:00" for minute in (1, 2))
+    record = _record("done", [])
+    return record.model_copy(
+        update={
+            "flink": record.flink.model_copy(update={"job_name": job}),
+            "downtime": DowntimeReport(
+                began_at=began, ended_at=ended, seconds=sum(seconds), parts=parts
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("durations", "earlier", "rate", "expected"),
+    [
+        (
+            LastDurations(),
+            {},
+            None,
+            (
+                "unknown (stop: unknown, Flink has no savepoint or checkpoint of the job; later "
+                "steps: unknown, no record shows them)",
+                "unknown (rate: unknown, x)",
+            ),
+        ),
+        (
+            LastDurations(checkpoint=0.02),
+            {"begun": _record("begun", [])},
+            4.7,
+            (
+                "unknown (stop: under 0.1 s, as the job's last checkpoint; later steps: unknown, "
+                "no record shows them)",
+                "unknown (rate: 4.7 records/s, x)",
+            ),
+        ),
+        (
+            LastDurations(savepoint=2.0, checkpoint=0.02),
+            {"a": _past("payments", 2, 1.5, 8.5), "b": _past("payments", 3, 2.5, 30)},
+            10,
+            (
+                "32.0 s (stop: 2.0 s, as the job's last savepoint; later steps: 30.0 s, as in b)",
+                "320 records (rate: 10.0 records/s, x)",
+            ),
+        ),
+        (
+            LastDurations(savepoint=2.0),
+            {"a": _past("orders", 2, 1.5, 8.5), "b": _past("payments", 3, 2.5, 30)},
+            0,
+            (
+                "10.0 s (stop: 1.5 s, as in a; later steps: 8.5 s, as in a)",
+                "0 records (rate: 0.0 records/s, x)",
+            ),
+        ),
+    ],
+    ids=["nothing known", "checkpoint", "savepoint and different job", "same job"],
+)
+def test_predicted_downtime_states_its_basis(
+    durations: LastDurations,
+    earlier: Mapping[str, CutOverRecord],
+    rate: float | None,
+    expected: tuple[str, str],
+) -> None:
+    lines = predict("orders", durations, earlier, rate, "x").lines()
+    first, second = expected
+    assert lines == (
+        f"predicted downtime: {first}",
+        f"predicted lag at the first batch: {second}",
+    )
+
+
+def _with_lags(*lags: tuple[str, int]) -> CutOverRecord:
+    samples = [LagReport(at=f"2026-01-02T03:04:{second}+00:00", lag=lag) for second, lag in lags]
+    return _record("done", []).model_copy(update={"lags": samples})
+
+
+def test_chart_shows_lags_in_proportion_to_time_and_highest_lag() -> None:
+    chart = lag_chart(_with_lags(("00.000", 0), ("15.000", 100), ("20.000", 25)))
+    assert chart is not None
+    assert chart.points == "0.0,120.0 450.0,0.0 600.0,90.0"
+    assert (chart.first.lag, chart.highest.lag, chart.last.lag) == (0, 100, 25)
+    assert chart.first_batch is None
+
+
+def test_page_has_no_chart_without_two_lags_at_different_times() -> None:
+    for record in (_with_lags(), _with_lags(("01.000", 5)), _with_lags(*[("01.000", 5)] * 2)):
+        assert lag_chart(record) is None
+        assert "<svg" not in cut_over_page(record)
+    page = cut_over_page(_with_lags(("01.000", 0), ("02.000", 0)))
+    assert 'points="0.0,120.0 600.0,120.0"' in page
+
+
+def test_many_lags_are_thinned_out_and_end_with_the_last_one() -> None:
+    record = _with_lags()
+    for number in range(2000):
+        sample = LagReport(at=_AT, lag=number)
+        record = record.model_copy(update={"lags": with_lag(record, sample)})
+        assert record.lags[0].lag == 0 and record.lags[-1] == sample
+    assert 100 < len(record.lags) <= 240
 
 
 @pytest.mark.parametrize(

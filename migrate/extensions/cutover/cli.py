@@ -119,7 +119,7 @@ def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
     path = local_path(spec)
     check_new_file("SPEC", path)
     write_new(path, first_spec(flink_rest, spec=spec))
-    log.info(f"wrote {spec}: set the keys that are comments, then run migrate cut-over {spec}")
+    log.info(f"wrote {spec}: set the required keys, then run migrate cut-over {spec}")
 
 
 def _table(steps: Sequence[StepResult]) -> str:

@@ -122,7 +122,9 @@ def predict(
 
 
 def _seconds(seconds: float | None, basis: str) -> str:
-    return f"{'unknown' if seconds is None else f'{seconds:.1f} s'}, {basis}"
+    if seconds is None:
+        return f"unknown, {basis}"
+    return f"{f'{seconds:.1f}' if seconds >= 0.1 else 'under 0.1'} s, {basis}"
 
 
 def with_lag(record: CutOverRecord, *samples: LagReport) -> list[LagReport]:

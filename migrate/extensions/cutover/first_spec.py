@@ -21,7 +21,7 @@ _SAVEPOINT_OPTIONS = ("state.savepoints.dir", "execution.checkpointing.savepoint
 _SERVERS = "bootstrap.servers"
 
 _TEMPLATE = """\
-# A cut-over of one Flink job. Set the keys that are comments now, then run:
+# A cut-over of one Flink job. Set each key that is marked as required, then run:
 #   migrate cut-over {spec}             a dry run, which changes nothing
 #   migrate cut-over {spec} --execute   stops the job, and starts the query
 # All keys: docs/how-to/cut-over.md.
@@ -32,20 +32,22 @@ flink:
 {savepoints}
 kafka:
 {servers}
-  # config: client.properties         # credentials and TLS, as a Kafka client reads them
+  # Credentials and TLS, as a Kafka client reads them.
+  # config: client.properties
 move:
   # The job's consumer group. Its commits show whether the job kept running.
   # source-group: {group}
   # Partitions whose position is below the log start offset: fail, or earliest.
   on-expired: fail
 target:
-  # Exactly one of these. checkpoint-dir is new: migrate writes it, and the query uses it as its
-  # checkpointLocation.
+  # Required: exactly one of these. checkpoint-dir is new: migrate writes it, and the query uses it
+  # as its checkpointLocation.
   # checkpoint-dir: /lake/queries/{name}
   # group: {name}
 # The directory or table that the query writes to. migrate refuses a sink that would skip batches.
 # sink: /lake/{name}
-# The command that starts the query. Without it, start the query yourself at the step first-batch.
+# The command that starts the query, as in the first line of its template. Without it, start the
+# query yourself at the step first-batch.
 # start: spark-submit {name}.py
 """
 
@@ -103,21 +105,21 @@ def _filled(
         job_lines = [_line("job", job.name), f"  # or its id: {job.job_id}"]
     else:
         examples = [f"{_value(job.name)}   # {job.state}, {job.job_id}" for job in running]
-        job_lines = ["  # The job's name, or its id."]
+        job_lines = ["  # Required: the job's name, or its id."]
         job_lines += [f"  # job: {example}" for example in examples or [name]]
     return _TEMPLATE.format(
         spec=spec,
         rest=_line("rest", rest)
         if rest
-        else "  # The JobManager's REST address.\n  # rest: http://jobmanager:8081",
+        else "  # Required: the JobManager's REST address.\n  # rest: http://jobmanager:8081",
         job="\n".join(job_lines),
         savepoints=_line("savepoints", savepoints)
         if savepoints
-        else "  # The folder for the savepoint. Each job has a subfolder.\n"
+        else "  # Required: the folder for the savepoint. Each job has a subfolder.\n"
         "  # savepoints: s3://flink/savepoints",
         servers=_line("bootstrap-servers", servers)
         if servers
-        else "  # The brokers of the job's source.\n  # bootstrap-servers: broker:9092",
+        else "  # Required: the brokers of the job's source.\n  # bootstrap-servers: broker:9092",
         name=name,
         group=f"flink-{name}",
     )
