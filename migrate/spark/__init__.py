@@ -26,6 +26,14 @@ from migrate.model.extensions import declared_names
 from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
+    from migrate.extensions.fleet.data_source import (
+        FlinkCheckpointDataSource as FlinkCheckpointDataSource,
+    )
+    from migrate.extensions.fleet.frames import read_checkpoints as read_checkpoints
+    from migrate.extensions.keyed_state.data_source import (
+        FlinkStateDataSource as FlinkStateDataSource,
+    )
+    from migrate.extensions.keyed_state.frames import read_keyed_state as read_keyed_state
     from migrate.extensions.stateful_query.rehearsal.rehearse import rehearse as rehearse
     from migrate.extensions.stateful_query.rehearsal.report import Rehearsal as Rehearsal
     from migrate.extensions.stateful_query.state_proof import StateProof as StateProof
@@ -42,17 +50,11 @@ if TYPE_CHECKING:
         session_windows as session_windows,
     )
     from migrate.spark.commit_to_group import CommitToGroup as CommitToGroup
-    from migrate.spark.data_sources import FlinkCheckpointDataSource as FlinkCheckpointDataSource
-    from migrate.spark.data_sources import FlinkStateDataSource as FlinkStateDataSource
-    from migrate.spark.frames import read_checkpoints as read_checkpoints
-    from migrate.spark.frames import read_keyed_state as read_keyed_state
     from migrate.spark.session import add_package as add_package
     from migrate.spark.session import write_package as write_package
 
 _NAMES = {
     "migrate.spark.commit_to_group": ("CommitToGroup",),
-    "migrate.spark.data_sources": ("FlinkCheckpointDataSource", "FlinkStateDataSource"),
-    "migrate.spark.frames": ("read_checkpoints", "read_keyed_state"),
     "migrate.spark.session": ("add_package", "write_package"),
 }
 _MODULES = {

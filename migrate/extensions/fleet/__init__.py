@@ -4,8 +4,8 @@
 makes rows of the tables from the result. ``lag`` computes the lag of a position. ``inventory``
 makes a ``ScannedJob`` from a checkpoint's row and lags. ``write_tables`` writes the tables.
 
-``scan_run`` runs the steps after ``discovery`` on this machine, and ``migrate.spark`` runs them on
-Spark.
+``scan_run`` runs the steps after ``discovery`` on this machine, and ``scan_on_spark`` runs them on
+Spark. ``data_source`` and ``frames`` make DataFrames of checkpoints.
 """
 
 from migrate.model.extensions import READ, CommandText
@@ -25,4 +25,8 @@ $ migrate scan s3://bucket/flink -b broker:9092 --output inventory --plans plans
 CALLS = {
     "migrate.extensions.fleet.inventory": ("Inventory",),
     "migrate.extensions.fleet.scan": ("scan",),
+}
+SPARK_CALLS = {
+    "migrate.extensions.fleet.data_source": ("FlinkCheckpointDataSource",),
+    "migrate.extensions.fleet.frames": ("read_checkpoints",),
 }

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from migrate.extensions.fleet.candidates import Candidate, split_candidates
+from migrate.extensions.fleet.frames import checkpoint_schema
 from migrate.extensions.fleet.lag import topics_to_ask
 from migrate.extensions.fleet.scan_run import (
     AskBroker,
@@ -33,7 +34,7 @@ from migrate.extensions.fleet.scan_run import (
 )
 from migrate.extensions.fleet.view_columns import CheckpointView
 from migrate.extensions.fleet.write_tables import Output, TableFormat, batches
-from migrate.spark.frames import checkpoint_schema, read_chunks
+from migrate.spark.frames import read_chunks
 from migrate.spark.session import is_connect
 from migrate.storage.files import Files
 from migrate.storage.new_file import already_there

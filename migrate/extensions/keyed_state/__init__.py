@@ -17,3 +17,7 @@ $ migrate state s3://bucket/savepoints/savepoint-1 --operator orders --state tot
     ),
 }
 CALLS = {"migrate.extensions.keyed_state.read_state": ("find_state", "keyed_states", "read_state")}
+SPARK_CALLS = {
+    "migrate.extensions.keyed_state.data_source": ("FlinkStateDataSource",),
+    "migrate.extensions.keyed_state.frames": ("read_keyed_state",),
+}

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from migrate.extensions.keyed_state.column_metadata import (
+    EXTERNAL,
+    MAY_EXPIRE,
+    OPERATOR,
+    SAVEPOINT,
+    STATE,
+    TRUNCATE,
+)
 from migrate.inputs.flink.extract import read
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.column_types import quoted
@@ -22,11 +30,6 @@ from migrate.model.positions import PositionState, TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from migrate.extensions.keyed_state.views import Table
-
-_SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
-_TRUNCATE = "flink.truncateKeys"
-_EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
 # The id of the call of mark_unexpired that made a column, and what the call was given.
 _UNEXPIRED = "flink.unexpired"
 _TIME_TO_LIVE = "flink.timeToLive"
@@ -48,25 +51,11 @@ class StateOrigin:
     truncate_keys: bool = False
 
 
-def metadata_of(table: Table) -> dict[str, str | bool]:
-    """Return the metadata for a table's columns; empty unless the table has a single state."""
-    if table.state is None:
-        return {}
-    return {
-        _SAVEPOINT: table.pointer,
-        _OPERATOR: table.state.operator_id,
-        _STATE: table.state.name,
-        _EXTERNAL: table.allow_external_files,
-        _TRUNCATE: table.truncate_keys,
-        _MAY_EXPIRE: table.state.ttl,
-    }
-
-
 def origin_of(state: DataFrame) -> StateOrigin | None:
     """Return the origin of a state; None if no column's metadata contains a savepoint."""
     for field in state.schema.fields:
-        if _SAVEPOINT in field.metadata:
-            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL, _TRUNCATE)
+        if SAVEPOINT in field.metadata:
+            names = (SAVEPOINT, OPERATOR, STATE, EXTERNAL, TRUNCATE)
             return StateOrigin(*(field.metadata[name] for name in names))
     return None
 
@@ -93,7 +82,7 @@ def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
     ``time_to_live_of`` returns the other arguments.
     """
     marks = {
-        _MAY_EXPIRE: False,
+        MAY_EXPIRE: False,
         _UNEXPIRED: str(uuid.uuid4()),
         _TIME_TO_LIVE: json.dumps(time_to_live),
     }
@@ -158,7 +147,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
 
 def _expiry_marks(schema: StructType) -> list[bool]:
     """Return, for each column that has metadata of a state, whether its entries might expire."""
-    return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
+    return [field.metadata[MAY_EXPIRE] for field in schema.fields if MAY_EXPIRE in field.metadata]
 
 
 def contradictions(

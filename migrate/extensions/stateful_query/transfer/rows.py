@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
 from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS, StateOrigin, origin_of
@@ -51,7 +52,6 @@ from migrate.extensions.stateful_query.transfer.windows import (
 )
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
-from migrate.spark.frames import read_keyed_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

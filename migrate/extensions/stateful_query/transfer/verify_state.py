@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.keyed_state.listing import MERGING_WINDOWS
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.flat_state import SparkState
@@ -30,7 +31,6 @@ from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batche
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
-from migrate.spark.frames import read_keyed_state
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
+from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.keyed_state.listing import WINDOW_CONTENTS
 from migrate.extensions.stateful_query.transfer.origin import origin_of
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
-from migrate.spark.frames import read_keyed_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,23 @@
+"""The metadata of the columns of a state that is read in Spark: its savepoint and its name."""
+
+from __future__ import annotations
+
+from migrate.extensions.keyed_state.views import Table
+
+SAVEPOINT, OPERATOR, STATE = "flink.savepoint", "flink.operator", "flink.state"
+TRUNCATE = "flink.truncateKeys"
+EXTERNAL, MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
+
+
+def metadata_of(table: Table) -> dict[str, str | bool]:
+    """Return the metadata for a table's columns; empty unless the table has a single state."""
+    if table.state is None:
+        return {}
+    return {
+        SAVEPOINT: table.pointer,
+        OPERATOR: table.state.operator_id,
+        STATE: table.state.name,
+        EXTERNAL: table.allow_external_files,
+        TRUNCATE: table.truncate_keys,
+        MAY_EXPIRE: table.state.ttl,
+    }
