@@ -36,14 +36,12 @@ def explain(
 
 
 def _page_of_word(word: str) -> str:
-    """Return a line with the page about a verdict or an obstacle; else an empty string."""
-    from migrate.extensions.fleet.rows import OBSTACLE_CODES
+    """Return a line about a verdict or a word of an extension; else an empty string."""
+    from migrate.model.extensions import declared
     from migrate.planning.plan import Verdict
 
     if word.replace("-", " ") in {verdict.value for verdict in Verdict}:
         return (
             f"{word} is a verdict on a partition: see docs/explanation/traps-broker.md#the-verdicts"
         )
-    if word in OBSTACLE_CODES:
-        return f"{word} is why a scan finds that a job cannot move: see docs/how-to/fleet.md"
-    return ""
+    return str(declared("EXPLANATIONS").get(word, ""))

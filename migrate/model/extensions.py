@@ -8,7 +8,7 @@ package when a name of the package is needed. An extension declares in its packa
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark`` export, by module.
 - ``SERVICES``: the names that the core and other extensions use (``service``), by module.
 - ``SCHEMAS``: the module, the class, and the title of a report's JSON Schema, by command.
-- ``EXPLANATIONS``: the module of a function that explains a word; see ``migrate explain``.
+- ``EXPLANATIONS``: a line of ``migrate explain`` by word.
 """
 
 from __future__ import annotations
@@ -73,6 +73,11 @@ def service(extension: str, name: str) -> Any:
         raise _not_installed(extension, name)
     (module,) = (module for module, names in package.SERVICES.items() if name in names)
     return getattr(import_module(module), name)
+
+
+def is_installed(extension: str) -> bool:
+    """Return whether an extension is installed."""
+    return _package(extension) is not None
 
 
 def command_module(command: str) -> ModuleType:

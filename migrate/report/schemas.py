@@ -1,4 +1,4 @@
-"""The JSON formats of ``migrate inspect`` and ``migrate state``, and the schemas of all reports.
+"""The JSON format of ``migrate inspect``, and the schemas of all reports.
 
 ``python -m migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema
 of ``docs/schemas``. No command imports this module, because the import of pydantic takes longer
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from decoder import CheckpointKind, StopKind
-from decoder.keyed_state import StateKind
-from migrate.extensions.cutover.report import CutOverRecord
 from migrate.inputs.flink.source import SourceKind
+from migrate.model.extensions import declared
 from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
 from migrate.report.diff import DiffReport
@@ -108,47 +108,18 @@ class InspectReport(TypedDict):
     findings: list[FindingReport]
 
 
-Ddl = Annotated[
-    str,
-    Field(min_length=3, description="a type in Spark's DDL, such as BIGINT or STRUCT<f0: STRING>"),
-]
-
-
-class StateReport(TypedDict):
-    """A keyed state. A type is null if the state has none, or if its values cannot be read."""
-
-    operator_id: OperatorId
-    uid: str | None
-    name: Annotated[str | None, Field(description="the operator's name")]
-    state: Annotated[str, Field(description="the state's name")]
-    kind: Annotated[str, Field(json_schema_extra={"enum": [kind.value for kind in StateKind]})]
-    key_type: Ddl | None
-    namespace_type: Ddl | None
-    value_type: Annotated[
-        Ddl | None, Field(description="the type of the column `value`; for a map, of its values")
-    ]
-    ttl: bool
-    readable: bool
-    reason: Annotated[str | None, Field(description="why the state cannot be read")]
-
-
-class StatesReport(TypedDict):
-    """The keyed states of a checkpoint, by operator."""
-
-    states: list[StateReport]
-
-
 _REPORTS = {
     "inspect": (InspectReport, "migrate inspect --format json"),
-    "state": (StatesReport, "migrate state --format json"),
     "diff": (DiffReport, "migrate diff --format json"),
-    "cut-over": (CutOverRecord, "The record of migrate cut-over"),
 }
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of a command's report."""
-    return schema_of(*_REPORTS[command])
+    """Return the JSON Schema of a command's report, also of an extension's command."""
+    if command in _REPORTS:
+        return schema_of(*_REPORTS[command])
+    module, name, title = declared("SCHEMAS")[command]
+    return schema_of(getattr(import_module(module), name), title)
 
 
 if __name__ == "__main__":

@@ -30,3 +30,10 @@ $ migrate cut-over orders.yaml --back --execute
     ),
 }
 CALLS = {"migrate.extensions.cutover.run": ("CutOver", "cut_over")}
+SCHEMAS = {
+    "cut-over": (
+        "migrate.extensions.cutover.report",
+        "CutOverRecord",
+        "The record of migrate cut-over",
+    )
+}

@@ -30,3 +30,9 @@ SPARK_CALLS = {
     "migrate.extensions.fleet.data_source": ("FlinkCheckpointDataSource",),
     "migrate.extensions.fleet.frames": ("read_checkpoints",),
 }
+# The codes of obstacles that are not findings.
+OBSTACLE_CODES = ("no-positions", "several-clusters", "sources-disagree", "cluster-not-named")
+EXPLANATIONS = {
+    code: f"{code} is why a scan finds that a job cannot move: see docs/how-to/fleet.md"
+    for code in OBSTACLE_CODES
+}

@@ -23,9 +23,6 @@ from migrate.planning.shared_topics import shared_topics
 # Values in the order of a view's columns.
 Row = tuple[Any, ...]
 
-# The codes of obstacles that are not findings.
-OBSTACLE_CODES = ("no-positions", "several-clusters", "sources-disagree", "cluster-not-named")
-
 _NO_ERROR = (None,) * len(view_columns.ERROR)
 
 
@@ -63,7 +60,7 @@ _EVERYTHING = Selection()
 class Obstacle:
     """A reason why a checkpoint cannot be moved unchanged.
 
-    ``code`` is the code of a finding, or one of ``OBSTACLE_CODES``.
+    ``code`` is the code of a finding, or one of ``fleet.OBSTACLE_CODES``.
     """
 
     code: str

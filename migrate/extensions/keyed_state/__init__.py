@@ -21,3 +21,11 @@ SPARK_CALLS = {
     "migrate.extensions.keyed_state.data_source": ("FlinkStateDataSource",),
     "migrate.extensions.keyed_state.frames": ("read_keyed_state",),
 }
+SERVICES = {"decoder.keyed_state": ("read_keyed_states",)}
+SCHEMAS = {
+    "state": (
+        "migrate.extensions.keyed_state.report_schema",
+        "StatesReport",
+        "migrate state --format json",
+    )
+}

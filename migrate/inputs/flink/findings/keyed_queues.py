@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from decoder import ByteSource, Checkpoint, DecodeError, Operator
+from migrate.model.extensions import is_installed, service
 from migrate.model.finding import Code, Finding
 from migrate.model.wording import counted
 
@@ -43,11 +44,18 @@ def findings_of_keyed_queues(
     Raises:
         DecodeError: the checkpoint's ``_metadata`` cannot be read any more.
     """
-    joins = {operator.operator_id for operator in checkpoint.operators if _may_be_a_join(operator)}
+    joins = {
+        operator.operator_id: operator.name
+        for operator in checkpoint.operators
+        if _may_be_a_join(operator)
+    }
     if checkpoint.metadata_version < _FIRST_METADATA_VERSION or not joins:
         return
-    from decoder.keyed_state import read_keyed_states  # few checkpoints need it
-
+    if not is_installed("keyed_state"):
+        for operator_id, name in joins.items():
+            yield _unknown(operator_id, name, "the extension keyed_state is not installed")
+        return
+    read_keyed_states = service("keyed_state", "read_keyed_states")
     keyed = read_keyed_states(checkpoint.pointer, files, allow_external_files=allow_external_files)
     for state in keyed.states:
         if state.operator_id not in joins or state.name not in STATE_NAMES:
@@ -66,16 +74,21 @@ def findings_of_keyed_queues(
             yield _finding(state.operator_id, state.operator_name, text)
     for unread in keyed.unread:
         if unread.operator_id in joins:
-            text = (
-                "whether records wait in its keyed state for answers (an async join) is unknown, "
-                f"because it cannot be read ({unread.error}): {_WAY_OUT}"
-            )
-            yield _finding(unread.operator_id, unread.operator_name, text)
+            reason = f"it cannot be read ({unread.error})"
+            yield _unknown(unread.operator_id, unread.operator_name, reason)
 
 
 def _may_be_a_join(operator: Operator) -> bool:
     has_name = operator.name is None or operator.name.startswith(_JOINS)
     return bool(operator.keyed_state_bytes) and has_name
+
+
+def _unknown(operator_id: str, operator_name: str | None, reason: str) -> Finding:
+    text = (
+        "whether records wait in its keyed state for answers (an async join) is unknown, because "
+        f"{reason}: {_WAY_OUT}"
+    )
+    return _finding(operator_id, operator_name, text)
 
 
 def _finding(operator_id: str, operator_name: str | None, text: str) -> Finding:
