@@ -206,7 +206,8 @@ def to_spark(
     elif checkpoint_dir is None:
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
-            log.info("next: stop the job with a savepoint, then run this with that savepoint")
+            how = origin.how_to_stop.replace(" it ", " the job ")
+            log.info(f"next: {how}, then run this with that savepoint")
         elif format is SparkFormat.HUDI:
             log.info("next: start Hudi Streamer once with this as --checkpoint")
         elif format is SparkFormat.JSON:

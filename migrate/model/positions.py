@@ -76,6 +76,8 @@ class Origin:
             the epoch; None if unknown.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
             ``written_at`` may then be the time of the copy.
+        is_legacy: True if a source is a FlinkKafkaConsumer, whose stop-with-savepoint stores the
+            offsets of the previous checkpoint.
     """
 
     kind: Literal["checkpoint", "batch", "positions"]
@@ -85,6 +87,14 @@ class Origin:
     stopped: bool = False
     written_at: int | None = None
     copied_from: str | None = None
+    is_legacy: bool = False
+
+    @property
+    def how_to_stop(self) -> str:
+        """Return an instruction to stop the job without duplicates."""
+        if self.is_legacy:
+            return "take a savepoint with flink savepoint, and cancel it immediately"
+        return "stop it with a savepoint"
 
     @property
     def title(self) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.flink.job_state import (
     RAN_ON_SINCE,
-    RAN_ON_WAY_OUT,
     Judgment,
     check_before_write,
     check_job,
@@ -243,7 +242,7 @@ def recheck_plan(
     if not plan.allow_ran_on:
         # A new plan from a checkpoint would be refused as soon as the job has written the next one.
         is_job = plan.origin.kind == "checkpoint"
-        end = f"; {RAN_ON_WAY_OUT}" if is_job else way_out
+        end = f"; {plan.origin.how_to_stop}, and move from that" if is_job else way_out
         refusals += [line + end for line in lines]
     if refusals:
         raise Refused(refusals)

@@ -66,9 +66,9 @@ class PlannedCheckpoint(Model):
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
     number of the newest complete checkpoint of the job. ``stopped`` is true if the job ended with
     the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
-    query's id. ``cluster`` is a DynamicKafkaSource's id for its Kafka cluster. ``written_at`` and
-    ``copied_from`` are as in Origin. Plans of earlier releases lack ``written_at``. For such plans
-    the time of the plan is used instead.
+    query's id. ``cluster`` is a DynamicKafkaSource's id for its Kafka cluster. ``written_at``,
+    ``copied_from`` and ``is_legacy`` are as in Origin. Plans of earlier releases lack
+    ``written_at``. For such plans the time of the plan is used instead.
     """
 
     pointer: str
@@ -79,6 +79,7 @@ class PlannedCheckpoint(Model):
     cluster: str | None
     written_at: Offset | None = None
     copied_from: str | None = None
+    is_legacy: bool = False
 
 
 class SavedTranslation(Model):
@@ -182,6 +183,7 @@ def plan_file(plan: Plan) -> PlanFile:
             cluster=plan.source_cluster,
             written_at=origin.written_at,
             copied_from=redact_url(origin.copied_from) if origin.copied_from else None,
+            is_legacy=origin.is_legacy,
         ),
         group=plan.target.group,
         warnings=list(plan.warnings),
@@ -240,6 +242,7 @@ def read_plan(path: Path) -> Plan:
             checkpoint.stopped,
             written_at,
             checkpoint.copied_from,
+            checkpoint.is_legacy,
         ),
         target_of(saved.group),
         tuple(map(_planned_partition, saved.partitions)),

@@ -36,6 +36,7 @@ from tests.support.encoder import (
     encode_legacy_element,
 )
 from tests.support.golden import ENTRIES, golden
+from tests.support.recorded_flink import recorded_flink
 from tests.support.strategies import topics
 
 # Of a real job (Flink 1.15): topic orders, partition 1, 999 the last record processed.
@@ -251,6 +252,28 @@ def test_stop_of_real_legacy_job_is_refused_or_warned_about(flink: str, scenario
             result = migrate("to-spark", str(golden(f"{flink}/{scenario}")), *flags)
             assert (result.code, result.stdout) == (4, "")
             assert "checkpoint before" in result.stderr
+
+
+def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> None:
+    """Regression: The advice was a stop, whose savepoint duplicates records in Flink, too."""
+    job_id = "0a97a9c6086be373357fa722571e7df8"
+    checkpoint = write_checkpoint(
+        tmp_path / job_id / "chk-7", legacy_operator({0: [REAL]}), version=4, kind=RETAINED
+    )
+    plan = tmp_path / "plan.json"
+    with recorded_flink() as (flink, url):
+        flink.listed = {flink.reading}
+        shown = migrate("to-spark", checkpoint)
+        running = migrate("to-spark", checkpoint, "--flink-rest", url)
+        saved = migrate("to-spark", checkpoint, "--plan-out", plan)
+        applied = migrate("to-spark", "--plan", plan, "--flink-rest", url)
+    assert (shown.code, running.code, saved.code, applied.code) == (0, 4, 0, 4), saved.stderr
+    how = "take a savepoint with flink savepoint, and cancel "
+    assert f"next: {how}the job immediately, then run this with that savepoint" in shown.stderr
+    assert f"if it is the one that moves, {how}it immediately first" in running.stderr
+    assert f"{how}it immediately" in applied.stderr
+    for result in (shown, running, saved, applied):
+        assert "with a savepoint" not in result.stderr.replace("then run this with that", "")
 
 
 def test_partition_missing_from_legacy_state_starts_at_log_start(

@@ -17,7 +17,7 @@ from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, job
 from migrate.inputs.flink.findings.keyed_queues import findings_of_keyed_queues
 from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
 from migrate.inputs.flink.findings.source import findings_of_source
-from migrate.inputs.flink.source import Source, source_of
+from migrate.inputs.flink.source import Source, SourceKind, source_of
 from migrate.model.finding import Code, Finding
 from migrate.model.log import timed
 from migrate.model.positions import Origin
@@ -44,6 +44,7 @@ class Extraction:
             job_ended_with(checkpoint),
             checkpoint.written_at,
             checkpoint.copied_from,
+            any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in self.sources),
         )
 
     @property

@@ -90,6 +90,7 @@ class Judgment:
         is_doubtful: True if the answer of the JobManager does not rule out a restart, and no wait
             would show it.
         other_running: a job other than the ended job that runs, in one line; else empty.
+        how_to_stop: as for ``Origin``.
     """
 
     state: JobState
@@ -99,6 +100,7 @@ class Judgment:
     asked_flink: bool = False
     is_doubtful: bool = False
     other_running: str = ""
+    how_to_stop: str = ""
 
 
 # -- the judgment ----------------------------------------------------------------------------------
@@ -161,6 +163,10 @@ def _with_newest_checkpoint(
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     """Judge by the jobs that a JobManager lists; None if no JobManager was queried."""
+    return replace(_judge_jobs(origin, jobs), how_to_stop=origin.how_to_stop)
+
+
+def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if jobs is None:
         if origin.stopped:
             return Judgment(JobState.STOPPED, _STOPPED)
@@ -386,7 +392,7 @@ def _began(job: FlinkJob) -> int:
 # -- before a move ---------------------------------------------------------------------------------
 
 
-_STOP_IT = "if it is the one that moves, stop it with a savepoint first, or leave --flink-rest out"
+_STOP_IT = "if it is the one that moves, {how} first, or leave --flink-rest out"
 
 
 def job_refusals(
@@ -409,20 +415,21 @@ def job_refusals(
         saved: True if the positions come from a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
-        return [f"{judgment.other_running}; {_STOP_IT}"]
+        return [f"{judgment.other_running}; {_STOP_IT.format(how=judgment.how_to_stop)}"]
     add = "make a new plan with" if saved else "add"
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
-            way_out, allow = _STOP_IT, f", or {add} --allow-ran-on if it is another job"
+            way_out = _STOP_IT.format(how=judgment.how_to_stop)
+            allow = f", or {add} --allow-ran-on if it is another job"
         else:
-            way_out = "stop it with a savepoint, and move from that"
+            way_out = f"{judgment.how_to_stop}, and move from that"
             allow = f", or {add} --allow-ran-on to repeat its output"
         return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
     if judgment.is_beyond:
         warn(Code.RAN_ON, f"{judgment.text}: its output since the checkpoint will be emitted again")
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
         return [
-            f"{judgment.text}; if it runs, stop it with a savepoint, and move from that; otherwise "
+            f"{judgment.text}; if it runs, {judgment.how_to_stop}, and move from that; otherwise "
             f"{add} --allow-ran-on"
         ]
     return []
@@ -576,7 +583,8 @@ def check_before_write(
 
     def refuse_newer() -> Sequence[str]:
         if lines := list(checkpoint_signs(origin)):
-            raise Refused([f"{RAN_ON_SINCE}{line}; {RAN_ON_WAY_OUT}" for line in lines])
+            way_out = f"{origin.how_to_stop}, and move from that"
+            raise Refused([f"{RAN_ON_SINCE}{line}; {way_out}" for line in lines])
         return ()
 
     is_quiet = wait_for_checkpoint(watch, signs or refuse_newer)
@@ -595,7 +603,6 @@ def check_before_write(
 # -- the wait for a newer checkpoint ---------------------------------------------------------------
 
 RAN_ON_SINCE = "the job has run on since: "
-RAN_ON_WAY_OUT = "stop it with a savepoint, and move from that"
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
