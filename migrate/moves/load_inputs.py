@@ -6,20 +6,15 @@ The positions come from a *side*: a checkpoint, or another input (see ``parse_si
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from migrate.extensions.keyed_state.read_state import keyed_states
-from migrate.extensions.stateful_query.taken_states import TakenStates, take_states
 from migrate.inputs.ask_broker import ask_broker, broker_needed
-from migrate.inputs.flink.choose_source import Choice, choose
-from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.choose_source import choose
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import InputError, UsageError
-from migrate.model.finding import Code
 from migrate.model.positions import SPARK
 from migrate.moves.options import Request
 from migrate.planning import check_topic_names, make_question, may_have_a_pattern
@@ -65,39 +60,6 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
         allow_external_files=request.allow_external_files,
     )
     return ChosenInput(positions, choose(positions, request))
-
-
-def take_states_along(
-    checkpoint: ChosenInput, names: Sequence[str], choice: Choice
-) -> tuple[ChosenInput, TakenStates]:
-    """Read the keyed states of a checkpoint that move with its positions.
-
-    Returns:
-        The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose whole state
-        moves; and the states that move.
-
-    Raises:
-        UsageError: the positions are not of a checkpoint, or as for ``take_states``.
-        Refused, DecodeError: as for ``take_states``.
-    """
-    positions = checkpoint.positions
-    if not isinstance(positions, Extraction):
-        raise UsageError(f"{positions.origin.pointer}: --state goes with a checkpoint (CHK)")
-    pointer = positions.checkpoint.pointer
-    keyed = keyed_states(pointer, allow_external_files=choice.allow_external_files)
-    states = take_states(keyed, names)
-    without_other_state = {
-        operator.operator_id
-        for operator in positions.checkpoint.operators
-        if not operator.operator_state_bytes
-    }
-    all_state_moves = states.fully_taken_operators & without_other_state
-    findings = tuple(
-        finding
-        for finding in positions.findings
-        if finding.code is not Code.STATE_NOT_MOVED or finding.operator_id not in all_state_moves
-    )
-    return checkpoint._replace(positions=replace(positions, findings=findings)), states
 
 
 def ask_about(

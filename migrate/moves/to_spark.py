@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from migrate.extensions.stateful_query.copy_query import copy_query
-from migrate.extensions.stateful_query.taken_states import log_states
 from migrate.model.errors import UsageError
+from migrate.model.extensions import service
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK
-from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, move_request
 from migrate.moves.plan import (
     check_before_writing_plan,
@@ -90,20 +89,26 @@ def to_spark(
             raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
-        return copy_query(chk, request, keep_state, checkpoint_dir, sink, level)
+        copy_query = service("stateful_query", "copy_query")
+        copy: SparkStart = copy_query(chk, request, keep_state, checkpoint_dir, sink, level)
+        return copy
+    if state:
+        if chk is None or plan is not None or spark_source:
+            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+        prime_query = service("stateful_query", "prime_query")
+        start: SparkStart = prime_query(
+            chk, request, state, checkpoint_dir, sink, sink_writer, level
+        )
+        return start
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
-    if state and (chk is None or plan is not None or spark_source):
-        raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
     if spark_source and (chk is None or plan is not None):
         raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-    writes = target is not None  # with ``state``, by the program that the user starts
-    move, states = None, None
+    writes = target is not None
+    move = None
     if plan is not None:
         move = check_plan(chk, request, plan)
     else:
         chosen_input = read_input(chk, request)
-        if state:
-            chosen_input, states = take_states_along(chosen_input, state, request)
         if spark_source:
             sources, plans, warnings = plan_streams(chosen_input, request, spark_source)
             check_origin(chosen_input.positions.origin, request, plans, writes=writes)
@@ -118,9 +123,7 @@ def to_spark(
         sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
         warnings = move.warnings
     streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)
-    if states is not None:
-        log_states(states)
-    elif target is not None:
+    if target is not None:
         with timed(f"writing {target.name}"):
             try:
                 write_seed(sources, target)
@@ -137,8 +140,6 @@ def to_spark(
         target.for_spark if target is not None else None,
         (*sink_warnings, *warnings),
         move.origin if move is not None else None,
-        tuple(states.to_prime()) if states is not None else (),
-        request.policies.allow_ran_on,
     )
 
 

@@ -23,6 +23,7 @@ from migrate.inputs.position_inputs import (
 from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.extensions import service
 from migrate.model.log import log, timed
 from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX, PositionSet
 from migrate.model.warning import WarningCode, warn
@@ -109,15 +110,30 @@ def verify(
         DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    if spark_conf and not (run or state):
-        raise UsageError("--spark-conf goes with --run or --state")
-    if state is None and (expect is not None or sample is not None or merge_keys):
+    if state is not None:
+        verify_with_state = service("stateful_query", "verify_with_state")
+        with_state: Verification = verify_with_state(
+            moved,
+            target,
+            state,
+            run=run,
+            spark_conf=spark_conf or {},
+            expect=expect,
+            sample=sample,
+            merge_keys=merge_keys,
+            ttl_ms=ttl_ms,
+            stopped_at_ms=stopped_at_ms,
+            one_cluster=one_cluster,
+            arguments=arguments,
+        )
+        return with_state
+    if expect is not None or sample is not None or merge_keys:
         raise UsageError("--expect, --sample and --merge-keys go with --state")
-    if state is None and (ttl_ms is not ... or stopped_at_ms is not None):
+    if ttl_ms is not ... or stopped_at_ms is not None:
         raise UsageError("--ttl and --stopped-at go with --state")
-    if sample is not None and sample < 1:
-        raise UsageError(f"--sample {sample}: not a number of keys")
-    if run or state:
+    if spark_conf and not run:
+        raise UsageError("--spark-conf goes with --run")
+    if run:
         from migrate.spark.resume_check import check_pyspark
 
         check_pyspark()
@@ -135,8 +151,8 @@ def verify(
     if plan is not None and (to_kafka.is_given or job.is_given or not plan.is_translated):
         check_target_kafka(plan, to_kafka)
     side = _parse_target(target)
-    if (run or state) and side.kind is not SideKind.SPARK:
-        raise UsageError("--run and --state are about a Spark query: each goes with spark:DIR")
+    if run and side.kind is not SideKind.SPARK:
+        raise UsageError("--run is about a Spark query: it goes with spark:DIR")
     broker = to_kafka.broker if to_kafka.is_given else job.broker
     if broker is None and side.kind is SideKind.GROUP:
         raise broker_needed(side.label)
@@ -155,30 +171,7 @@ def verify(
             check = replace(check, differences=differences, unmatched=unmatched)
         partitions = _only_planned(verification.partitions, plan)
         verification = replace(verification, partitions=partitions, plan=check)
-    if state is None:
-        return verification
-    from migrate.extensions.stateful_query.transfer.verify_state import verify_state
-
-    operator, slash, name = state.partition("/")
-    if not (operator and slash and name):
-        raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
-    if plan is not None:
-        raise UsageError("--state is of a savepoint: not with plan:FILE")
-    with timed(f"comparing state {state} with {side.label}"):
-        proof = verify_state(
-            moved,
-            side.what,
-            operator,
-            name,
-            expect=expect,
-            sample=sample,
-            merge_keys=merge_keys,
-            conf=spark_conf or {},
-            ttl_ms=ttl_ms,
-            stopped_at_ms=stopped_at_ms,
-            allow_external_files=source_choice.allow_external_files,
-        )
-    return replace(verification, state=proof)
+    return verification
 
 
 def _check_order(moved: str, target: str) -> None:

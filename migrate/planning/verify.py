@@ -41,7 +41,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from migrate.inputs.spark_query import QueryStart
 from migrate.model.cluster_snapshot import GroupView, LogRange
@@ -57,9 +57,6 @@ from migrate.model.positions import (
     log_of,
     resolve,
 )
-
-if TYPE_CHECKING:
-    from migrate.extensions.stateful_query.state_proof import StateProof
 
 
 class StartOutcome(str, Enum):
@@ -125,7 +122,10 @@ class Verification:
             it has neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher
             @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; their other
             commits may lack it.
-        state: the comparison of the query's state with Flink's keyed state, if any.
+        other_problems: the problems that a further check of an extension has found: a summary,
+            then details; empty if there are none.
+        state: the comparison of the query's state with Flink's (``StateProof``); None if no
+            extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
         passed_by_log_start: if a query has run, the partitions that started at the right offset,
             and whose log start is now higher. The query may not have read their first records.
@@ -139,7 +139,8 @@ class Verification:
     has_run: bool = False
     continuous: bool = False
     maybe_flink_commits: int = 0
-    state: StateProof | None = None
+    other_problems: tuple[str, ...] = ()
+    state: Any = None
     plan: PlanCheck | None = None
     passed_by_log_start: tuple[TopicPartition, ...] = ()
     first_batches_gone: bool = False
@@ -147,7 +148,7 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """True if every partition is ``ok``, with no difference found in the state or the plan.
+        """True if every partition is ``ok``, with no other problem and no difference in the plan.
 
         False without partitions, if the query's log has lost its first batches, and if retention
         may have deleted records before the query read them (``passed_by_log_start``).
@@ -157,14 +158,14 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """True if every partition is ``ok`` or ``moved on``; state and plan as for ``verified``.
+        """True if every partition is ``ok`` or ``moved on``; the rest as for ``verified``.
 
         False without partitions. Evidence that was lost does not count.
         """
         return self._outcomes_are(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _outcomes_are(self, *outcomes: StartOutcome) -> bool:
-        if self.state is not None and not self.state.is_right:
+        if self.other_problems:
             return False
         if self.plan is not None and (self.plan.differences or self.plan.unmatched):
             return False

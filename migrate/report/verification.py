@@ -79,8 +79,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "the query began with the continuous trigger, which ignores a seed and does not record "
             "where it started: compare what it has written with the checkpoint"
         )
-    if verification.state is not None:
-        yield from map(printable, verification.state.problems()[1:])
+    yield from map(printable, verification.other_problems[1:])
     counts = verification.counts
     if verification.other_topics:
         yield (
@@ -133,8 +132,8 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     partitions = verification.partitions
     if not partitions:
         return "not verified: there is no partition to compare"
-    if verification.state is not None and not verification.state.is_right:
-        return "not verified: the state of the query is not Flink's"
+    if verification.other_problems:
+        return f"not verified: {verification.other_problems[0]}"
     plan = verification.plan
     if plan is not None and plan.differences:
         return "not verified: the plan is not what it was made from"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from migrate.extensions.stateful_query.primed_code import priming_code
-from migrate.extensions.stateful_query.taken_states import StateToPrime
 from migrate.inputs.hudi_text import hudi_text
 from migrate.model.positions import Origin
 from migrate.targets.query_code import PYTHON, SCALA, option_lines, query_code
@@ -21,21 +19,12 @@ class SparkStart:
         streams: the query's Kafka sources, in the order of their numbers.
         checkpoint_location: the user's checkpoint location, in the form for the query; or None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
-        states: the keyed states that the printed Python writes to the checkpoint location.
-        allow_ran_on: True if the move was allowed although the job has output beyond the positions.
     """
 
     streams: tuple[SparkStream, ...]
     checkpoint_location: str | None
     warnings: tuple[str, ...]
     origin: Origin | None = None
-    states: tuple[StateToPrime, ...] = ()
-    allow_ran_on: bool = False
-
-    @property
-    def savepoint(self) -> str | None:
-        """The path of the savepoint with the keyed states; None without keyed states."""
-        return self.origin.pointer if self.states and self.origin is not None else None
 
     @property
     def starting_offsets(self) -> str:
@@ -49,8 +38,6 @@ class SparkStart:
         file: str | None = None,
     ) -> str:
         """Return options as ``name=value`` lines, the code of a query, or Hudi Streamer's text.
-
-        With keyed states, return Python that primes the query, for every ``format``.
 
         Args:
             format: ``options`` for the lines, ``hudi`` for the checkpoint of a Hudi Streamer;
@@ -66,17 +53,6 @@ class SparkStart:
         """
         if format == "hudi":
             return "\n".join(hudi_text(stream.next_offsets) for stream in self.streams)
-        if self.savepoint is not None:
-            (stream,) = self.streams
-            return priming_code(
-                stream,
-                self.states,
-                self.savepoint,
-                self.checkpoint_location or "CHECKPOINT-DIR",
-                kafka_connector(spark_version),
-                file,
-                allow_ran_on=self.allow_ran_on,
-            )
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))
         language = PYTHON if format == "python" else SCALA

@@ -14,9 +14,10 @@ import migrate
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState
 from migrate.extensions.keyed_state.read_state import keyed_states
+from migrate.extensions.stateful_query.prime_query import take_states_along
 from migrate.extensions.stateful_query.taken_states import StateToPrime, take_states
 from migrate.model.positions import SPARK
-from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from tests.support.command import migrate as command
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
 from migrate.extensions.cutover.spec_keys import with_spec_keys
-from migrate.extensions.stateful_query.taken_states import TakenStates, log_states
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import Refused
+from migrate.model.extensions import service
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
-from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
 from migrate.moves.spark_sources import plan_as_one
@@ -29,6 +30,25 @@ _STEP = "plan"
 _MOST_SHOWN = 3
 # The effect of the move on the states in the spec.
 _HANDED_TO_PRIME = "is handed to the command that primes"
+
+
+class MigratedStates(Protocol):
+    """The keyed states of a checkpoint, as the extension ``stateful_query`` divides them."""
+
+    def lines(self, taken: str) -> Iterator[str]:
+        """Yield lines about each state; ``taken`` is the phrase for migrated states."""
+
+    @property
+    def taken(self) -> Sequence[object]:
+        """The states that move."""
+
+    @property
+    def left_behind(self) -> Sequence[object]:
+        """The readable states, except timers, that do not move."""
+
+    @property
+    def unreadable(self) -> Sequence[str]:
+        """Descriptions of unreadable states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,7 @@ class PlannedMove:
 
     plan: Plan
     findings: Sequence[Finding]
-    states: TakenStates | None
+    states: MigratedStates | None
     streams: Mapping[int, frozenset[str]]
 
 
@@ -89,6 +109,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
             log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
     findings = tuple(finding for finding in positions.findings if finding not in void)
     chosen_input = chosen_input._replace(positions=replace(positions, findings=findings))
+    take_states_along = service("stateful_query", "take_states_along")
     try:
         chosen_input, states = take_states_along(chosen_input, state_names, request)
     except DecodeError as error:
@@ -103,7 +124,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     else:
         plan, streams = plan_request(chosen_input, request), {}
     if states is not None:
-        log_states(states, _HANDED_TO_PRIME)
+        service("stateful_query", "log_states")(states, _HANDED_TO_PRIME)
     return PlannedMove(plan, findings, states, streams)
 
 

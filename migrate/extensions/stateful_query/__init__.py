@@ -1,5 +1,11 @@
 """Start a Spark query with Flink's keyed state, rehearse it, and verify its state."""
 
+SERVICES = {
+    "migrate.extensions.stateful_query.copy_query": ("copy_query",),
+    "migrate.extensions.stateful_query.prime_query": ("prime_query", "take_states_along"),
+    "migrate.extensions.stateful_query.taken_states": ("log_states",),
+    "migrate.extensions.stateful_query.verify_with_state": ("verify_with_state",),
+}
 SPARK_CALLS = {
     "migrate.extensions.stateful_query.rehearsal.rehearse": ("rehearse",),
     "migrate.extensions.stateful_query.rehearsal.report": ("Rehearsal",),

@@ -1,0 +1,77 @@
+"""The verification of a primed query: its start, and its state key by key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from types import EllipsisType
+
+from migrate.model.errors import UsageError
+from migrate.model.log import timed
+from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX
+from migrate.moves.options import SideArguments
+from migrate.moves.verify import verify
+from migrate.planning.verify import Verification
+from migrate.storage.uris import AnyPath
+
+_PLAN = "plan:"
+
+
+def verify_with_state(
+    moved: AnyPath,
+    target: str,
+    state: str,
+    *,
+    run: bool,
+    spark_conf: Mapping[str, str],
+    expect: str | None,
+    sample: int | None,
+    merge_keys: bool,
+    ttl_ms: int | EllipsisType | None,
+    stopped_at_ms: int | None,
+    one_cluster: bool,
+    arguments: SideArguments,
+) -> Verification:
+    """Verify as ``verify``, and compare a keyed state; arguments and errors as for ``verify``."""
+    from migrate.spark.resume_check import check_pyspark
+
+    if sample is not None and sample < 1:
+        raise UsageError(f"--sample {sample}: not a number of keys")
+    operator, slash, name = state.partition("/")
+    if not (operator and slash and name):
+        raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+    moved = os.fspath(moved)
+    if moved.startswith(_PLAN):
+        raise UsageError("--state is of a savepoint: not with plan:FILE")
+    if target.startswith(GROUP_PREFIX):
+        raise UsageError("--state is about a Spark query: it goes with spark:DIR")
+    check_pyspark()
+    verification = verify(
+        moved,
+        target,
+        run=run,
+        spark_conf=spark_conf if run else None,
+        one_cluster=one_cluster,
+        **arguments,
+    )
+    from migrate.extensions.stateful_query.transfer.verify_state import verify_state
+
+    with timed(f"comparing state {state} with {target}"):
+        proof = verify_state(
+            moved,
+            target.removeprefix(SPARK_PREFIX),
+            operator,
+            name,
+            expect=expect,
+            sample=sample,
+            merge_keys=merge_keys,
+            conf=spark_conf,
+            ttl_ms=ttl_ms,
+            stopped_at_ms=stopped_at_ms,
+            allow_external_files=arguments.get("allow_external_files", False),
+        )
+    problems: tuple[str, ...] = ()
+    if not proof.is_right:
+        problems = ("the state of the query is not Flink's", *proof.problems()[1:])
+    return replace(verification, state=proof, other_problems=problems)
