@@ -452,7 +452,6 @@ def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
         (("diff", "json:a", "broker:noon"), "broker:noon: not a time, as 2026-"),
-        (("to-flink", "chk", "--out", "o"), "Missing option '--from'"),
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
     ],
 )

@@ -782,3 +782,9 @@ def test_killed_process_leaves_no_output_directory(here: Path) -> None:
     assert 0 <= stage.stat().st_size < 8 << 30
     assert not Path("new").exists()
     assert not (stage.parent / "_metadata").exists()  # nor is what is left one of Flink's
+
+
+def test_missing_side_is_usage_error() -> None:
+    result = migrate("to-flink", "chk", "--out", "o")
+    assert (result.code, result.stdout) == (2, "")
+    assert "Missing option '--from'" in result.stderr
