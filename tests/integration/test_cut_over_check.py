@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import yaml
 from tests.support.command import migrate
 from tests.support.golden_topics import GOLDEN, create_golden_topics
 from tests.support.kafka import Broker
+from tests.support.recorded_flink import recorded_flink
 from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
@@ -68,6 +71,34 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     assert dry.code == 0, dry.stderr
     assert "no obstacle was found; --execute goes on with apply" in dry.stderr
     assert broker.committed(spec.name) == {}
+
+
+def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_path: Path) -> None:
+    """Regression: The dry run found no obstacle, and the run refused the savepoint at apply."""
+    names = create_golden_topics(broker, "orders", "payments")
+    fields, spec = _fields(broker, names), tmp_path / "orders.yaml"
+    golden = Path(fields["flink"]["savepoint"])
+    savepoint = shutil.copytree(golden, tmp_path / golden.name)
+    with recorded_flink() as (flink, url):
+        flink.listed = {flink.finished}
+        for days, rest, reason in (
+            (3, {}, "this savepoint was written 3 days ago"),
+            (0, {"rest": url}, "that JobManager does not know job 0523e1"),
+        ):
+            at = time.time() - 86_400 * days
+            os.utime(savepoint / "_metadata", (at, at))
+            judged = {**fields, "flink": {"savepoint": str(savepoint), **rest}}
+            spec.write_text(yaml.safe_dump(judged))
+            for mode in ((), ("--execute", "--yes")):
+                refused = migrate("cut-over", spec, *mode)
+                assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+                assert reason in refused.stderr and "move.allow-ran-on" in refused.stderr
+            spec.write_text(
+                yaml.safe_dump({**judged, "move": {**judged["move"], "allow-ran-on": True}})
+            )
+            allowed = migrate("cut-over", spec)
+            assert allowed.code == 0, allowed.stderr
+    assert not (tmp_path / "query").exists()
 
 
 def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:

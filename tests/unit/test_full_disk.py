@@ -88,6 +88,18 @@ def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+def test_full_disk_error_names_lock_of_cut_over(here: Path) -> None:
+    """Regression: The message was "the system: No space left on device"."""
+    (here / "orders.yaml").write_text(
+        "version: 1\nflink: {savepoint: chk-7}\nkafka: {bootstrap-servers: '127.0.0.1:1'}\n"
+        "target: {checkpoint-dir: query}\n"
+    )
+    done = _run(here, "cut-over", "orders.yaml", "--execute", "--yes")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == f"migrate: {here / 'orders.cut-over/lock'}: File too large\n"
+    assert not (here / "query").exists()
+
+
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> None:
     full = os.open("/dev/full", os.O_WRONLY)

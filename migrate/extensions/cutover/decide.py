@@ -198,7 +198,7 @@ def decide_apply(facts: Facts) -> Decision:
     if isinstance(decision, Done):
         return Done(decision.reason.format(target=facts.target_name))
     if decision is not Action.RECORD_WRITTEN:
-        _check_stopped(facts)
+        check_stopped(facts)
     return decision
 
 
@@ -234,7 +234,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     )
 
 
-def _check_stopped(facts: Facts) -> None:
+def check_stopped(facts: Facts) -> None:
     """Raise an error before a write or a start unless Flink's job was stopped with the savepoint.
 
     The consequences are the same as for ``to-spark`` and ``commit-group`` (``job_refusals``). If
@@ -314,7 +314,7 @@ def decide_start(facts: Facts) -> Decision:
     if facts.spec.start is None:
         if begun:
             return Done(reason)
-        _check_stopped(facts)
+        check_stopped(facts)
         readers = "the consumers run" if facts.spec.target.is_group else "the query runs"
         return Done(f"the spec names no command: see that {readers}")
     match facts.start_status:
@@ -330,7 +330,7 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(START_EXIT_CODE_MISSING)
     # The command was never run, or failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
-    _check_stopped(facts)
+    check_stopped(facts)
     return Action.START
 
 

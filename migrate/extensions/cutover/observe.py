@@ -29,6 +29,7 @@ from migrate.extensions.cutover.observe_stopped_job import (
 from migrate.inputs import spark_log
 from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
+from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
 from migrate.targets.group.rollback_file import history
@@ -44,15 +45,16 @@ NO_BATCH = "it has no committed batch, and so was not primed"
 _Fact = TypeVar("_Fact")
 
 
-def observe(context: CutOverContext, *needs: Need) -> Facts:
+def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> Facts:
     """Read the needed facts, and always the plan and the status of the commands.
 
-    A needed fact that cannot be read is ``Unavailable``.
+    A needed fact that cannot be read is ``Unavailable``. ``plan`` replaces the saved plan.
     """
     record, pointer = context.record.model, context.savepoint
-    plan, plan_problem, plan_path = None, "", context.record.plan_path
+    plan_problem, plan_path = "", context.record.plan_path
     try:
-        plan = read_plan(plan_path) if plan_path.exists() else None
+        if plan is None and plan_path.exists():
+            plan = read_plan(plan_path)
     except InputError as error:
         plan_problem = str(error)
     facts = Facts(

@@ -14,9 +14,10 @@ from pathlib import Path
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover.check_commands import check_programs
 from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import check_stopped
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.make_plan import PlannedMove, plan_move
-from migrate.extensions.cutover.observe import read_group
+from migrate.extensions.cutover.observe import observe, read_group
 from migrate.extensions.cutover.spec import SpecFile
 from migrate.extensions.cutover.target_state import other_move_reason
 from migrate.inputs.flink.extract import read
@@ -157,6 +158,8 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
     context.previewed_plan = move.plan
+    if context.spec.stopped_by_others:
+        check_stopped(observe(context, "started again", plan=move.plan))
     if context.spec.target.is_group:
         _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)

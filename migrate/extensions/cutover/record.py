@@ -11,6 +11,7 @@ The folder contains:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import getpass
 import os
@@ -227,11 +228,15 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         Refused: another run has locked the folder.
         UsageError: the folder cannot be created or written to.
+        OSError: the disk is full.
     """
+    path = folder / "lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+")
+        file = path.open("a+")
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         raise UsageError(
             f"{folder}: the record cannot be written there: {error.strerror}"
         ) from error
@@ -242,9 +247,12 @@ def locked(folder: Path) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "another process"
             raise Refused(f"another run of this cut-over is at work ({holder})") from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n")
-        file.flush()
+        holder = f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n"
+        try:
+            file.truncate(0)
+            os.write(file.fileno(), holder.encode())  # unbuffered, so that close() writes nothing
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         yield
 
 
