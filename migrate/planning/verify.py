@@ -130,6 +130,7 @@ class Verification:
         passed_by_log_start: if a query has run, the partitions that started at the right offset,
             and whose log start is now higher. The query may not have read their first records.
         other_topics: the topics of a query that reads none of the expected topics.
+        more_topics: the other topics of a query that reads expected topics. They are not compared.
         first_batches_gone: True if a query's log lacks its first batches; it then does not show
             whether the query started at its seed.
     """
@@ -145,6 +146,7 @@ class Verification:
     passed_by_log_start: tuple[TopicPartition, ...] = ()
     first_batches_gone: bool = False
     other_topics: tuple[str, ...] = ()
+    more_topics: tuple[str, ...] = ()
 
     @property
     def verified(self) -> bool:
@@ -209,6 +211,7 @@ def verify_query(
         }
         starts |= query.start_positions.next_offsets
     resumes_at = query.resumes_at.next_offsets if query.resumes_at is not None else {}
+    also_reads = (reads | {topic for topic, _ in resumes_at}) - expected.topics
     target = _Target(starts, resumes_at, logs, recreated, starts_unknown=query.continuous)
     partitions = target.verify(expected, new_at_earliest)
     passed = [
@@ -227,6 +230,7 @@ def verify_query(
         query.continuous,
         passed_by_log_start=tuple(passed),
         other_topics=() if reads & expected.topics else tuple(sorted(reads)),
+        more_topics=tuple(sorted(also_reads)) if reads & expected.topics else (),
     )
     return verify_log(verification, query.seeds, query.batches)
 

@@ -87,6 +87,11 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "none of these topics: is this the checkpoint location of another query?"
         )
         return
+    if verification.more_topics:
+        yield (
+            f"not compared: {printable(join_some(verification.more_topics, _MAX_SHOWN))}, which "
+            "the query also reads"
+        )
     unread = sum(
         row.outcome is StartOutcome.MISSING and row.started is not None
         for row in verification.partitions

@@ -321,3 +321,14 @@ def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
         verify("plans:old/chk-3", "spark:nope")
     with pytest.raises(UsageError, match="did you mean plan:new/chk-3"):
         verify("plans:new/chk-3", "spark:nope")
+
+
+def test_topics_that_only_the_query_reads_are_listed_as_not_compared(tmp_path: Path) -> None:
+    """Regression: A topic that ``subscribePattern`` had added was read and not mentioned."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    log = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":5},"u":{"0":7}}')}
+    query = spark_directory(tmp_path / "query", {**log, "commits/0": COMMIT})
+    verified = migrate("verify", chk, f"spark:{query}")
+    assert verified.code == 0, verified.stderr
+    assert "verified: the one partition started where the checkpoint ended" in verified.stderr
+    assert "not compared: u, which the query also reads\n" in verified.stderr
