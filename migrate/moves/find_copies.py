@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.kafka.log_pairs import LogPairs
 
+ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
 # The number of partitions whose records are in memory together, and the same if all are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
@@ -137,6 +138,7 @@ def _may_lack_aborted(match: Match) -> bool:
         MatchOutcome.FILTERED,
         MatchOutcome.OTHER_PARTITIONING,
         MatchOutcome.LAGGING,
+        MatchOutcome.EXPIRED,
     )
 
 
@@ -148,24 +150,58 @@ def _choose(match: Match, committed: Match) -> Match:
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
-            return match
+            is_open = match.is_doubtful and committed.outcome is MatchOutcome.NOT_FOUND
+            return not_found_match(EQUAL_RECORDS) if is_open else match
         if committed.next_offset != match.next_offset:
             return not_found_match(EQUAL_RECORDS)
         return _combine(match, committed)
-    if not (committed.outcome.is_match or committed.outcome.is_lossless):
+    if match.outcome is MatchOutcome.LAGGING:
+        return _choose_lag(match, committed)
+    is_place = committed.outcome.is_match or committed.outcome.is_lossless
+    if match.outcome is MatchOutcome.EXPIRED:
+        if committed.outcome is MatchOutcome.EXPIRED:
+            is_same = match.records == committed.records and match.bound is committed.bound
+            return match if is_same else replace(committed, bound=Bound.AT_LEAST)
+        is_open = is_place or committed.outcome in (MatchOutcome.LAGGING, MatchOutcome.NOT_FOUND)
+        return not_found_match(EQUAL_RECORDS) if is_open else match
+    if committed.outcome is MatchOutcome.LAGGING:
+        is_least = committed.bound is not Bound.AT_MOST
+        return replace(committed, bound=Bound.AT_LEAST) if is_least else match
+    if not is_place:
         return match
     if match.is_doubtful or (committed.is_doubtful and committed.outcome.is_lossless):
         return not_found_match(EQUAL_RECORDS)
-    if match.outcome is MatchOutcome.LAGGING:
-        if match.bound is not Bound.EXACT or committed.outcome is not MatchOutcome.AT_END:
-            return match
+    return committed
+
+
+def _choose_lag(match: Match, committed: Match) -> Match:
+    """Return the match to use, if the mirror lags unless it copies no aborted records."""
+    if committed.outcome is MatchOutcome.LAGGING:
+        return _combine_lags(match, committed)
+    if committed.outcome is MatchOutcome.FILTERED:
+        return committed
+    if match.bound is Bound.AT_LEAST:
+        return not_found_match(ABORTED_LEFT)
+    if committed.outcome is MatchOutcome.AT_END:
         return replace(
             committed,
             outcome=MatchOutcome.AMBIGUOUS,
             records=match.records,
             bound=Bound.AT_MOST,
         )
-    return committed
+    return replace(match, bound=Bound.AT_MOST)
+
+
+def _combine_lags(match: Match, committed: Match) -> Match:
+    """Return how far the mirror lags, whether it copies records of aborted transactions or not."""
+    bounds = {match.bound, committed.bound}
+    if match.records == committed.records and len(bounds) == 1:
+        return match
+    if match.bound is not Bound.AT_LEAST:
+        return replace(match, bound=Bound.AT_MOST)
+    if committed.bound is not Bound.AT_MOST:
+        return replace(committed, bound=Bound.AT_LEAST)
+    return not_found_match(EQUAL_RECORDS)
 
 
 def _combine(match: Match, committed: Match) -> Match:

@@ -27,6 +27,7 @@ from migrate.planning.match_compacted import match_compacted
 from migrate.planning.match_records import (
     EQUAL_RECORDS,
     MAY_BEGIN_LATER,
+    OTHER_ORDER,
     Bound,
     Match,
     MatchOutcome,
@@ -43,6 +44,16 @@ _MOST_OTHERS = 8
 _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
+WENT_BACK = "the mirror has gone back, or equal records hide how far it has copied"
+NO_ORIGIN = (
+    "a record there is not among the first records of the job's log that are as new; --compare all "
+    "searches the rest"
+)
+STARTS_LATER = "the log there starts with later records, which may not be copied again"
+MAY_HAVE_GONE_BACK = (
+    "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
+    "been deleted"
+)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -115,6 +126,8 @@ def find_copy(
     match = yield from check.history()
     if match.outcome.is_match or match.outcome.is_lossless:
         match = yield from check.rest(match)
+        if check.starts_later and not match.is_all_copied and match.next_offset is not None:
+            return not_found_match(STARTS_LATER)
     return replace(match, is_doubtful=is_doubtful)
 
 
@@ -158,9 +171,13 @@ def _around(
             match = not_found_match("the records there are in another order than in the job's log")
         else:
             match = replace(match, records=1, bound=Bound.AT_LEAST)
-    is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
+    is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER, OTHER_ORDER)
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
         match = (yield from _match_at_log_ends(own, copies, depth)) or match
+    elif match.outcome is MatchOutcome.LAGGING and not (
+        is_compacted or (copies.is_from_start and copies.log_start == 0)
+    ):
+        match = yield from _check_lag(match, own, copies, depth)
     return own, copies, match
 
 
@@ -231,18 +248,38 @@ def _match_at_log_ends(
         first = yield from _origin(copies.records[0], depth)
         if first is not None and first > own.position:
             missing = sum(record.offset < first for record in own.after)
-            return Match(MatchOutcome.EXPIRED, records=max(1, missing))
+            return Match(MatchOutcome.EXPIRED, records=missing) if missing else None
     if copies.is_to_end and copies.records:
         last = yield from _origin(copies.records[-1], depth)
         if last is not None and last < own.position:
-            lacking = [record for record in own.before if record.offset > last]
+            lacking = sum(record.offset > last for record in own.before)
             if not lacking:
                 return None
-            is_copied = yield from _are_known(lacking[:1], depth, Side.NEW)
-            if is_copied is not False:
-                return not_found_match("the mirror has gone back, and copies older records again")
-            return Match(MatchOutcome.LAGGING, records=len(lacking))
+            match = Match(MatchOutcome.LAGGING, records=lacking)
+            return (yield from _check_lag(match, own, copies, depth))
     return None
+
+
+def _check_lag(
+    match: Match, own: Surroundings, copies: Surroundings, depth: Depth
+) -> Generator[Read, Surroundings, Match]:
+    """Return how far a mirror lags, if it may have copied more records before it went back.
+
+    It has not if the first record that seems to lack a copy has none in all of the new log.
+    """
+    if not match.records:
+        return match
+    is_copied = yield from _are_known(own.before[-match.records :][:1], depth, Side.NEW)
+    if is_copied is None:
+        return not_found_match("too many records there to search for a mirror that went back")
+    if is_copied:
+        return not_found_match(WENT_BACK)
+    if copies.log_start == 0:
+        return match
+    # Retention may have deleted the copies.
+    if match.bound is Bound.EXACT:
+        return replace(match, bound=Bound.AT_MOST)
+    return not_found_match(MAY_HAVE_GONE_BACK)
 
 
 def _origin(
@@ -310,7 +347,11 @@ def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
 
 
 class _Check:
-    """A test that the new log is a copy, outside of the runs that were compared."""
+    """A test that the new log is a copy, outside of the runs that were compared.
+
+    Attributes:
+        starts_later: True if the new log starts with a later record than the compared runs.
+    """
 
     def __init__(
         self,
@@ -330,6 +371,8 @@ class _Check:
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
+        self.starts_later = False
+        self._has_unknown = False  # whether the search for a copy's origin has ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
         self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
@@ -348,6 +391,7 @@ class _Check:
         start = yield from self._start(known)
         if isinstance(start, Match):
             return start
+        self.starts_later = start is not None and start.old > known.old
         is_from_log_start = start is not None and (yield from self._is_first(start))
         if start is not None and start.new < known.new:
             anchors = [start, known]
@@ -365,6 +409,8 @@ class _Check:
             stretch = _Stretch(own_start, True, new_start, known.new)
             most = None if self._depth.is_whole else self._depth.counted
             is_done = yield from self._follow(follower, stretch, most)
+            if self._has_unknown:
+                return not_found_match(NO_ORIGIN)
             foreign = follower.foreign
             is_known_first = yield from self._is_first(known)
             if follower.has_begun and not is_known_first:
@@ -374,7 +420,7 @@ class _Check:
             is_done &= not (follower.leading and self._is_first_known is not False)
             is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
-            if violation := violation_match(follower.missing + lacking, foreign):
+            if violation := _violation(follower, lacking, foreign):
                 return violation
             if not is_done:
                 return not_found_match("the start of the job's log is not found there")
@@ -554,6 +600,8 @@ class _Check:
         most = None if depth.is_whole else depth.counted - self._read
         is_done = yield from self._follow(follower, stretch, most)
         self._read += stretch.read
+        if self._has_unknown:
+            return not_found_match(NO_ORIGIN)
         if not is_done and not follower.is_violated:
             self._skip(max(1, last.new - stretch.new_at))
             if not first.is_doubtful:
@@ -562,7 +610,7 @@ class _Check:
         self._count(follower.compared)
         lacking = 0 if follower.is_violated else follower.lacking(last.old)
         foreign = follower.foreign + bool(follower.trailing)
-        return violation_match(follower.missing + lacking, foreign)
+        return _violation(follower, lacking, foreign)
 
     def _count(self, compared: int) -> None:
         """Add to the number of compared records. For ``PROVED``, this number is complete."""
@@ -600,14 +648,17 @@ class _Check:
         stretch = _Stretch(own.first_unread, not own.is_to_end, known.new + 1, None)
         most = self._depth.counted if is_sampled else None
         is_done = yield from self._follow(follower, stretch, most)
+        if self._has_unknown:
+            return not_found_match(NO_ORIGIN)
         self._count(follower.compared)
         if not is_done:
             self._skip(max(1, copies.log_end - stretch.new_at))
         match = replace(self._match, is_searched_to_end=is_done)
-        is_cut = not (is_done or follower.is_violated or self._has_gaps)
+        is_followed = is_done or follower.is_violated or follower.repeated
+        is_cut = not (is_followed or self._has_gaps)
         if is_cut and (violation := (yield from self._compare_ends(known))):
             return violation
-        if violation := violation_match(follower.missing, follower.foreign):
+        if violation := _violation(follower, 0, follower.foreign):
             return violation
         if follower.repeated:
             is_known = match.is_searched_to_end and not follower.trailing
@@ -638,12 +689,11 @@ class _Check:
         They were not read from ``known`` on, because there are too many.
         """
         end = yield Read(Side.NEW, self._copies.log_end, self._depth.block, 1)
-        if not end.before:
+        last = next((copy for copy in end.before if copy.offset > known.new), None)
+        old = (yield from _origin(last, self._depth)) if last is not None else None
+        if last is None or old is None:
             return None
-        old = yield from _origin(end.before[0], self._depth)
-        if old is None:
-            return None
-        return violation_match(old - known.old - (end.before[0].offset - known.new), 0)
+        return violation_match(old - known.old - (last.offset - known.new), 0)
 
     def _check_trailing(self, unknown: Sequence[Record], trailing: int, newest: int) -> Reading:
         """Check the last records of the new log if they have no origin in memory.
@@ -696,18 +746,24 @@ class _Check:
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            copies = copies[follower.add_copies(copies) :]
-            if follower.is_violated:
-                return False
+            # Each copy moves the mirror by one record at most.
             if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)
                 follower.add_old(run.after)
                 stretch.old_at, stretch.is_old_left = run.first_unread, not run.is_to_end
                 continue
+            copies = copies[follower.add_copies(copies) :]
+            if follower.is_violated:
+                return False
+            if stretch.is_old_left and not follower.is_ahead(chunk):
+                continue
             if copies:
                 origin = yield from self._find_origin(copies[0])
                 if origin is None:
+                    self._has_unknown = True
+                    return False
+                if origin < 0:
                     follower.add_unknown(copies[0])
                     copies = copies[1:]
                     continue
@@ -732,9 +788,10 @@ class _Check:
             stretch.is_new_done = run.is_to_end or is_past or not run.after
 
     def _find_origin(self, copy: Record) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset of a copy's origin that is not near the mirror's last record, or None.
+        """Return the offset of a copy's origin that is not near the mirror's last record.
 
-        The first record that has the copy's time, or a later one, is not after its origin.
+        Return -1 if the old log has no such record, and None after too many records. The first
+        record that has the copy's time, or a later one, is not after its origin.
         """
         at, is_time, read = max(0, copy.timestamp), True, 0
         while self._depth.is_whole or read < self._depth.counted:
@@ -743,7 +800,7 @@ class _Check:
                 if record.is_copied_as(copy):
                     return record.offset
             if run.is_to_end:
-                return None
+                return -1
             at, is_time, read = run.first_unread, False, read + len(run.after)
         return None
 
@@ -775,6 +832,14 @@ class _Check:
             return False  # the mirror may have copied it twice
         self._count(sum(map(len, blocks)))
         return True
+
+
+def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
+    """Return the violation that a follower has found, or None."""
+    violation = violation_match(follower.missing + lacking, foreign)
+    if violation is not None and follower.is_start_uncertain:
+        return not_found_match(EQUAL_RECORDS)
+    return violation
 
 
 def _agrees(records: Sequence[Record], copies: Sequence[Record]) -> bool:

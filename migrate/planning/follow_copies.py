@@ -35,6 +35,8 @@ class Follower:
         unknown: the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
         compared: the number of old records with a copy, excluding records in ``seen``.
+        is_start_uncertain: whether the copies may start, or start again, at a different record than
+            assumed, because equal records exist. A record that seems to be missing may then be not.
         uncertain: how many records before its highest possible origin the last copy may be of.
     """
 
@@ -66,11 +68,13 @@ class Follower:
         self.leading = self.late_count = 0
         self.late: list[Record] = []
         self.is_from_first = False
-        self._state = self._top = passed
+        self._state = self._top = 0
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
         self.uncertain = 0
+        self.is_start_uncertain = False
         self.unknown: list[Record] = []
         self.add_old(records)
+        self._state = self._top = passed
 
     @property
     def is_violated(self) -> bool:
@@ -83,7 +87,8 @@ class Follower:
 
     def is_ahead(self, number: int) -> bool:
         """Return whether at least ``number`` old records follow the mirror's last record."""
-        return self._first + len(self._index.records) - self._state >= number
+        state = self._state if self._begin is None else self._number_of(self._begin)
+        return self._first + len(self._index.records) - state >= number
 
     def add_old(self, records: Sequence[Record]) -> None:
         """Add the next records of the old log."""
@@ -137,6 +142,11 @@ class Follower:
         if self._begin is not None:
             self._state = self._number_of(self._begin)
             self._top = max(self._top, self._state)
+            # If the mirror has gone back, it may have gone back to any of several equal records.
+            self._state = possible[max(0, bisect_right(possible, self._top) - 1)]
+            start = self._index.records[possible[0] - self._first]
+            is_last_equal = start.digest == self._index.records[-1].digest
+            self.is_start_uncertain |= len(possible) > 1 or is_last_equal
             self._begin = None
         origin = possible[max(0, bisect_right(possible, self._state) - 1)]
         self.missing += max(0, origin - self._state)

@@ -70,7 +70,7 @@ class _Comparison:
             return not_found_match("no copy of the records before it")
         lacking, tombstones = self._count_lacking(both)
         if lacking and self._new.is_to_end and not self.after:
-            return Match(MatchOutcome.LAGGING, records=lacking)
+            return Match(MatchOutcome.LAGGING, records=lacking + tombstones, bound=Bound.AT_MOST)
         if lacking:
             return not_found_match(
                 f"{counted(lacking, 'record')} around it without a copy, and no later record there "

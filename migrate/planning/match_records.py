@@ -15,12 +15,35 @@ log. A match must be valid for all of them. A mirror's offset syncs can exclude 
 The new log violates the assumption of a mirror if no sequence of passes explains it. The outcome
 then identifies the violation: records without a copy (``FILTERED``), copies without an origin
 (``FOREIGN``), or both (``OTHER_PARTITIONING``).
+
+A number of records is exact if only one sequence of passes is possible, and all records that can
+change the number were read. Otherwise, it is a bound, or the position is refused:
+
+==================  ====================================  ======================================
+Number              At least                              At most
+==================  ====================================  ======================================
+not copied yet      from the highest possible origin on,  from the lowest one on; also if an
+                    if no earlier copy was deleted or     earlier copy may have been deleted, or
+                    left unread                           if the records may be of aborted
+                                                          transactions that are never copied
+expired             up to the lowest possible origin      (refused)
+filtered            records between two copies, each      (never stated)
+                    without an equal record, minus the
+                    copies between
+foreign             copies without any origin             (never stated; refused if not all
+                                                          records were searched)
+duplicated          copies of records that are already    copies that exceed the lowest possible
+                    copied                                origins, if all of the log is read
+==================  ====================================  ======================================
+
+Among equal records, copies in another order look like those of a mirror that went back. A pass
+after the first one therefore counts only if it copies a record without an equal record again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -30,6 +53,7 @@ from migrate.model.record import Record, Surroundings
 
 NO_COPY = "no copy of the records around it"
 EQUAL_RECORDS = "too many equal records around it"
+OTHER_ORDER = "the equal records there may be in another order than in the job's log"
 MAY_BEGIN_LATER = "the first records there equal others, so the log there may begin after it"
 
 
@@ -283,7 +307,7 @@ class _Alignment:
         The mirror was at the start of ``old`` if it has copied older records before. Otherwise it
         may have started anywhere.
         """
-        state = 0 if self._first else self._count
+        state = 0 if self._first and self._has_older else self._count
         highest = []
         for possible in self._origins:
             if not possible:
@@ -319,8 +343,7 @@ class _Alignment:
         """
         if not possible or not self._has_older:
             return False
-        is_first = possible[0] == 0 and not self._old.is_from_start
-        return is_first or self._own[possible[0]].timestamp in self._equal_times
+        return possible[0] == 0 or self._own[possible[0]].timestamp in self._equal_times
 
     def _may_be_newer(self, copy: Record) -> bool:
         """Return whether a record newer than ``old`` may equal a copy."""
@@ -339,6 +362,13 @@ class _Alignment:
         violation = violation_match(self._missing, foreign)
         if violation is None:
             return None
+        is_all_old = self._old.is_to_end and not self._has_older
+        copies = {copy.digest for copy in self._run}
+        if not is_all_old and (self._equal_times or len(copies) < len(self._run)):
+            # The copies may be of equal records outside of ``old``.
+            violation = violation_match(self._count_surely_missing(), self._foreign)
+            if violation is None:
+                return not_found_match(EQUAL_RECORDS)
         inner = self._run[self._first : self._last + 1]
         places = zip(inner, self._origins, strict=True)
         unknown = [copy for copy, possible in places if not possible]
@@ -348,6 +378,24 @@ class _Alignment:
             trailing=trailing,
             is_doubtful=self._is_doubtful,
             unknown=next(iter([*unknown, *outer]), None) if foreign else None,
+        )
+
+    def _count_surely_missing(self) -> int:
+        """Return how many records lack a copy, by the copies without an equal record or copy.
+
+        Between two such copies, the mirror has copied each record between their origins.
+        """
+        copies = Counter(copy.digest for copy in self._run)
+        certain = [
+            (at, possible[0])
+            for at, possible in enumerate(self._origins)
+            if len(possible) == 1
+            and self._own[possible[0]].timestamp not in self._equal_times
+            and copies[self._own[possible[0]].digest] == 1
+        ]
+        return sum(
+            max(0, (origin - first_origin) - (at - first))
+            for (first, first_origin), (at, origin) in pairwise(certain)
         )
 
     def match(self) -> Match:
@@ -360,6 +408,8 @@ class _Alignment:
                 bound = Bound.EXACT if lowest[0] == highest[0] else Bound.AT_LEAST
                 return Match(MatchOutcome.EXPIRED, records=lowest[0] - position, bound=bound)
             return not_found_match(MAY_BEGIN_LATER if self._new.is_from_start else EQUAL_RECORDS)
+        if self._may_be_reordered():
+            return not_found_match(OTHER_ORDER)
         first = next((at for at, origin in enumerate(highest) if origin >= position), None)
         if first is None:
             return self._match_end()
@@ -380,6 +430,30 @@ class _Alignment:
             len(high) - distinct,
             Bound.EXACT if is_exact else Bound.AT_LEAST,
         )
+
+    def _may_be_reordered(self) -> bool:
+        """Return whether a different order explains the copies as well as a mirror that went back.
+
+        The copies are split into as few passes as possible. A pass after the first one must copy a
+        record again that has no equal record. Otherwise, its copies may be of records that the
+        passes before have skipped. A bit of ``state`` is a possible origin of the last copy.
+        """
+        if not self._equal_times or all(b == a + 1 for a, b in pairwise(self._highest)):
+            return False
+        copied: set[int] = set()  # the origins that are certain
+        state, is_certain = 0, True
+        for possible in self._origins:
+            mask = sum(1 << origin for origin in possible)
+            following = (state << 1) & mask
+            if state and not following:
+                if not is_certain:
+                    return True
+                is_certain = False
+            state = following or mask
+            if len(possible) == 1:
+                is_certain |= possible[0] in copied
+                copied.add(possible[0])
+        return not is_certain
 
     @property
     def _is_doubtful(self) -> bool:

@@ -710,7 +710,7 @@ def test_lagging_mirror_of_compacted_topic_is_refused(
         chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
         refused = _to_spark(chk, broker, other)
         assert (refused.code, refused.stdout) == (4, "")
-        text = f"mirror lags: at least {missing} consumed records not copied yet"
+        text = f"mirror lags: at most {missing} consumed records not copied yet"
         assert text in refused.stderr, refused.stderr
 
 

@@ -1,6 +1,7 @@
 """Search for false matches with a model of mirrors. The model records the origin of each copy.
 
-A match is false if a start at its offset loses a record, or reads a record twice. ``python -m
+A match is false if a start at its offset loses a record, or reads a record twice. A number of
+records is false if it is not exact, or not the bound that it is called. ``python -m
 tests.properties.test_mirrors COUNT [FIRST]`` runs more cases, and prints them by the mirror's kind.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -37,6 +39,13 @@ DEPTHS = (
 )  # fmt: skip
 # `make test` runs some seconds. docs/decisions/0016 has the results of longer runs.
 CASES = 6_000
+# Seeds whose results were once false: lost records, wrong numbers of duplicates, and refusals with
+# wrong numbers or names.
+FALSE_ONCE = (
+    1673, 2278, 3615, 5745, 8240, 12808, 13160, 17025, 18793, 19319, 20915, 22803, 23633, 27138,
+    27321, 27426, 28302, 50210, 59882, 63935, 85066, 89627, 91954, 115927, 121067, 122338, 143990,
+    32466, 146878, 150193, 169180, 198558,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ def judge(case: Case, matches: dict[int, Match]) -> str:
             committed = sum(not o.is_aborted for o in consumed)
             if match.compared not in (len(consumed), committed):
                 return f"proved with {match.compared} of {len(consumed)} records"
-        if what := judge_violation(case, partition, match):
+        if what := judge_number(case, partition, match):
             return what
     starts = {p: match.next_offset for p, match in matches.items() if match.next_offset is not None}
     if case.is_hidden or len(starts) < len(case.positions):
@@ -87,31 +96,62 @@ def judge(case: Case, matches: dict[int, Match]) -> str:
         return f"{repeated} repeated, exactly {stated} stated"
     if bounds <= {Bound.EXACT, Bound.AT_MOST} and repeated > stated:
         return f"{repeated} repeated, at most {stated} stated"
-    # Lower bounds count what the mirror will copy again, if it keeps the order.
-    keeps_order = case.kind != "reordering"
-    if bounds <= {Bound.EXACT, Bound.AT_LEAST} and repeated < stated and keeps_order:
+    if bounds <= {Bound.EXACT, Bound.AT_LEAST} and repeated < stated:
         return f"{repeated} repeated, at least {stated} stated"
     return ""
 
 
-def judge_violation(case: Case, partition: int, match: Match) -> str:
-    """Return what is wrong about the number of records that a mirror lacks, or has not copied."""
-    kept = case.kept[partition]
-    origins = [copy.origin for copy in case.copies[partition]]
-    if match.outcome is MatchOutcome.LAGGING:
-        if len({o.identity for o in kept}) < len(kept):
-            return ""  # among equal records, it is open which of them are copied
-        copied = {id(o) for o in origins}
-        consumed = [o for o in kept if o.offset < case.positions[partition]]
-        most = sum(id(o) not in copied for o in consumed)
-    elif match.outcome is MatchOutcome.FOREIGN:
-        own = {o.at(o.offset).digest for o in kept}
-        most = sum(copy.record.digest not in own for copy in case.copies[partition])
-    else:
-        return ""
-    if match.records > most:
-        return f"{match.records} {match.outcome.value} of {most}"
+def judge_number(case: Case, partition: int, match: Match) -> str:
+    """Return what is wrong about the number of records that a refusal states; empty if nothing is.
+
+    The true number is between ``low`` and ``high``. They differ only by records for which both are
+    true, such as records that the mirror has skipped, and has therefore not copied.
+    """
+    kept, position = case.kept[partition], case.positions[partition]
+    visible = [o for o in kept if not (o.is_aborted and case.reads_committed)]
+    copies, written = case.copies[partition], case.written[partition]
+    there = [
+        o.number if (o := copy.origin) and copy.record.digest == o.at(0).digest else -1
+        for copy in copies
+        if copy.origin is None or copy.origin.partition == partition
+    ]
+    unconsumed = [o.number for o in kept if o.offset >= position]
+    all_ = case.originals[partition]
+    has_equal = len({o.identity for o in all_}) < len(all_)
+    if has_equal and (case.is_hidden or _skipped([o.number for o in visible], there)):
+        return ""  # a mirror that skips equal records looks like one that does not
+    match match.outcome:
+        case MatchOutcome.LAGGING:
+            consumed = [o.number for o in visible if o.offset < position]
+            newest = max(written | case.changed[partition], default=-1)
+            low, high = sum(n > newest for n in consumed), len({*consumed} - written)
+        case MatchOutcome.EXPIRED:
+            own = [number for number in there if number >= 0]
+            before = {o.number for o in visible if o.offset >= position and o.number < min(own)}
+            low, high = len(before), sum(number < own[0] for number in unconsumed)
+        case MatchOutcome.FILTERED | MatchOutcome.FOREIGN | MatchOutcome.OTHER_PARTITIONING:
+            low = high = 0
+            if match.outcome is not MatchOutcome.FILTERED:
+                digests = {o.at(0).digest for o in kept}
+                high += sum(copy.record.digest not in digests for copy in copies)
+            if match.outcome is not MatchOutcome.FOREIGN:
+                high += _skipped([o.number for o in kept], there)
+        case _:
+            return ""
+    if (match.bound is not Bound.AT_MOST and match.records > high) or (
+        match.bound is not Bound.AT_LEAST and match.records < low
+    ):
+        return f"{match.outcome.value}: {match.bound.value} {match.records} of {low} to {high}"
     return ""
+
+
+def _skipped(kept: list[int], there: list[int]) -> int:
+    """Return how many records of the old log are skipped between two copies, or before the first.
+
+    ``there`` has the number of each copy's record, or -1.
+    """
+    own = [kept[0] - 1 if kept else 0, *(number for number in there if number >= 0)]
+    return sum(before < number < after for before, after in pairwise(own) for number in kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +190,12 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
     return counts, wrong
 
 
+@pytest.mark.parametrize("seed", FALSE_ONCE)
+def test_mirror_model_has_no_false_match_for_seeds_found_earlier(seed: int) -> None:
+    _, wrong = run(seed, 1)
+    assert wrong == []
+
+
 @pytest.mark.slow
 def test_mirror_model_has_no_false_match() -> None:
     counts, wrong = run(0, CASES)
@@ -168,6 +214,6 @@ if __name__ == "__main__":
             f"{kind:25} {number:7} cases {found.matched[kind]:7} matched "
             f"{found.judged[kind]:7} judged {found.sampled[kind]:7} sampled"
         )
-    for error in errors[:20]:
+    for error in errors:
         print(error)
     print(f"{sum(found.run.values())} cases, {len(errors)} wrong")

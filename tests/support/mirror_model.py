@@ -169,6 +169,9 @@ class Case:
             records, and its last copy equals an earlier one, as if the mirror lagged. In the other
             case, retention has deleted the record or the copy with the evidence.
         syncs: the syncs of each topic of offset syncs.
+        written: all records that the mirror has copied unchanged to their partition, by partition.
+            Retention or compaction may have deleted the copies.
+        changed: the same for records that it has changed.
     """
 
     kind: str
@@ -185,6 +188,8 @@ class Case:
     began: dict[int, int] = field(default_factory=dict)
     is_hidden: bool = False
     syncs: list[list[Sync]] = field(default_factory=list)
+    written: dict[int, set[int]] = field(default_factory=dict)
+    changed: dict[int, set[int]] = field(default_factory=dict)
 
     def readers(self) -> tuple[ModelReader, ModelReader, ModelReader]:
         """Return readers of the old log, of its committed records, and of the new log."""
@@ -529,6 +534,11 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         if moved_producers and not rest:
             for _ in range(rng.randint(1, 4)):
                 write(p, None)
+    for p in numbers:
+        own = [(c, c.origin) for c in logs[p] if c.origin is not None and c.origin.partition == p]
+        plain = {o.number for c, o in own if c.record.digest == o.at(0).digest}
+        case.written[p] = plain
+        case.changed[p] = {o.number for _, o in own} - plain
     case.copies = logs
     case.new_ranges = {p: (0, ends[p]) for p in numbers}
 
