@@ -24,8 +24,12 @@ jdk:
 	@$(ROOT)/scripts/find-jdk >/dev/null
 
 $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/requirements/lock.txt $(ROOT)/requirements/build.txt
-	@$(ROOT)/scripts/make-venv $(VENV)
+	@$(ROOT)/scripts/make-venv $(VENV) $(JAR_SETS)
 	@touch $@
+
+# The jars that are fetched while the packages are installed.
+demo: JAR_SETS := flink-1.20-sql kafka-4.1.1 spark-4.0.0
+playground: JAR_SETS := flink-2.2 kafka-4.1.1
 
 demo: setup  ## move two jobs from Flink to Spark and back, on a real Kafka, Flink and Spark
 	@$(WITH_JDK) python -m examples.demo

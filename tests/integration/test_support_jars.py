@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from jgo.util.toml import tomllib
 
+from examples.local import JARS as DEMO
+from examples.playground.__main__ import JARS as PLAYGROUND
 from tests.support import jars
 
 pytestmark = pytest.mark.integration
@@ -30,6 +34,13 @@ def test_lock_contains_every_root() -> None:
     assert set(locked) == set(sets)
     for name, spec in sets.items():
         assert {root.rstrip("!") for root in spec["roots"]} <= {j.coordinates for j in locked[name]}
+
+
+@pytest.mark.parametrize(("target", "needed"), [("demo", DEMO), ("playground", PLAYGROUND)])
+def test_make_fetches_jars_of_example_during_setup(target: str, needed: Sequence[str]) -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (sets,) = re.findall(rf"^{target}: JAR_SETS := (.*)$", makefile, re.MULTILINE)
+    assert sets.split() == list(needed)
 
 
 def test_damaged_jar_is_redownloaded(cache: Path) -> None:
