@@ -29,17 +29,17 @@ apt_install_first_of() {
 # the function DESCRIBE reads it from the file of the output. If the command fails, the output is
 # printed.
 with_progress() {
-    local describe=$1 output pid second failed=0
+    local describe=$1 output pid began=$SECONDS shown=0 failed=0
     shift
     output=$(mktemp)
     "$@" >"$output" 2>&1 &
     pid=$!
     # A background process ignores Ctrl-C.
     trap "kill $pid 2>/dev/null; rm -f '$output'" EXIT
-    for ((second = 1; ; second++)); do
-        sleep 1
-        kill -0 "$pid" 2>/dev/null || break
-        ((second % 10)) || echo "    ... $second s: $("$describe" "$output")" >&2
+    while sleep 1 && kill -0 "$pid" 2>/dev/null; do
+        ((SECONDS - began < shown + 10)) && continue
+        shown=$((SECONDS - began))
+        echo "    ... $shown s: $("$describe" "$output")" >&2
     done
     wait "$pid" || failed=$?
     ((failed == 0)) || cat "$output" >&2

@@ -14,7 +14,7 @@ from migrate.extensions.cutover.report import CutOverRecord
 from tests.support.chromium import screenshot
 
 IMAGE = Path(__file__).parents[2] / "docs/img/cut-over.png"
-_SIZE = (1180, 1260)
+_SIZE = (1180, 1700)
 _HOME = "/home/me/migration"
 _PLAYGROUND = "/playground/"
 
