@@ -24,7 +24,7 @@ EXTENSIONS = {
     "savepoints": ("to-flink",),
     "fleet": ("scan",),
     "cutover": ("cut-over",),
-    "stateful_query": (),
+    "stateful_query": ("prime", "copy-query", "verify-state"),
 }
 _PACKAGE = "migrate.extensions"
 

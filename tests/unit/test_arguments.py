@@ -45,7 +45,7 @@ def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
         first, last = option.opts[0], option.opts[-1]
         needed = [one.opts[0] for one in params if one.param_type_name == "option" and one.required]
         required = [word for flag in needed if flag != first for word in (flag, "g")]
-        target = ("2",) if name in ("diff", "verify") else ()
+        target = ("2",) if name in ("diff", "verify", "verify-state") else ()
         result = migrate(name, "1", *target, *required, first, value, last, value)
         assert (result.code, result.stdout) == (2, "")
         assert f"{first} takes one value, and is given 2" in _in_one_line(result.stderr)

@@ -33,6 +33,8 @@ _TESTS = (
     "recheck",
     "sides",
     "spark_locations",
+    "plan_file",
+    "verify_plan",
 )
 _NOBODY = ("-b", "127.0.0.1:1", "-X", "default.api.timeout.ms=500")
 

@@ -195,3 +195,19 @@ def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
     assert [state.name for state in states.taken] == ["total"]
     newer = keyed_states(tmp_path).states
     assert "total" not in {state.name for state in newer}
+
+
+def test_prime_prints_query_of_to_spark_with_state() -> None:
+    code, printed, said = _run(*_asked("totals/total"))
+    result = command("prime", SAVEPOINT, "--state", "totals/total")
+    assert (result.code, code, result.stdout) == (0, 0, printed)
+    assert result.stderr.splitlines() == said
+
+
+def test_verify_state_reports_mistyped_state_and_group() -> None:
+    result = command("verify-state", SAVEPOINT, "spark:none", "--state", "total")
+    assert (result.code, result.stdout) == (2, "")
+    assert "not OPERATOR/NAME" in result.stderr
+    result = command("verify-state", SAVEPOINT, "group:g", "--state", "totals/total")
+    assert (result.code, result.stdout) == (2, "")
+    assert "it goes with spark:DIR" in result.stderr

@@ -1,5 +1,39 @@
 """Start a Spark query with Flink's keyed state, rehearse it, and verify its state."""
 
+from migrate.model.extensions import READ, WRITE, CommandText
+
+COMMANDS = {
+    "prime": CommandText(
+        WRITE,
+        "Print a Spark query that starts with Flink's keyed states.",
+        """\
+# A query that starts with a state, in a file to complete
+$ migrate prime savepoint-1 -b broker:9092 --state totals/total --query-file query.py
+# Two states
+$ migrate prime savepoint-1 -b broker:9092 --state totals/total --state seen/seen
+""",
+    ),
+    "copy-query": CommandText(
+        WRITE,
+        "Copy a stateful query, with other positions.",
+        """\
+# The same query, from the positions of a savepoint
+$ migrate copy-query spark:/data/query --from savepoint-2 --checkpoint-dir /data/copy -b broker:9092
+# From a file of startingOffsets
+$ migrate copy-query spark:/data/query --from json:offsets.json --checkpoint-dir /data/copy
+""",
+    ),
+    "verify-state": CommandText(
+        READ,
+        "Compare Flink's keyed state with a primed query's.",
+        """\
+# Every key of a state
+$ migrate verify-state savepoint-1 spark:/data/query --state totals/total -b broker:9092
+# Only some keys
+$ migrate verify-state savepoint-1 spark:/data/query --state totals/total --sample 10 -b b:9092
+""",
+    ),
+}
 SERVICES = {
     "migrate.extensions.stateful_query.copy_query": ("copy_query",),
     "migrate.extensions.stateful_query.prime_query": ("prime_query", "take_states_along"),

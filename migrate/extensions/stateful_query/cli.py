@@ -1,0 +1,226 @@
+"""``migrate prime``, ``migrate copy-query``, and ``migrate verify-state``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from enum import Enum
+
+import typer
+
+import migrate
+from migrate.cli import next_step
+from migrate.cli.exit_codes import Exit
+from migrate.cli.kafka_environment import with_environment, with_move_environment
+from migrate.cli.terminal import emit, output_after_writing
+from migrate.cli.typer_parameters import SIDE, WIDE, Checkpoint, option, with_options
+from migrate.cli.verify import spark_settings, time_to_live
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.policies import parse_time
+from migrate.model.wording import printable
+from migrate.moves.options import MoveArguments, SideArguments
+from migrate.storage.new_file import check_new_file, write_new
+from migrate.storage.uris import local_path
+from migrate.targets.source_options import IsolationLevel, kafka_connector
+
+
+class CopyFormat(str, Enum):
+    JSON = "json"
+    OPTIONS = "options"
+
+
+@with_options
+def prime(
+    chk: Checkpoint,
+    *,
+    state: list[str] = typer.Option(
+        ...,
+        "--state",
+        metavar="OPERATOR/NAME",
+        help="A keyed state that the printed Python query starts with. Repeatable.",
+    ),
+    checkpoint_dir: str | None = option(
+        "The checkpoint location that the printed query primes and starts from: a new directory, "
+        "local or at a URL. It is not written now.",
+        metavar="DIR",
+    ),
+    query_file: str | None = option(
+        "Write the query to this new file. stdout then contains the startingOffsets.",
+        metavar="FILE",
+    ),
+    sink: str | None = option(
+        "The files or the table that the query writes. Refused if it would skip the query's first "
+        "batches.",
+        metavar="DIR",
+    ),
+    sink_writer: str | None = option(
+        "The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
+        metavar="NAME",
+    ),
+    spark_version: str | None = option(
+        "The Spark version of the printed query, such as 4.0.0. [default: that of the installed "
+        "PySpark]",
+        metavar="V",
+    ),
+    isolation_level: IsolationLevel | None = option(
+        "read_committed or read_uncommitted, for the printed query.", metavar="LEVEL"
+    ),
+    arguments: MoveArguments,
+) -> None:
+    """Print a Spark query that starts with Flink's keyed states.
+
+    Refuses (exit 4, nothing written) positions that would lose or duplicate records.
+    """
+    if spark_version is not None:
+        kafka_connector(spark_version)
+    new_file = local_path(query_file) if query_file is not None else None
+    if new_file is not None:
+        check_new_file("--query-file", new_file)
+    start = migrate.to_spark(
+        chk,
+        checkpoint_dir=checkpoint_dir,
+        sink=sink,
+        sink_writer=sink_writer,
+        isolation_level=isolation_level,
+        state=state,
+        **with_move_environment(arguments),
+    )
+    code = start.code("python", spark_version, str(new_file) if new_file else None)
+    with output_after_writing(""):
+        if new_file is not None:
+            write_new(new_file, f"{code}\n")
+            log.info(f"wrote {query_file}")
+        emit(code if new_file is None else start.starting_offsets)
+    log.info(
+        "next: put your query into this program, and start the program: it primes the location once"
+    )
+
+
+@with_options
+def copy_query(
+    old: str = typer.Argument(
+        ..., metavar="spark:OLD", help="The checkpoint location of the query. It is only read."
+    ),
+    *,
+    from_side: str = typer.Option(
+        ..., "--from", metavar="SIDE", help=f"The positions of the copy: {SIDE}"
+    ),
+    checkpoint_dir: str = typer.Option(
+        ..., "--checkpoint-dir", metavar="NEW", help="The copy: a new local directory."
+    ),
+    sink: str | None = option(
+        "The files or the table that the query writes. Refused if it would skip batches of the "
+        "copy.",
+        metavar="DIR",
+    ),
+    format: CopyFormat = option("json: startingOffsets. options: lines of name=value."),
+    isolation_level: IsolationLevel | None = option(
+        "read_committed or read_uncommitted, for the printed options.", metavar="LEVEL"
+    ),
+    arguments: MoveArguments,
+) -> None:
+    """Copy a stateful query, with other positions.
+
+    Refuses (exit 4, nothing written) positions that would lose or duplicate records.
+    """
+    if isolation_level is not None and format is not CopyFormat.OPTIONS:
+        raise UsageError("--isolation-level goes with --format options")
+    arguments = with_move_environment(arguments)
+    start = migrate.to_spark(
+        from_side,
+        checkpoint_dir=checkpoint_dir,
+        sink=sink,
+        keep_state=old,
+        isolation_level=isolation_level,
+        **arguments,
+    )
+    with output_after_writing(f"the checkpoint location {checkpoint_dir} was written completely"):
+        emit(start.code("options") if format is CopyFormat.OPTIONS else start.starting_offsets)
+    compare = next_step.comparison(from_side, f"spark:{checkpoint_dir}", arguments)
+    log.info(f"next, to check the positions: {compare}")
+
+
+@with_options
+def verify_state(
+    chk: Checkpoint,
+    target: str = typer.Argument(
+        ..., metavar="spark:DIR", help="The checkpoint location of the primed query."
+    ),
+    *,
+    state: str = typer.Option(
+        ...,
+        "--state",
+        metavar="OPERATOR/NAME",
+        help="Compare this keyed state of CHK, key by key, with Spark's state before its first "
+        "records from Kafka.",
+    ),
+    expect: str | None = option(
+        "A SQL expression for each field of Spark's key, then of its value, over Flink's key, "
+        "namespace and value, separated by commas. [default: their fields in order]",
+        metavar="EXPRESSIONS",
+    ),
+    sample: int | None = option(
+        "Compare only N of Flink's keys. [default: all keys of both]", metavar="N", panel="Keys"
+    ),
+    merge_keys: bool = option(
+        "Merge entries of Flink whose keys become equal in Spark, as prime does with merge_keys: "
+        "nanoseconds, and -0.0 and 0.0.",
+        panel="Keys",
+    ),
+    ttl_ms: str | None = option(
+        "The state's TTL in the job, as 7d, 12h or 500ms. Entries that had expired at the stop are "
+        "omitted; with none all are kept.",
+        flags=("--ttl",),
+        metavar="DURATION|none",
+    ),
+    stopped_at_ms: str | None = option(
+        "With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. [default: when "
+        "_metadata was written, or the state's last access if that is later]",
+        flags=("--stopped-at",),
+        metavar="TIME",
+    ),
+    allow_moved_on: bool = option(
+        "Accept a query whose log no longer shows where it started, and log starts above the "
+        "positions: you know that no record was lost.",
+        panel="The start",
+    ),
+    one_cluster: bool = option(
+        "Assume that all sources of a topic read the same Kafka cluster.", panel="The start"
+    ),
+    spark_conf: Mapping[str, str] | None = option(
+        "A Spark setting.", metavar="KEY=VALUE", panel="Spark", read=spark_settings
+    ),
+    wide: bool = WIDE,
+    arguments: SideArguments,
+) -> None:
+    """Compare Flink's keyed state with a primed query's.
+
+    Also checks the query's start, as `migrate verify` does. Exits with 5 if a key is wrong,
+    missing, or not in Flink's state, or if the start is not verified.
+    """
+    from migrate.report.verification import outcome_lines, summary_line, verification_table
+
+    stopped_at = None
+    if stopped_at_ms is not None:
+        stopped_at = parse_time(stopped_at_ms, "--stopped-at ")
+    verification = migrate.verify(
+        chk,
+        target,
+        state=state,
+        expect=expect,
+        sample=sample,
+        merge_keys=merge_keys,
+        ttl_ms=time_to_live(ttl_ms),
+        stopped_at_ms=stopped_at,
+        one_cluster=one_cluster,
+        spark_conf=spark_conf,
+        **with_environment(arguments),
+    )
+    emit(verification_table(verification, sys.stdout, wide=wide), end="")
+    emit(f"state {printable(state)}: {verification.state}\n", end="")
+    for line in outcome_lines(verification):
+        log.info(line)
+    log.info(summary_line(verification, allow_moved_on=allow_moved_on))
+    if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
+        raise typer.Exit(Exit.NOT_VERIFIED)
