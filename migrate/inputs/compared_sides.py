@@ -68,7 +68,9 @@ def load_sides(
         BrokerError: the broker did not answer, or denied access.
     """
     if left.kind is right.kind is SideKind.BROKER:
-        raise UsageError("both sides are the broker: one of them must name the topics")
+        raise UsageError(
+            "both sides are the broker; replace one of them with a side that contains topics"
+        )
     for side in (left, right):
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)

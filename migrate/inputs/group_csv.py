@@ -50,11 +50,12 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
     path, chosen = _file_and_group(name)
     content = read_bounded(path)
     if _JSON.match(content):
-        raise InputError(f"{path}: it is JSON, not CSV; name it json:{path}")
+        raise InputError(f"{path}: the file is JSON, not CSV; use json:{path}")
     if _DESCRIBED.match(content):
         raise InputError(
-            f"{path}: the table of kafka-consumer-groups --describe; name the group itself, "
-            "group:NAME, or export it with --reset-offsets --to-current --dry-run --export"
+            f"{path}: the file is the table of kafka-consumer-groups --describe; use "
+            "group:NAME, or export the offsets with --reset-offsets --to-current "
+            "--dry-run --export"
         )
     # The positions by group; without a group in the lines, the group is "".
     groups: dict[str, dict[TopicPartition, Start]] = {}
@@ -65,20 +66,22 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
             if not fields:
                 continue
             if len(fields) not in (3, 4):
-                raise NotOffsets("neither three fields nor four, with a comma between two")
+                raise NotOffsets("not three or four comma-separated fields")
             *groups_of_line, topic, partition, offset = fields
             group = groups_of_line[0] if groups_of_line else ""
             if width not in (None, len(fields)):
-                raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
+                raise NotOffsets(f"{len(fields)} fields, but earlier rows have {width}")
             width = len(fields)
             if not topic.isprintable():
-                raise NotOffsets(f"{quoted(topic)} is not a topic: it holds a control character")
+                raise NotOffsets(
+                    f"{quoted(topic)} is not a topic, because it contains a control character"
+                )
             if not groups and partition.strip().lower() == "partition":
                 raise InputError(f"{path} line {reader.line_num} is a header; remove it")
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
             starts = groups.setdefault(group, {})
             if place in starts:
-                raise NotOffsets(f"{quoted(topic)} partition {partition} is there twice")
+                raise NotOffsets(f"{quoted(topic)} partition {partition} is listed twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
             check_count(len(starts), path)
             if len(groups) > MOST_OFFSETS:
@@ -120,12 +123,12 @@ def _positions_of_group(
                 f"{path} contains no group {quoted(chosen)}",
                 chosen,
                 known,
-                others if known else "its lines name no group",
+                others if known else "its lines contain no group",
             )
         return groups[chosen]
     if len(groups) > 1:
         raise Refused(
-            f"{path} contains the offsets of {len(groups)} groups: choose one: "
+            f"{path} contains the offsets of {len(groups)} groups; choose one of: "
             + join_some((f"csv:{path}#{name}" for name in names), _MOST_NAMED)
         )
     return next(iter(groups.values()), {})

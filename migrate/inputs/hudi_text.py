@@ -44,7 +44,7 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
                 raise NotOffsets(f"{quoted(pair)} is not PARTITION:OFFSET")
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
             if place in starts:
-                raise NotOffsets(f"partition {partition} is there twice")
+                raise NotOffsets(f"partition {partition} is listed twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
     except NotOffsets as error:
         raise InputError(
@@ -63,8 +63,9 @@ def hudi_text(next_offsets: NextOffsets) -> str:
     topics = sorted({topic for topic, _ in next_offsets})
     if len(topics) != 1:
         raise Refused(
-            f"a checkpoint of Hudi Streamer is of one topic, and these positions are of "
-            f"{len(topics)}: {', '.join(topics)}; choose one with --source topic:NAME"
+            "Hudi Streamer's checkpoint is for one topic, but these positions are in "
+            f"{len(topics)} topics ({', '.join(topics)}); choose one with --source "
+            "topic:NAME"
         )
     pairs = (f"{partition}:{offset}" for (_, partition), offset in sorted(next_offsets.items()))
     return ",".join([*topics, *pairs])

@@ -48,16 +48,18 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
     try:
         text = read_bounded(path).decode("utf-8-sig")
         if _CSV.match(text):
-            raise InputError(f"{path}: it is CSV, not JSON; name it csv:{path}")
+            raise InputError(f"{path}: the file is CSV, not JSON; use csv:{path}")
         value = parse_json(text)
         if isinstance(value, dict) and isinstance(value.get("kind"), str):
             raise InputError(
-                f"{path}: a file of this tool, not startingOffsets; `migrate show {path}` prints it"
+                f"{path}: the file is from `migrate`, not startingOffsets; `migrate show "
+                f"{path}` prints it"
             )
         if isinstance(value, dict) and isinstance(value.get("sources"), list):
             raise InputError(
-                f"{path}: the progress of a Spark query; write the endOffset of its Kafka source, "
-                "which is startingOffsets, into a file and name that"
+                f"{path}: the file is the progress of a Spark query; save the endOffset of "
+                "its Kafka source to a new file, and use that file (endOffset has the "
+                "format of startingOffsets)"
             )
         offsets = topic_offsets(value)
         check_count(len(offsets), path)
@@ -72,7 +74,7 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
 def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
     """Return the positions of a file; refuse an empty one."""
     if not starts:
-        raise InputError(f"{path}: it holds no offsets")
+        raise InputError(f"{path}: the file contains no offsets")
     return PositionSet(label, starts)
 
 
@@ -120,7 +122,7 @@ def _valid_topic(topic: str) -> str:
     try:
         topic.encode()
     except UnicodeEncodeError as error:
-        raise NotOffsets(f"topic {quoted(topic)} is not text") from error
+        raise NotOffsets(f"topic {quoted(topic)} is not a string") from error
     return topic
 
 
@@ -138,7 +140,7 @@ def _refuse_duplicates(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise NotOffsets(f"{quoted(key)} is there twice")
+            raise NotOffsets(f"{quoted(key)} is listed twice")
         values[key] = value
     return values
 

@@ -90,17 +90,17 @@ def parse_side(side: AnyPath) -> Side:
         check_no_credentials(name, InputError)
     if prefix == "plan":
         raise UsageError(
-            f"{name}: plan: is for verify; name the savepoint or spark:DIR that it was made from, "
-            "or apply it (to-spark --plan, commit-group --plan)"
+            f"{name}: plan: is only for verify; use the plan's savepoint or spark:DIR, or "
+            "apply the plan (to-spark --plan, commit-group --plan)"
         )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not exists:
             suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
-                f"{name}: no such side{suggestion}; a side is CHK without a prefix, "
+                f"{name}: unknown side{suggestion}; a side is CHK without a prefix, "
                 "group:NAME, spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, "
-                "broker:latest or broker:TIME"
+                "broker:latest, or broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
@@ -108,8 +108,8 @@ def parse_side(side: AnyPath) -> Side:
     kind = SideKind(prefix)
     if kind is SideKind.JSON and what.lstrip().startswith(("{", "[")):
         raise UsageError(
-            "json: takes a file, and this is JSON itself; write it into a file and name the file, "
-            "such as json:offsets.json"
+            "json: requires a file, but this is JSON; save it to a file and pass the "
+            "file, such as json:offsets.json"
         )
     if kind in FILE_READERS:
         return Side(kind, name, str(local_path(what)))
@@ -120,7 +120,7 @@ def parse_side(side: AnyPath) -> Side:
     try:
         return Side(kind, name, what, parse_time(what, "broker:"))
     except UsageError as error:
-        raise UsageError(f"{error}; or name broker:earliest or broker:latest") from error
+        raise UsageError(f"{error}; or use broker:earliest or broker:latest") from error
 
 
 def side_input(
@@ -160,19 +160,19 @@ def side_input(
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""
-                raise Refused(f"{name} has committed nothing{note}")
+                raise Refused(f"{name} has no committed offsets{note}")
             if group.members:
                 count = counted(len(group.members), "member")
                 message = (
-                    f"group {group.name!r} has {count}: its consumers go on reading, and what they "
-                    "read since would be read again"
+                    f"group {group.name!r} has {count}; records that its consumers read "
+                    "from now on will be duplicated"
                 )
                 findings = (Finding(Code.GROUP_READS, message),)
         case SideKind.BROKER:
             if broker is None:
                 raise broker_needed(side.label)
             if not topics:
-                raise UsageError(f"{name} names no topic: name partitions with --partitions")
+                raise UsageError(f"{name} contains no topics; list partitions with --partitions")
             positions = broker_positions(side, ask_logs(broker, topics, side.time_ms))
         case _:
             positions = file_positions(side)
@@ -199,15 +199,15 @@ def client_metadata_warning(
     return warning_text(
         WarningCode.METADATA_OF_CLIENT,
         f"{counted(len(partitions), 'offset')} of group {group.name} (the first is "
-        f"{topic}-{number}) has metadata of its client; Parallel Consumer marks there which "
-        "records beyond the offset are processed",
+        f"{topic}-{number}) has client metadata; Parallel Consumer lists the processed "
+        "records beyond the offset in this metadata",
     )
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
     """Return the committed offsets of a consumer group in all its topics."""
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
-    note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
+    note = "" if group.exists else "the group does not exist" + did_you_mean(group.alike)
     return PositionSet(label, starts, note)
 
 

@@ -50,7 +50,7 @@ from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
 # Directories that are searched for the intended directory.
-_FLINKS = "a checkpoint of Flink, not of a Spark query; name it without spark:"
+_FLINKS = "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -86,7 +86,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     """
     sources = kafka_offsets(directory, batch, files)
     if not sources:
-        raise InputError(f"{directory}: its query reads no Kafka source")
+        raise InputError(f"{directory}: the query reads no Kafka source")
     return PositionSet(label, _merge(directory, sources.values()), f"after batch {batch}")
 
 
@@ -174,10 +174,13 @@ def why_no_start(directory: str, files: ByteSource) -> str:
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return _FLINKS
     if entry_numbers(files, join(directory, "commits")):
-        return "where the query started is unknown: it has no start of a Kafka source (sources/0/0)"
+        return (
+            "the query's start positions are unknown, because the start of a Kafka source "
+            "(sources/0/0) is missing"
+        )
     below = (join(directory, name) for name in names[:_MOST_NAMED])
     return (
-        "no committed batch, and no start of a Kafka source (sources/0/0); name the "
+        "no committed batch and no start of a Kafka source (sources/0/0); pass the "
         "checkpointLocation of a micro-batch query"
     ) + did_you_mean(path for path in below if files.is_file(join(path, "metadata")))
 
@@ -207,7 +210,9 @@ def query_id(directory: str, files: ByteSource) -> str | None:
     if list_directory(files, directory) is None:
         if posixpath.basename(directory) == METADATA_FILE and files.is_file(directory):
             raise InputError(f"{directory}: {_FLINKS}")
-        raise InputError(f"{directory}: no such directory; name the checkpointLocation of a query")
+        raise InputError(
+            f"{directory}: the directory does not exist; pass the checkpointLocation of a query"
+        )
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None
@@ -215,7 +220,7 @@ def query_id(directory: str, files: ByteSource) -> str | None:
         metadata = parse_json(read_text(files, path))
     own_id = metadata.get("id") if isinstance(metadata, dict) else None
     if not isinstance(own_id, str) or not _UUID.fullmatch(own_id):
-        raise InputError(f"{path}: it does not hold the id of a query")
+        raise InputError(f"{path}: the file does not contain a query id")
     return own_id
 
 
@@ -243,15 +248,15 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     newest = committed[-1]
     if planned and planned[-1] < newest:
         raise InputError(
-            f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
-            "would run a batch again that is committed, and then fail"
+            f"{directory}: commits/ ends with {newest}, but offsets/ ends with "
+            f"{planned[-1]}; Spark would rerun a committed batch and then fail"
         )
     read_commit(files, commit_path(directory, newest))
     # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
         raise InputError(
-            f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
-            "would go on after a batch that is not committed"
+            f"{directory}: commits/ ends with {newest}, but offsets/ ends with "
+            f"{planned[-1]}; Spark would resume after an uncommitted batch"
         )
     _check_second_newest(directory, files, planned, committed)
     if planned and planned[-1] > newest:
@@ -266,9 +271,9 @@ def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
     before = planned[-1] - 1
     if planned[-2:-1] != [before]:
         raise InputError(
-            f"{directory}: commits/ has no batch and offsets/ ends with {planned[-1]}, and batch "
-            f"{before} is missing: Spark would fail (batch {before} doesn't exist), except with "
-            "asynchronous progress"
+            f"{directory}: commits/ has no batch, offsets/ ends with {planned[-1]}, and "
+            f"batch {before} is missing; Spark would fail (batch {before} doesn't exist), "
+            "except with asynchronous progress"
         )
     return before
 
@@ -291,8 +296,8 @@ def _check_second_newest(
     may_be_async = len(planned) > 1 and before not in committed
     if not may_be_async and not oldest_is_continuous(directory, files):
         raise InputError(
-            f"{directory}: offsets/ ends with {planned[-1]}, and batch {before} is missing: Spark "
-            f"would fail (batch {before} doesn't exist)"
+            f"{directory}: offsets/ ends with {planned[-1]}, and batch {before} is "
+            f"missing; Spark would fail (batch {before} doesn't exist)"
         )
 
 
@@ -356,11 +361,11 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
             is_behind = begun_end < offset if begun_end is not None else begun_ends == older
             if is_behind:
                 raise InputError(
-                    f"{directory}: batch {begun} is begun and not committed, and ends {place[0]}-"
-                    f"{place[1]} {'nowhere' if begun_end is None else f'at {begun_end}'}, "
-                    f"and batch {committed}, which is committed, at {offset}: an unfinished "
-                    "repartitioning of the query's state (or a topic that was created again): let "
-                    "it end first"
+                    f"{directory}: the uncommitted batch {begun} has {place[0]}-{place[1]} "
+                    f"{'missing' if begun_end is None else f'at offset {begun_end}'}, but "
+                    f"the committed batch {committed} has it at offset {offset}; a "
+                    "repartitioning of the query's state is unfinished, or the topic was "
+                    "recreated; let the repartitioning finish first"
                 )
 
 
@@ -370,7 +375,7 @@ def _merge(directory: str, sources: Iterable[Offsets]) -> Offsets:
         for place, offset in offsets.items():
             if merged.setdefault(place, offset) != offset:
                 raise Refused(
-                    f"{directory}: two sources of the query read {place[0]}-{place[1]}, and are at "
-                    f"{merged[place]} and {offset}"
+                    f"{directory}: two sources of the query read {place[0]}-{place[1]} and "
+                    f"are at different positions ({merged[place]} and {offset})"
                 )
     return merged

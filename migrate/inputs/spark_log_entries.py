@@ -92,8 +92,8 @@ def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
     entry = read_entry(files, path)
     if _CONTROL_BATCH in entry.metadata:
         raise InputError(
-            f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
-            "not known here"
+            f"{path}: this is a control batch, which reads nothing; its effect on the "
+            "query's offsets is unknown"
         )
     return entry_offsets(entry, path)
 
@@ -121,7 +121,7 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
     version, *lines = [line.strip() for line in _read_log(files, path).split("\n")]
     _check_version(path, version, _OFFSET_LOGS)
     if not lines:
-        raise InputError(f"{path}: cut short: it ends before its metadata")
+        raise InputError(f"{path}: the file is truncated before its metadata")
     metadata, *sources = lines
     if version == "v1":
         return OffsetEntry(version, metadata, dict(zip(map(str, count()), sources, strict=False)))
@@ -194,7 +194,7 @@ def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
     version = line.strip()
     if version not in known:
         names = ", ".join(f"{name} ({sparks})" for name, sparks in known.items())
-        raise InputError(f"{path}: log version {version[:20]!r} is not known here; known: {names}")
+        raise InputError(f"{path}: unknown log version {version[:20]!r}; known versions: {names}")
 
 
 def entry_numbers(files: ByteSource, directory: str) -> list[int]:
@@ -218,8 +218,8 @@ def _read_log(files: ByteSource, path: str) -> str:
     text = read_text(files, path)
     if not text:
         raise EmptyEntry(
-            f"{path}: empty: it is being written, or a crash of the store has left it; Spark fails "
-            "on it until it is removed"
+            f"{path}: the file is empty; either it is being written, or a crash of the "
+            "store left it; Spark fails until the file is removed"
         )
     return text
 

@@ -69,19 +69,18 @@ def query_positions(pointer: str) -> ListedPositions:
     batch = newest_committed_batch(directory, files)
     if batch is None:
         starting_positions(pointer, directory, files)  # raises, for a directory without a query
-        instead = (
-            "instead, name the checkpoint or savepoint (CHK) from which `migrate to-spark` wrote "
-            "this location"
-        )
         if has_begun_batch(directory, files):
             raise Refused(
-                f"{directory}: the query has started its first batch and not committed it, and may "
-                "have written records of it: start it once with trigger(availableNow=True), which "
-                f"commits the batch; or, to write those records again, {instead}"
+                f"{directory}: the query has started its first batch but not committed it, "
+                "and may have written records of the batch; start the query once with "
+                "trigger(availableNow=True) to commit the batch; or, to duplicate those "
+                "records, pass the checkpoint or savepoint (CHK) from which `migrate "
+                "to-spark` wrote this location"
             )
         raise Refused(
-            f"{directory}: the query has not committed a batch yet; {instead} (a query in "
-            "Real-Time Mode then writes its output again)"
+            f"{directory}: the query has not committed a batch; pass the checkpoint or "
+            "savepoint (CHK) from which `migrate to-spark` wrote this location (a query "
+            "in Real-Time Mode then duplicates its output)"
         )
     operator_id = query_operator_id(directory, files)
     committed = positions_after(pointer, directory, batch, files)
@@ -106,22 +105,23 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
     if shared := sorted(topic for topic, count in readers.items() if count > 1):
         yield Finding(
             Code.SHARED_TOPIC,
-            f"several sources of the query read {join_some(shared, _MAX_TOPICS)}, and its log does "
-            "not name their Kafka clusters: if these are two, the positions of only one move",
+            f"several sources of the query read {join_some(shared, _MAX_TOPICS)}, and the "
+            "query's log does not identify their Kafka clusters; if the sources read two "
+            "clusters, the positions of only one are moved",
         )
     if operators := len(entry_numbers(files, join(directory, "state"))):
         yield Finding(
             Code.QUERY_STATE,
-            f"the query keeps state of {counted(operators, 'operator')} (in state/): it may "
-            "contain rows that the query has read and not emitted yet, and these are not moved",
+            f"the query stores state of {counted(operators, 'operator')} (in state/); it "
+            "may contain rows that were read but not emitted, and these rows are not moved",
         )
     if (output := output_warning(directory, files)) is not None:
         yield Finding(Code.OUTPUT_BEYOND, output)
     if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
         yield Finding(
             Code.UNCOMMITTED_BATCH,
-            f"batch {begun} of the query has begun and is not committed: what it has written "
-            "already will be written again",
+            f"batch {begun} of the query has started but is not committed; the output of "
+            "this batch so far will be duplicated",
         )
 
 
@@ -137,18 +137,19 @@ def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
     if assumed := assumed_sources(directory, batch, files):
         yield Finding(
             Code.KAFKA_ASSUMED,
-            f"{counted(len(assumed), 'source')} of the query (the first is {assumed[0]}): the "
-            "offsets have the form of Kafka's, and there is no start of a Kafka source "
-            f"(sources/{assumed[0]}/0): another connector may have written them",
+            f"the offsets of {counted(len(assumed), 'source')} of the query (the first is "
+            f"{assumed[0]}) have Kafka's format, but the start of a Kafka source "
+            f"(sources/{assumed[0]}/0) is missing; a different connector may have written "
+            "them",
         )
     if query_id(directory, files) is None:
         yield Finding(Code.QUERY_ID_MISSING, _NO_QUERY_ID)
 
 
 _NO_QUERY_ID = (
-    "the file metadata with the query's id is missing: Spark versions with SPARK-55058 do not "
-    "start the query, and older ones start it under a new id, which a sink that remembers the "
-    "query takes for another query"
+    "the file metadata with the query's id is missing; Spark versions with SPARK-55058 do "
+    "not start the query; older versions start it with a new id, and a sink that stores "
+    "query ids treats it as a different query"
 )
 
 
@@ -175,14 +176,15 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return (
-            "if the query runs with asyncProgressTrackingEnabled or in Real-Time Mode, it may have "
-            "written records beyond these positions, and they will be written again; its log does "
-            "not show either mode"
+            "if the query uses asyncProgressTrackingEnabled or Real-Time Mode, it may "
+            "have written records beyond these positions, and they will be duplicated; "
+            "the query's log shows neither mode"
         )
     first, second = gaps[-1]
     return (
-        f"after batch {first} the query has logged batch {second} (asyncProgressTrackingEnabled): "
-        "it has written records beyond these positions, and they will be written again"
+        f"after batch {first} the query has logged batch {second} "
+        "(asyncProgressTrackingEnabled); it has written records beyond these positions, "
+        "and they will be duplicated"
     )
 
 

@@ -73,7 +73,9 @@ def _flink_sources(
             if own := by_id.get(source.operator_id):
                 topics.setdefault(own.operator_id, set()).update(own.topics & (topic or own.topics))
     if not any(topics.values()):
-        raise UsageError(f"--spark-source {number}: --source or --cluster leaves out its topics")
+        raise UsageError(
+            f"--spark-source {number}: --source or --cluster excludes the source's topics"
+        )
     return [
         replace(
             by_id[operator_id],

@@ -114,19 +114,21 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
         there_are = "; ".join(map(_describe, plan_input.sources))
         known = _suggested_names(plan_input.sources)
         raise NoSuchName(
-            f"no Kafka source answers to {choice.source!r}",
+            f"no Kafka source matches {choice.source!r}",
             choice.source.removeprefix(TOPIC_PREFIX),
             known,
-            f"there are: {there_are}",
+            f"this checkpoint has: {there_are}",
         )
     if named:
         clusters = {name for source in named for name in source.clusters if name is not None}
-        there_are = f"there are: {', '.join(map(repr, sorted(clusters)))}"
+        there_are = f"the clusters are: {', '.join(map(repr, sorted(clusters)))}"
         raise NoSuchName(
             f"no Kafka source reads a cluster {choice.cluster!r}",
             choice.cluster or "",
             clusters,
-            there_are if clusters else "only a DynamicKafkaSource names any: leave --cluster out",
+            there_are
+            if clusters
+            else "only a DynamicKafkaSource has cluster names; omit --cluster",
         )
     if not unread:
         others = {
@@ -135,7 +137,7 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
             if finding.code is Code.ANOTHER_SOURCE_KIND
         }
         raise NoSuchName(
-            "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
+            ("this checkpoint contains no Kafka source; 'migrate inspect' lists its contents")
             + "".join(sorted(others))
         )
 
@@ -203,16 +205,17 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     if len(clusters) > 1:
         names = ", ".join(sorted(repr(name) for name in clusters if name is not None))
         raise Refused(
-            f"{label}: its positions are of several clusters ({names}); choose one with --cluster "
-            "ID, or a source with --source OPERATOR_ID"
+            f"{label}: its positions are from several clusters ({names}); choose one with "
+            "--cluster ID, or a source with --source OPERATOR_ID"
         )
     for source in sources:
         for position in source.positions:
             start: Start = Unknown.UNRESOLVED if position.start is None else position.start
             if starts.setdefault(position.topic_partition, start) != start:
                 raise Refused(
-                    f"{label}: two sources read {position.topic}-{position.partition}, and are at "
-                    f"{format_start(starts[position.topic_partition])} and {format_start(start)}; "
-                    "choose one with --source OPERATOR_ID"
+                    f"{label}: two sources read {position.topic}-{position.partition} and "
+                    "are at different positions "
+                    f"({format_start(starts[position.topic_partition])} and "
+                    f"{format_start(start)}); choose one with --source OPERATOR_ID"
                 )
     return PositionSet(label, starts, note)

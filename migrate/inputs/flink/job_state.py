@@ -121,7 +121,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
         return judge_jobs(origin, None)
     from migrate.inputs.flink.rest_api import JobManager, read_restored_jobs
 
-    with timed(f"asking Flink at {redact_url(flink_rest)}"):
+    with timed(f"querying Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
         if origin.written_at is not None:
             # The times of the jobs are of the JobManager's clock.
@@ -156,8 +156,8 @@ def _with_newest_checkpoint(
         )
     if is_newest:
         return judgment
-    text = f"Flink does not list {origin.title} as the newest of the job"
-    text = f"{_unknown(origin)}: {text}"
+    text = f"Flink does not list this {origin.title} as the job's newest"
+    text = f"{_unknown(origin)}; {text}"
     return replace(judgment, state=JobState.UNKNOWN, text=text, is_doubtful=True)
 
 
@@ -180,7 +180,7 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     running, other = [job for job, _ in jobs if not job.ended], ""
     if running:
         job = min(running, key=lambda job: job not in own)
-        other = f"Flink still has job {job.job_id} ({job.name}), {job.state}"
+        other = f"Flink lists job {job.job_id} ({job.name}) as {job.state}"
         # Otherwise, the job has ended according to Flink, or the running jobs are older than the
         # stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
@@ -194,13 +194,13 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if problem := hidden_start(jobs, own, ended_ms):
         return _doubt(origin, problem, other)
     if own:
-        text = f"Flink has job {own[0].job_id} as {own[0].state}"
+        text = f"Flink lists job {own[0].job_id} as {own[0].state}"
         text += ", and no other job is running" if not running else ""
         return Judgment(JobState.ENDED, text, asked_flink=True, other_running=other)
     digits = _digits_of_job(origin)
     text = f"the path of the {origin.title.split()[0]} does not show its job"
     if digits is not None:
-        text = f"that JobManager does not know job {digits}, which wrote this "
+        text = f"that JobManager does not list job {digits}, which wrote this "
         text += f"{origin.title.split()[0]}"
     return replace(_doubt(origin, text, other), is_doubtful=origin.stopped)
 
@@ -208,7 +208,7 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
 def _doubt(origin: Origin, problem: str, other_running: str) -> Judgment:
     return Judgment(
         JobState.UNKNOWN,
-        f"{_unknown(origin)}: {problem}",
+        f"{_unknown(origin)}; {problem}",
         asked_flink=True,
         is_doubtful=True,
         other_running=other_running,
@@ -220,8 +220,8 @@ _STOPPED = "the job was stopped with this savepoint"
 
 def _unknown(origin: Origin) -> str:
     if origin.stopped:
-        return f"{_STOPPED}, and cannot tell whether it was restarted since"
-    return "cannot tell whether the job still runs"
+        return f"{_STOPPED}; it is unknown whether the job was restarted since the stop"
+    return "cannot determine whether the job still runs"
 
 
 def _digits_of_job(origin: Origin) -> str | None:
@@ -260,7 +260,7 @@ def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str 
     """Return the reason to suspect a restart of the stopped job among Flink's jobs, or None."""
     for job in own:
         if job.state != "FINISHED":
-            return f"Flink has job {job.job_id} as {job.state}, not as FINISHED"
+            return f"Flink lists job {job.job_id} as {job.state}, not as FINISHED"
     return hidden_start(jobs, own, _end_of(own))
 
 
@@ -282,7 +282,7 @@ def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms:
         # After a recovery, Flink lists the job's own checkpoint instead of its first start. The
         # directory has no id with execution.checkpointing.create-subdir: false.
         if job_id_of(posixpath.dirname(path)) in (None, job.job_id):
-            return f"job {job.job_id} ({job.name}) began later, and recovered from {path} since"
+            return f"job {job.job_id} ({job.name}) started later, and has recovered from {path}"
     return None
 
 
@@ -392,7 +392,7 @@ def _began(job: FlinkJob) -> int:
 # -- before a move ---------------------------------------------------------------------------------
 
 
-_STOP_IT = "if it is the one that moves, {how} first, or leave --flink-rest out"
+_STOP_IT = "if this is the job that you move, {how} first; otherwise, omit --flink-rest"
 
 
 def job_refusals(
@@ -420,17 +420,17 @@ def job_refusals(
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
             way_out = _STOP_IT.format(how=judgment.how_to_stop)
-            allow = f", or {add} --allow-ran-on if it is another job"
+            allow = f", or {add} --allow-ran-on if it is a different job"
         else:
-            way_out = f"{judgment.how_to_stop}, and move from that"
-            allow = f", or {add} --allow-ran-on to repeat its output"
+            way_out = f"{judgment.how_to_stop}, and move from that savepoint"
+            allow = f", or {add} --allow-ran-on to duplicate its output"
         return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
     if judgment.is_beyond:
-        warn(Code.RAN_ON, f"{judgment.text}: its output since the checkpoint will be emitted again")
+        warn(Code.RAN_ON, f"{judgment.text}; its output since the checkpoint will be duplicated")
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
         return [
-            f"{judgment.text}; if it runs, {judgment.how_to_stop}, and move from that; otherwise "
-            f"{add} --allow-ran-on"
+            f"{judgment.text}; if it runs, {judgment.how_to_stop}, and move from that savepoint; "
+            f"otherwise {add} --allow-ran-on"
         ]
     return []
 
@@ -478,7 +478,7 @@ def report_stop(
     if text := old_savepoint_text(origin, judgment, source_group):
         options = {"--flink-rest": not judgment.asked_flink, "--source-group": not saved}
         shows = " or ".join(option for option, helps in options.items() if helps)
-        warn(WarningCode.OLD_SAVEPOINT, f"{text}; {shows} shows it" if shows else text)
+        warn(WarningCode.OLD_SAVEPOINT, f"{text}; check with {shows}" if shows else text)
     if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
     elif source_group is not None:
@@ -486,7 +486,10 @@ def report_stop(
     elif judgment.state is JobState.UNKNOWN:
         warn(WarningCode.JOB_MAY_RUN, judgment.text)
     else:
-        log.info(f"{judgment.text}; --flink-rest URL shows whether it was restarted since")
+        log.info(
+            f"{judgment.text}; use --flink-rest URL to check whether it was restarted since "
+            "the stop"
+        )
 
 
 def report_for_group(
@@ -494,20 +497,23 @@ def report_for_group(
 ) -> None:
     """Log the reason why no job overwrites a group's offsets, or warn that the job may run."""
     if origin.kind == "batch":
-        log.info("Spark commits to no group: these offsets stay until you run this again")
+        log.info(
+            "Spark does not commit to a group, so these offsets stay unchanged until the next "
+            "run of this command"
+        )
     elif origin.stopped and not judgment.is_beyond:
         report_stop(judgment, origin, source_group)
     elif judgment.state is JobState.ENDED:
         log.info(judgment.text)
     elif judgment.state is JobState.UNKNOWN:
-        proof, rest = "a stop with a savepoint is proof in itself", ""
+        proof, rest = "a stop-with-savepoint is also proof", ""
         if not judgment.asked_flink:
             rest = "; if it does, it overwrites these offsets at its next checkpoint"
             proof = f"--flink-rest URL asks Flink, and {proof}"
         warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}{rest}")
         wait = watch.text
         if watch.wait is not None and watch.interval is not None:
-            wait = f"--execute looks twice, {watch.wait:.0f} s apart"
+            wait = f"--execute polls twice, {watch.wait:.0f} s apart"
         log.info(f"{wait}; {proof}")
 
 
@@ -523,7 +529,7 @@ def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | N
     if age is None or age <= _DAY:
         return ""
     return (
-        f"this savepoint was written {counted(int(age / _DAY), 'day')} ago: if the job was "
+        f"this savepoint was written {counted(int(age / _DAY), 'day')} ago; if the job was "
         "restarted from it, its later output will be duplicated"
     )
 
@@ -583,7 +589,7 @@ def check_before_write(
 
     def refuse_newer() -> Sequence[str]:
         if lines := list(checkpoint_signs(origin)):
-            way_out = f"{origin.how_to_stop}, and move from that"
+            way_out = f"{origin.how_to_stop}, and move from that savepoint"
             raise Refused([f"{RAN_ON_SINCE}{line}; {way_out}" for line in lines])
         return ()
 
@@ -594,15 +600,15 @@ def check_before_write(
         if again:
             raise Refused(again)
     other = (
-        "a job that recovers from a failure takes no checkpoint, and a job that was restarted from "
-        "this checkpoint writes to another directory"
+        "a job that recovers from a failure takes no checkpoint, and a job that was "
+        "restarted from this checkpoint writes to a different directory"
     )
-    warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}: {other if is_quiet else watch.text}")
+    warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}; {other if is_quiet else watch.text}")
 
 
 # -- the wait for a newer checkpoint ---------------------------------------------------------------
 
-RAN_ON_SINCE = "the job has run on since: "
+RAN_ON_SINCE = "the job kept running after the checkpoint; "
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
@@ -618,12 +624,12 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
     try:
         is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
         if is_deleted:
-            log.info(f"note: {origin.pointer} is not there any more")
+            log.info(f"note: {origin.pointer} no longer exists")
         checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
         newer = completed_since(origin, checkpoints.newer if checkpoints is not None else ())
         has_directory = is_deleted and files.list_directory(directory) is not None
     except (DecodeError, MissingExtra, OSError) as error:
-        log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")
+        log.info(f"note: the job's checkpoints do not show whether the job kept running; {error}")
         return
     if newer:
         yield f"it has completed chk-{newer[-1]}"
@@ -638,8 +644,8 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
         )
     elif is_deleted:
         log.info(
-            f"note: whether the job ran on is not shown by its checkpoints: {directory} cannot be "
-            "seen from here"
+            "note: the job's checkpoints do not show whether the job kept running; "
+            f"{directory} is not visible from this machine"
         )
 
 
@@ -679,12 +685,9 @@ class Watch:
     @property
     def text(self) -> str:
         if self.interval is None:
-            return "how often the job takes a checkpoint is not known from its files"
+            return "the job's files do not show its checkpoint interval"
         if self.wait is None:
-            return (
-                f"it takes a checkpoint about every {self.interval:.0f} s, too long to wait for "
-                "here"
-            )
+            return f"the job takes a checkpoint about every {self.interval:.0f} s, too long to wait"
         return f"no newer checkpoint was completed in {self.wait:.0f} s"
 
 
@@ -740,22 +743,23 @@ def wait_for_checkpoint(
     """
     if watch.is_quiet:
         log.info(
-            f"{watched}no checkpoint was completed in {watch.age:.0f} s; they came about every "
-            f"{watch.interval:.1f} s: the job seems stopped, where this is its own checkpoint "
-            "directory"
+            f"{watched}no checkpoint was completed in {watch.age:.0f} s, and the job's "
+            f"interval was about {watch.interval:.1f} s; the job seems to be stopped if "
+            "this is its own checkpoint directory"
         )
         return True
     if watch.wait is None:
         return False
     # The time since the plan does not count, because a saved plan may come from a different
     # machine's clock.
-    log.info(f"waiting {watch.wait:.0f} s for a checkpoint that a running job would take")
+    log.info(f"waiting {watch.wait:.0f} s for a checkpoint, which a running job would complete")
     with timed("waiting for a checkpoint"):
         time.sleep(watch.wait)
     if signs() or watch.interval is None:
         return False
     log.info(
-        f"{watched}no checkpoint was completed in {watch.wait:.0f} s; they came about every "
-        f"{watch.interval:.1f} s: the job seems stopped, where this is its own checkpoint directory"
+        f"{watched}no checkpoint was completed in {watch.wait:.0f} s, and the job's "
+        f"interval was about {watch.interval:.1f} s; the job seems to be stopped if this "
+        "is its own checkpoint directory"
     )
     return True

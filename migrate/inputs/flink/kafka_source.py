@@ -49,8 +49,8 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
             if any(copy.split != copies[0].split for copy in copies):
                 starts = [copy.split.starting_offset for copy in copies]
                 start = unknown_start(
-                    f"reader state has it {len(copies)} times, with starts from "
-                    f"{min(starts)} to {max(starts)}"
+                    f"reader state contains the partition {len(copies)} times, with starts "
+                    f"from {min(starts)} to {max(starts)}"
                 )
                 fields = _fields(topic, partition, start, stop, None, cluster)
             known[topic][partition] = fields
@@ -111,7 +111,7 @@ def _reader_start(offset: int) -> PositionStart:
         return _NEXT, offset, ""
     if (marker := _MARKERS.get(offset)) is not None:
         return PositionState(marker.value), marker, ""
-    return unknown_start("its start was not initialised yet when the checkpoint was taken")
+    return unknown_start("its start was not initialized when the checkpoint was taken")
 
 
 def _finished_start(split: Split | None) -> PositionStart:
@@ -126,19 +126,16 @@ def _finished_start(split: Split | None) -> PositionStart:
         offset = split.starting_offset
         if offset >= 0 or offset == EARLIEST:
             return PositionState.FINISHED, max(offset, split.stopping_offset), ""
-    return unknown_start(
-        "it was assigned to a reader that no longer holds it, and the offset it stopped at is not "
-        "in the state"
-    )
+    return unknown_start("its former reader no longer has it, and the state lacks its last offset")
 
 
 def _unassigned_start(split: Split | None) -> PositionStart:
     """Return the start of a partition that was discovered, and not yet assigned to a reader."""
     if split is None:
         return unknown_start(
-            "it was not yet assigned, and the starting policy of the job is not in the state"
+            "it was not yet assigned, and the state does not contain the job's starting policy"
         )
     if split.starting_offset == NOT_SET:
-        return unknown_start("it was not yet assigned, and its start was not initialised")
+        return unknown_start("it was not yet assigned, and its start was not initialized")
     offset = split.starting_offset
     return PositionState.UNASSIGNED, _MARKERS.get(offset, offset), ""

@@ -151,8 +151,8 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
     flink = JobManager(url)
     if flink.is_history_server():
         raise UsageError(
-            f"--flink-rest {redact_url(url)}: a HistoryServer, which does not list running jobs; "
-            "name the JobManager"
+            f"--flink-rest {redact_url(url)}: this is a HistoryServer; it does not list "
+            "running jobs; pass the JobManager's address"
         )
     return [(job, flink.restored_from(job.job_id)) for job in flink.jobs()]
 
@@ -249,7 +249,7 @@ class JobManager:
             newest_savepoint = (savepoint.id, savepoint.external_path)
         # A failed savepoint is no evidence about the job's checkpoints.
         if failed and not failed.is_savepoint and failed.id > completed_id:
-            problem = printable_text(failed.failure_message or "no reason given")
+            problem = printable_text(failed.failure_message or "no reason reported")
         return JobDetails(
             [
                 f"{printable_text(vertex.name)}: {vertex.status}"
@@ -310,7 +310,7 @@ def _reason(cause: _Cause | None) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     messages = [*lines[:1], *causes[-1:]]
     texts = (printable_text(line.rpartition("Exception: ")[2].rstrip(".")) for line in messages)
-    return ": ".join(texts) or "no reason given"
+    return ": ".join(texts) or "no reason reported"
 
 
 # -- the JSON of the JobManager's answers ----------------------------------------------------------

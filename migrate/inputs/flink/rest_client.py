@@ -92,7 +92,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
     # an answer that arrives byte by byte.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
-        raise FlinkRestError(f"{shown_address}: no answer: not complete after {DEADLINE:.0f} s")
+        raise FlinkRestError(f"{shown_address}: no complete answer within {DEADLINE:.0f} s")
     try:
         content = answer.result()
     except urllib.error.HTTPError as error:
@@ -103,8 +103,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         cause = getattr(error, "reason", None) or error
         reason = printable_text(str(getattr(cause, "strerror", None) or cause))
         raise FlinkRestError(
-            f"{shown_address}: no answer: {reason}; is this the JobManager's address, and does it "
-            "run?"
+            f"{shown_address}: no answer: {reason}; check that this is the JobManager's "
+            "address, and that it runs"
         ) from error
     if len(content) > _LARGEST_ANSWER:
         raise _not_a_job_manager(url)
@@ -130,7 +130,7 @@ def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
 
 def _not_a_job_manager(url: str) -> FlinkRestError:
     return FlinkRestError(
-        f"{_display_address(url)}: no JobManager answers there; name the address of Flink's web UI"
+        f"{_display_address(url)}: no JobManager answers; pass the address of Flink's web UI"
     )
 
 

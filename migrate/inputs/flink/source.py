@@ -233,7 +233,7 @@ def _legacy_start(stored: set[int], copies: int) -> PositionStart:
     """Return the start of a partition that is listed ``copies`` times, with these offsets."""
     if len(stored) > 1:
         limits = f"from {min(stored)} to {max(stored)}"
-        return unknown_start(f"it is listed {copies} times, with offsets {limits}")
+        return unknown_start(f"the state contains it {copies} times, with offsets {limits}")
     (offset,) = stored
     if (marker := _MARKERS.get(offset)) is not None:
         return PositionState(marker.value), marker, ""

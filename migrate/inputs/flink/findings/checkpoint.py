@@ -46,19 +46,19 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
-            CheckpointKind.UNKNOWN: "a checkpoint or savepoint, without a sign of a stop",
+            CheckpointKind.UNKNOWN: "a checkpoint or savepoint without evidence of a stop",
         }[checkpoint.type.kind]
         yield Finding(
             Code.NOT_A_STOP,
-            f"this is {what}: if the job ran on, its output since will be emitted again",
+            f"this is {what}; if the job kept running, its later output will be duplicated",
             void_after_stop=True,
         )
     if checkpoint.earlier_run:
         yield Finding(
             Code.NUMBERING_BEGAN_ANEW,
-            f"chk-{checkpoint.earlier_run[-1]} in the same directory has a higher number, but was "
-            "written earlier: an earlier run of the job wrote it, or the checkpoints were copied "
-            "without their modification times",
+            f"chk-{checkpoint.earlier_run[-1]} in the same directory has a higher number "
+            "but was written earlier; either an earlier run of the job wrote it, or the "
+            "checkpoints were copied without their modification times",
         )
     elif checkpoint.contradicting:
         yield _contradiction_finding(checkpoint.checkpoint_id, checkpoint.contradicting)
@@ -67,8 +67,8 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
         yield Finding(
             Code.FINISHED_OPERATORS,
-            f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): the "
-            "positions of a finished Kafka source are not in the checkpoint",
+            f"{counted(len(finished), 'operator')} had finished and stored no state "
+            f"({names}); the positions of a finished Kafka source are not in the checkpoint",
         )
     yield from _sink_findings(checkpoint)
     yield _written_by_finding(checkpoint)
@@ -85,23 +85,24 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if committers:
         yield Finding(
             Code.SINK_MEMORY,
-            f"the kind of the sink {', '.join(committers)} is not known; {SINK_MEMORY_TEXT}",
+            f"the kind of the sink {', '.join(committers)} is unknown; {SINK_MEMORY_TEXT}",
         )
 
 
 def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
-        reason = f"chk-{newest} is complete beside it, so"
+        reason = f"chk-{newest} in the same directory is complete"
     else:
         # A later run of the job restarted its numbers, or the times belong to copies.
         reason = (
-            f"chk-{newest} beside it was written after this chk-{number}, though its number is "
-            "lower (or the checkpoints were copied without their modification times), so"
+            f"chk-{newest} in the same directory was written after this chk-{number}, "
+            "although its number is lower (or the checkpoints were copied without their "
+            "modification times)"
         )
     return Finding(
         Code.RAN_ON,
-        f"the job ran on after this checkpoint: {reason} what Flink emitted since would be emitted "
-        "again",
+        f"the job kept running after this checkpoint; {reason}; the job's later output "
+        "would be duplicated",
     )
 
 
@@ -117,8 +118,8 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     )
     return Finding(
         Code.NUMBERING_BEGAN_ANEW,
-        f"chk-{other} beside it was written {when} this chk-{number}, though its number is "
-        f"{order}: find out which one the job wrote last",
+        f"chk-{other} in the same directory was written {when} this chk-{number}, although "
+        f"its number is {order}; find out which checkpoint the job wrote last",
     )
 
 
@@ -134,7 +135,7 @@ def _written_by_finding(checkpoint: Checkpoint) -> Finding:
     writers += sorted(connectors)
     return Finding(
         Code.WRITTEN_BY,
-        f"written by {', and by '.join(writers)}: the state itself names no release",
+        f"written by {', and by '.join(writers)}; the state does not contain the exact release",
     )
 
 

@@ -26,8 +26,8 @@ STATE_NAMES = frozenset(
 _JOINS = ("LookupJoin", "DeltaJoin")
 _FIRST_METADATA_VERSION = 6
 _WAY_OUT = (
-    "a move loses them; stop the job, restored from here if it has ended, with --drain, which "
-    "waits for the answers"
+    "a move loses them; stop the job with --drain, which waits for the answers (if the "
+    "job has ended, restore it from this checkpoint first)"
 )
 
 
@@ -70,7 +70,7 @@ def findings_of_keyed_queues(
         except DecodeError:  # such as for a watermark between the records
             waiting, number = waiting + 1, "records"
         if waiting:
-            text = f"{number} wait in its keyed state for answers (an async join): {_WAY_OUT}"
+            text = f"{number} wait in its keyed state for answers (an async join); {_WAY_OUT}"
             yield _finding(state.operator_id, state.operator_name, text)
     for unread in keyed.unread:
         if unread.operator_id in joins:
@@ -85,8 +85,8 @@ def _may_be_a_join(operator: Operator) -> bool:
 
 def _unknown(operator_id: str, operator_name: str | None, reason: str) -> Finding:
     text = (
-        "whether records wait in its keyed state for answers (an async join) is unknown, because "
-        f"{reason}: {_WAY_OUT}"
+        f"its keyed state may contain records that wait for answers (an async join), but {reason}; "
+        f"{_WAY_OUT}"
     )
     return _finding(operator_id, operator_name, text)
 

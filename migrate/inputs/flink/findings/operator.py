@@ -29,17 +29,17 @@ _ASYNC_QUEUE = "_async_wait_operator_state_"
 # records in the state, and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
-        "that it emitted at the end of a bundle for the checkpoint",
-        "run the pipeline with --finishBundleBeforeCheckpointing, and take another",
+        "that the operator emitted for the checkpoint at the end of a bundle",
+        "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
     ),
     "pushed-back-elements": (
         "that wait for side inputs",
-        "take another once their side inputs are there "
+        "take a new checkpoint once their side inputs are ready "
         "(--finishBundleBeforeCheckpointing does not release them)",
     ),
     "stable-input-buffer": (
-        "that wait for the checkpoint to be complete (@RequiresStableInput)",
-        "take another with no input since the one before "
+        "that wait until the checkpoint is complete (@RequiresStableInput)",
+        "take a new checkpoint after a checkpoint interval without input "
         "(--finishBundleBeforeCheckpointing does not release them)",
     ),
 }
@@ -47,17 +47,17 @@ _BEAM_BUFFERS = {
 # commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _LOST_TEXT = (
-    "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
-    "job is restored from here"
+    "if the job runs, a stop-with-savepoint commits that output; otherwise it is lost "
+    "unless the job is restored from this checkpoint"
 )
-_AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
+_AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error, and retries none.
 # FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
 # logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
 # without that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
-_IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
+_IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
 # List states without records. SinkWriterOperator @ Flink 2.0.0 stores in ``end_of_input_state``
 # whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
@@ -65,7 +65,7 @@ _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # at the end of input. A stop-with-savepoint reaches the end of input only with --drain, so without
 # --drain a file can stay open.
 _HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
-_OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}"
+_OPEN_FILE_TEXT = f"a file sink may have an unfinished file; {_HIDDEN_FILE_TEXT}"
 
 
 def findings_of_operator(
@@ -86,24 +86,24 @@ def findings_of_operator(
         # ExecutableStageDoFnOperator of portable pipelines).
         yield Finding(
             Code.ANOTHER_SOURCE_KIND,
-            "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
-            "positions do not move; run it with --experiments=use_deprecated_read",
+            "an Apache Beam DoFn with keyed state; if it reads Kafka (a splittable DoFn), "
+            "its positions are not moved; run it with --experiments=use_deprecated_read",
         )
     if operator.in_flight_bytes:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
-            f"{operator.in_flight_bytes} bytes of records are in its channels, not yet processed "
-            "(an unaligned checkpoint): a move loses them; take an aligned checkpoint, or stop the "
-            "job with a savepoint",
+            f"{operator.in_flight_bytes} bytes of records in its channels are not yet "
+            "processed (an unaligned checkpoint); a move loses them; take an aligned "
+            "checkpoint, or use stop-with-savepoint",
             void_after_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
     waiting = counts.get(_ASYNC_QUEUE)
     if waiting:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
-            f"up to {counted(waiting, 'record')} wait in it for answers (async I/O): a move loses "
-            "them; stop the job, restored from here if it has ended, with --drain, which waits for "
-            "the answers",
+            f"up to {counted(waiting, 'record')} wait for answers (async I/O); a move "
+            "loses them; stop the job with --drain, which waits for the answers (if the "
+            "job has ended, restore it from this checkpoint first)",
         )
         return
     buffers = [
@@ -114,8 +114,8 @@ def findings_of_operator(
     for count, records, way_out in buffers:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
-            f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}: a move "
-            f"loses them; {way_out}",
+            f"an Apache Beam pipeline stores {counted(count, 'record')} here {records}; a "
+            f"move loses them; {way_out}",
         )
     if buffers:
         return
@@ -139,8 +139,8 @@ def findings_of_operator(
     if sizes:
         yield Finding(
             Code.STATE_NOT_MOVED,
-            f"it holds {' and '.join(sizes)}, which does not move: records that were read and not "
-            "yet emitted may be in it",
+            f"it has {' and '.join(sizes)} that will not be migrated; this state may "
+            "contain records that were read but not emitted",
         )
 
 
@@ -177,18 +177,18 @@ def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding
     if state.partly_kafka:
         return Finding(
             Code.DAMAGED_SOURCE,
-            "some of its state is a Kafka source's and some of it does not decode: a damaged "
-            f"Kafka source, or a kind not known here ({state.reason})",
+            "some of its state is a Kafka source's, and some cannot be decoded; the "
+            f"source is damaged, or its kind is unsupported ({state.reason})",
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
         return Finding(
             Code.LEGACY_CONSUMER,
-            "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
-            f"and holds no position that can be read ({state.reason})",
+            "its state has the name of a FlinkKafkaConsumer's state (the source before "
+            f"KafkaSource) but contains no readable position ({state.reason})",
         )
     return Finding(
         Code.ANOTHER_SOURCE_KIND,
-        f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
+        f"its source state is not a KafkaSource's, so it is not moved ({state.reason})",
     )
 
 
@@ -198,22 +198,24 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
         yield Finding(
             Code.FILES_IN_PROGRESS,
             f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in "
-            f"{paths[0]!r}): {_HIDDEN_FILE_TEXT}",
+            f"{paths[0]!r}); {_HIDDEN_FILE_TEXT}",
         )
     if sink.pending:
         contents = f"a FileSink has {counted(len(sink.pending), 'finished file')} to commit"
         yield Finding(
             Code.PENDING_TRANSACTIONS,
-            f"{contents}: {_IF_FINISHED if stopped else _LOST_TEXT}",
+            f"{contents}; {_IF_FINISHED if stopped else _LOST_TEXT}",
             void_after_stop=True,
             void_if_finished=True,
             # FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery
             # (which does nothing if the file is committed) @ Flink 1.20.3
-            when_restored=f"{contents}: the restored job commits what the stop did not; a second "
-            "commit changes nothing",
+            when_restored=(
+                f"{contents}; the restored job commits the output that the stop did not "
+                "commit; a second commit changes nothing"
+            ),
         )
     if not paths and not sink.pending:
-        yield Finding(Code.SINK_STATE, "it is a FileSink's writer, and no file is open")
+        yield Finding(Code.SINK_STATE, "it is a FileSink's writer without an open file")
 
 
 def _sink_finding(
@@ -231,15 +233,19 @@ def _sink_finding(
                 f"(transactional id prefix {prefixes})"
             )
         case UnknownSink():
-            contents = f"a sink may have output to commit, which cannot be read ({sink.reason})"
+            contents = (
+                f"a sink may have output to commit, but its state cannot be read ({sink.reason})"
+            )
         case None:
-            contents = "a FlinkKafkaProducer may have transactions to commit, which are not read"
+            contents = (
+                "a FlinkKafkaProducer may have transactions to commit; `migrate` does not read them"
+            )
             after_a_stop = _IF_FINISHED
     # The unknown state may belong to a FileSink's writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return Finding(
         Code.PENDING_TRANSACTIONS,
-        f"{contents}: "
+        f"{contents}; "
         + (after_a_stop if stopped else _LOST_TEXT)
         + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
         void_after_stop=True,
@@ -249,9 +255,9 @@ def _sink_finding(
 
 def _nothing_pending_text(sink: SinkState) -> str:
     if not sink.writers:
-        return "it is a sink's committer, and no transaction is waiting to be committed"
+        return "it is a sink's committer without transactions to commit"
     prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
     under_way = sum(len(writer.open_transactions) for writer in sink.writers)
     return f"it is a KafkaSink's writer (transactional id prefix {prefixes})" + (
-        f", with {counted(under_way, 'transaction')} under way" if under_way else ""
+        f", with {counted(under_way, 'transaction')} in progress" if under_way else ""
     )

@@ -42,20 +42,22 @@ def findings_of_source(
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions only once.
         yield Finding(
             Code.INITIAL_DISCOVERY,
-            "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
-            "when the pipeline began: it has read none of one that it lacks",
+            "it is an Apache Beam pipeline's KafkaIO; it reads only the partitions that "
+            "existed when the pipeline started, and has read no records of other "
+            "partitions",
         )
         return
     if state.enumerator is None:
         yield Finding(
             Code.NO_ENUMERATOR,
-            "no enumerator state is stored: a bounded partition that finished would not show",
+            "no enumerator state is stored, so a bounded partition that finished would be missing",
         )
     elif not source.initial_discovery_finished:
         yield Finding(
             Code.INITIAL_DISCOVERY,
-            "the state does not say that the first discovery of partitions had finished: where a "
-            "partition that it lacks would start is the job's policy, which is not in the state",
+            "the state does not show that the first discovery of partitions had finished; "
+            "for a missing partition, the job's policy determines the start position, and "
+            "the state does not contain this policy",
         )
     if isinstance(state, DynamicKafkaSource):
         yield from _dynamic_findings(source, state)
@@ -72,24 +74,28 @@ def _position_findings(source: Source) -> Iterator[Finding]:
         first = unresolved[0]
         yield Finding(
             Code.UNRESOLVED_POSITIONS,
-            f"{len(unresolved)} of {len(source.position_fields)} positions are not in the state; "
-            f"the first is {first.topic}-{first.partition}{_on_cluster(first.cluster)}: "
-            f"{first.reason}",
+            f"the state lacks {len(unresolved)} of {len(source.position_fields)} "
+            "positions; the first is "
+            f"{first.topic}-{first.partition}{_on_cluster(first.cluster)} ({first.reason})",
         )
     for marker, code, consequence in (
-        (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
+        (
+            Marker.LATEST,
+            Code.LATEST_MARKER,
+            "starting at the current log end offset would skip the records since the checkpoint",
+        ),
         (
             Marker.COMMITTED,
             Code.COMMITTED_MARKER,
-            "only Flink's own consumer group knows their start",
+            "only Flink's own consumer group has their start positions",
         ),
     ):
         marked = [p for p in without_offset if p.start is marker]
         if marked:
             yield Finding(
                 code,
-                f"{counted(len(marked), 'partition')} with no record read yet, still at the "
-                f"'{marker.value}' marker: {consequence}",
+                f"no record has been read from {counted(len(marked), 'partition')}, still "
+                f"at the '{marker.value}' marker; {consequence}",
             )
 
 
@@ -109,9 +115,11 @@ def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     yield Finding(
         Code.STALE_POSITIONS,
         ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
-        + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: what Flink "
-        "emitted in between would be emitted again; a checkpoint, or a savepoint without stop, is "
-        "exact",
+        + (
+            "the FlinkKafkaConsumer's positions are from the previous checkpoint, so the "
+            "job's output between that checkpoint and the stop would be duplicated; use a "
+            "checkpoint or a savepoint without a stop, because its positions are exact"
+        ),
         is_certain=known,
     )
 
@@ -120,7 +128,8 @@ def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
     place = f"source {state.source_index + 1} of its list"
     if isinstance(state.current, UnknownSource):
         damaged = (
-            f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
+            "; some of its state is a Kafka source's, and some cannot be decoded "
+            f"({state.current.reason})"
         )
         yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
@@ -128,21 +137,23 @@ def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
             + (
                 damaged
                 if state.current.partly_kafka
-                else ", which is not Kafka's: it has not reached Kafka yet, or never reads it; "
-                "what it has not read of that source does not move"
+                else (
+                    ", which is not a Kafka source; it has not reached Kafka yet, or never "
+                    "reads Kafka; unread data of the current source is not moved"
+                )
             ),
         )
     else:
         yield Finding(
             Code.HYBRID_SOURCE,
-            f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
-            "anything does, is not in the state",
+            f"it is a HybridSource at {place}, a Kafka source; the state does not contain "
+            "later sources of the list",
         )
     if state.other_splits:
         yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
-            f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
-            "its list: what they have not read of them does not move",
+            f"its readers still have {counted(state.other_splits, 'split')} of other "
+            "sources of its list; the unread data of these splits is not moved",
         )
 
 
@@ -159,16 +170,18 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
         cluster, topic = missing[0]
         yield Finding(
             Code.UNDISCOVERED_TOPICS,
-            f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
-            f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
+            f"the state contains no partition of {counted(len(missing), 'topic')} of its "
+            f"streams (the first is {topic}{_on_cluster(cluster)}); the job had not "
+            "discovered these topics, and they are not moved",
         )
     if state.retained:
         names = ", ".join(map(repr, sorted(state.retained)))
         yield Finding(
             Code.RETAINED_CLUSTERS,
-            f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
-            "which its metadata service had removed: the positions are those it would go on from "
-            "if the service named it again",
+            "the job's metadata service had removed "
+            f"cluster{'s' if len(state.retained) > 1 else ''} {names}, so the job no "
+            "longer read there; the positions are the job's resume positions if the "
+            "service adds the cluster again",
         )
 
 
