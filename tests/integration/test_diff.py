@@ -117,7 +117,7 @@ def test_diff_compares_two_groups_and_reports_missing_group(broker: Broker, topi
         (0, Relation.AHEAD, 1)
     ]
     loaded = sides(broker, f"group:a-{topic}", "group:no-such-group")
-    assert loaded.right.note == "there is no such group"
+    assert loaded.right.note == "the group does not exist"
 
 
 def test_invalid_topic_names_do_not_fail_broker_request(

@@ -55,7 +55,7 @@ def test_running_job_is_reported_although_its_group_has_no_members(
         for mode in ((), ("--execute", "--yes")):
             refused = _commit_group(tmp_path, broker, topic, address, *mode)
             assert (refused.code, refused.stdout) == (4, "")
-            assert f"Flink still has job {job_id} (the job that moves), RUNNING" in refused.stderr
+            assert f"Flink lists job {job_id} (the job that moves) as RUNNING" in refused.stderr
             assert [topic, "0", "7"] in [line.split()[:3] for line in refused.stderr.splitlines()]
     with pytest.raises(FlinkRestError, match="no answer"):
         known_jobs(address)

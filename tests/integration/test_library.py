@@ -119,7 +119,7 @@ def test_misspelled_group_gets_suggestion(
     assert f"check its name {meant} [new-group]" in dry.stderr
     assert f"group {misspelt!r} {meant} has committed nothing" in dry.stderr
     side = migrate("diff", chk, f"group:{misspelt}")
-    assert f"there is no such group {meant}" in side.stdout
+    assert f"the group does not exist {meant}" in side.stdout
     assert "did you mean" not in migrate("commit-group", chk, "--group", "like-none").stderr
     looked_at = library.commit_group(
         chk, group=misspelt, bootstrap_servers=broker.bootstrap_servers

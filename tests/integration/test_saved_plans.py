@@ -116,8 +116,11 @@ def test_plan_is_refused_after_newer_checkpoint(
     write_source(chk.with_name("chk-9"), {0: splits(topic, [5, 6])})
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    way_out = "stop it with a savepoint, and move from that"
-    assert f"the job has run on since: it has completed chk-9; {way_out}\n" in refused.stderr
+    way_out = "stop it with a savepoint, and move from that savepoint savepoint"
+    assert (
+        f"the job kept running after the checkpoint; it has completed chk-9; {way_out}\n"
+        in refused.stderr
+    )
 
 
 def test_plan_allowing_running_job_is_applied_with_warning(
@@ -147,7 +150,7 @@ def test_plan_of_deleted_checkpoint_is_refused(
     asked = ("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
     refused = migrate(*asked, "--checkpoint-dir", target)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"the job has run on since: {chk} was deleted" in refused.stderr
+    assert f"the job kept running after the checkpoint; {chk} was deleted" in refused.stderr
     assert not target.exists()
 
 
@@ -160,8 +163,8 @@ def test_plan_of_deleted_job_directory_is_applied_with_note(
     shutil.rmtree(chk.parent)
     applied = _apply(broker, plan)
     assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
-    assert f"note: {chk} is not there any more" in applied.stderr
-    assert "is not shown by its checkpoints" in applied.stderr
+    assert f"note: {chk} was deleted" in applied.stderr
+    assert "the job's checkpoints do not show whether the job kept running" in applied.stderr
 
 
 def test_plan_made_without_broker_is_refused_after_newer_checkpoint(

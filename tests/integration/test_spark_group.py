@@ -158,7 +158,7 @@ def test_rows_in_state_of_query_trigger_warning(
     assert result.code == 0, result.stderr
     assert _next_offsets(tmp_path / "plan.json") == [90]
     (warning,) = [line for line in result.stderr.splitlines() if "state of 1 operator" in line]
-    assert "read and not emitted yet" in warning
+    assert "read but not emitted" in warning
     # Where nothing lies beyond the positions, nothing can have been written there.
     assert "asyncProgressTrackingEnabled" not in result.stderr
 

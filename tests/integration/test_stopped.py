@@ -81,7 +81,7 @@ def test_running_job_is_refused_and_canceled_job_is_moved(
         refused = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
     # Between two of its checkpoints, or caught while it was looked at twice.
-    assert "the job ran on" in refused.stderr or "the job has run on since" in refused.stderr
+    assert "the job kept running after" in refused.stderr
     assert broker.committed(f"new-{topic}") == {}
     done = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
     assert done.code == 0, done.stderr
@@ -111,19 +111,21 @@ def test_checkpoint_location_and_plan_are_refused_for_running_job(
                 if refused.code != 3 or attempt == 4:
                     break
             assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-            assert "the job ran on" in refused.stderr or "the job has run on" in refused.stderr
+            assert "the job kept running after" in refused.stderr
             assert not out.exists()
         # A copy shows nothing; Flink is asked by the address.
         copy = write_source(tmp_path / job_id / "chk-1", {0: splits(topic, [7])})
         for way in ((), *ways):
             asked = migrate("to-spark", copy, *way, "--flink-rest", rest)
             assert (asked.code, asked.stdout) == (4, ""), asked.stderr
-            assert f"Flink still has job {job_id} (the job that moves), RUNNING" in asked.stderr
+            assert f"Flink lists job {job_id} (the job that moves) as RUNNING" in asked.stderr
         allowed = migrate("to-spark", copy, "--flink-rest", rest, "--allow-ran-on")
         assert allowed.code == 0, allowed.stderr
     done = migrate("to-spark", job, "--checkpoint-dir", out)
     assert done.code == 0, done.stderr
-    says = "the job seems stopped" if retained > 1 else "cannot tell whether the job still runs"
+    says = (
+        "the job seems stopped" if retained > 1 else "cannot determine whether the job still runs"
+    )
     assert says in done.stderr
 
 
@@ -171,10 +173,16 @@ def test_runs_of_fixed_job_id_with_adjacent_checkpoint_numbers_are_reported(
     asked = ("-b", broker.bootstrap_servers)
     stale = migrate("to-spark", job, *asked)
     assert f"checkpoint {newest + 2}: " in stale.stderr
-    assert f"chk-{newest} beside it was written after this chk-{newest + 2}" in stale.stderr
+    assert (
+        f"chk-{newest} in the same directory was written after this chk-{newest + 2}"
+        in stale.stderr
+    )
     right = migrate("to-spark", job / f"chk-{newest}", *asked)
     assert (right.code, right.stdout) == (4, "")
-    assert f"chk-{newest + 2} beside it was written before this chk-{newest}" in right.stderr
+    assert (
+        f"chk-{newest + 2} in the same directory was written before this chk-{newest}"
+        in right.stderr
+    )
     allowed = migrate("to-spark", job / f"chk-{newest}", *asked, "--allow-ran-on")
     assert allowed.code == 0, allowed.stderr
 
@@ -199,7 +207,7 @@ def _while_it_waits(
             told += line
             if line.startswith("waiting"):
                 act()
-    assert "for a checkpoint that a running job would take" in told
+    assert "for a checkpoint, which a running job would complete" in told
     return process.returncode, told
 
 
@@ -218,7 +226,9 @@ def test_job_progressing_during_wait_is_refused(
 
     code, told = _while_it_waits(go_on, broker, topic, tmp_path, chk, "--source-group", flink)
     assert code == 4
-    (line,) = [line for line in told.splitlines() if "the job has run on since: " in line]
+    (line,) = [
+        line for line in told.splitlines() if "the job kept running after the checkpoint; " in line
+    ]
     assert {"checkpoint": "has completed chk-8", "group": "it held 7 and now holds 9"}[sign] in line
     assert broker.committed(f"new-{topic}") == {}
 
@@ -233,7 +243,7 @@ def test_allowed_progress_during_wait_triggers_warning(
 
     code, told = _while_it_waits(go_on, broker, topic, tmp_path, chk, "--allow-ran-on")
     assert code == 0, told
-    assert "warning: the job has run on since: it has completed chk-8" in told
+    assert "warning: the job kept running after the checkpoint; it has completed chk-8" in told
     assert "seems stopped" not in told
     assert broker.committed(f"new-{topic}") == {(topic, 0): 7}
 
@@ -266,7 +276,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
 @pytest.mark.parametrize(
     ("apart", "says"),
     [
-        (2.0, "--execute looks twice, 4 s apart"),
+        (2.0, "--execute polls twice, 4 s apart"),
         (300.0, "a checkpoint about every 300 s, too long to wait for"),
     ],
 )
@@ -275,7 +285,7 @@ def test_dry_run_does_not_wait_and_announces_wait_of_execute(
 ) -> None:
     dry = commit_group(_job(tmp_path / "job", topic, apart))
     assert dry.code == 0, dry.stderr
-    assert "cannot tell whether the job still runs" in dry.stderr
+    assert "cannot determine whether the job still runs" in dry.stderr
     assert says in dry.stderr
     assert "waiting" not in dry.stderr
 
@@ -286,7 +296,7 @@ def test_single_checkpoint_shows_no_interval(
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
     done = commit_group(chk, "--execute", "--yes")
     assert done.code == 0, done.stderr
-    assert "how often the job takes a checkpoint is not known" in done.stderr
+    assert "the job's files do not show its checkpoint interval" in done.stderr
     assert "waiting" not in done.stderr
 
 
@@ -297,7 +307,7 @@ def test_stop_with_savepoint_proves_stopped_job(
     dry = commit_group(savepoint, *topic_map(create_golden_topics(broker, "orders", "payments")))
     assert dry.code == 0, dry.stderr
     assert "the job was stopped with this savepoint; --flink-rest URL shows" in dry.stderr
-    assert "cannot tell whether the job still runs" not in dry.stderr
+    assert "cannot determine whether the job still runs" not in dry.stderr
 
 
 def test_group_at_savepoint_positions_shows_job_was_not_restarted(
@@ -340,7 +350,7 @@ def test_flink_is_queried_before_commit_for_restarted_job(
             rollback_file=tmp_path / "back.json",
         )
         assert change.refusals == ()
-        with pytest.raises(Refused, match=f"Flink still has job {flink.reading}"):
+        with pytest.raises(Refused, match=f"Flink lists job {flink.reading}"):
             change.execute(lambda: flink.listed.add(flink.reading))
     assert broker.committed(f"new-{topic}") == {}
     assert not (tmp_path / "back.json").exists()

@@ -276,7 +276,7 @@ def test_object_store_times_show_newest_run(
     s3.clear_log()
     refused = migrate("to-spark", "s3://checkpoints/renumbered")
     assert refused.code == 4
-    assert "chk-4 beside it was written after this chk-9" in refused.stderr
+    assert "chk-4 in the same directory was written after this chk-9" in refused.stderr
     moved = migrate("to-spark", "s3://checkpoints/renumbered/chk-4")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":4}}\n')
 

@@ -211,7 +211,7 @@ def test_in_flight_records_require_allow_in_flight(
     chk = _golden(version, "unaligned")
     refused = _golden_to_spark(chk, broker, names, ("orders", "payments"))
     assert (refused.code, refused.stdout) == (4, "")
-    assert "bytes of records are in its channels" in refused.stderr
+    assert "bytes of records in its channels are not yet processed" in refused.stderr
     allowed = _golden_to_spark(chk, broker, names, ("orders", "payments"), "--allow-in-flight")
     assert "[in-flight-records]" in allowed.stderr
     assert _offsets(allowed)[names["orders"]]["1"] == 80  # its end, while most was not emitted
@@ -225,7 +225,7 @@ def test_newer_checkpoint_proves_progress_of_job(
     write_source(chk.with_name("chk-8"), {0: splits(topic, [6, 4, 5])})
     refused = _to_spark(chk, broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "chk-8 is complete beside it" in refused.stderr
+    assert "chk-8 in the same directory is complete" in refused.stderr
     allowed = _to_spark(chk, broker, "--allow-ran-on", "--plan-out", plan)
     assert allowed.code == 0, allowed.stderr
     assert [saved.repeated for saved in read_plan(plan).partitions] == [None] * 3
@@ -296,6 +296,8 @@ def test_duplicate_split_with_different_position_is_unresolved(
     result = _to_spark(chk, broker)
     if refused:
         assert (result.code, result.stdout) == (4, "")
-        assert f"{topic}-0: unresolved: reader state has it 2 times" in result.stderr
+        assert (
+            f"{topic}-0: unresolved: reader state contains the partition 2 times" in result.stderr
+        )
     else:
         assert _offsets(result) == {topic: {"0": 3, "1": 4, "2": 5}}

@@ -313,9 +313,9 @@ def test_non_kafka_beam_source_is_refused_by_class_name(tmp_path: Path) -> None:
     ("name", "way"),
     [
         ("bundle-buffer-tag", "run the pipeline with --finishBundleBeforeCheckpointing"),
-        ("pushed-back-elements", "take another once their side inputs are there"),
-        ("stable-input-buffer0", "take another with no input since the one before"),
-        ("stable-input-buffer1", "take another with no input since the one before"),
+        ("pushed-back-elements", "take a new checkpoint once their side inputs are ready"),
+        ("stable-input-buffer0", "take a new checkpoint after a checkpoint interval without input"),
+        ("stable-input-buffer1", "take a new checkpoint after a checkpoint interval without input"),
     ],
 )
 def test_records_buffered_by_beam_bundle_block_move(tmp_path: Path, name: str, way: str) -> None:

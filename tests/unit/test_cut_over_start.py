@@ -209,7 +209,9 @@ def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
     context = open_context(spec)
     act(context, "start")
     _await_end(context)
-    with pytest.raises(InputError, match="empty: it is being written, or a crash of the store"):
+    with pytest.raises(
+        InputError, match=("the file is empty; either it is being written, or a crash of the store")
+    ):
         act(context, "first-batch")
 
 

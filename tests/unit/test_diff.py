@@ -327,19 +327,19 @@ def test_group_csv_round_trips(tmp_path: Path) -> None:
         ("\n\n", "no offsets"),
         ("t,0\n", "line 1: neither three"),
         ("t,0,1\nt,1,2,3,4\n", "line 2: neither three"),
-        ("t,0,1\ng,t,1,2\n", "line 2: 4 fields, and 3 in the rows before it"),
-        ("g,t,0,1\n\nt,1,2\n", "line 3: 3 fields, and 4 in the rows before it"),
+        ("t,0,1\ng,t,1,2\n", "line 2: 4 fields, but earlier rows have 3"),
+        ("g,t,0,1\n\nt,1,2\n", "line 3: 3 fields, but earlier rows have 4"),
         ("t\0,0,1\n", "line 1"),
         ("t,0,1\nt\x1b[2J,0,1\n", r"line 2: 't\\x1b\[2J' is not a topic"),
         ('"t\n",0,1\n', r"line 2: 't\\n' is not a topic"),
         ("g,t\x7f,0,1\n", r"line 1: 't\\x7f' is not a topic"),
         ("t,0,-1\n", "not an offset"),
         ("t,0,1_0\n", "not an offset"),
-        ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is there twice"),
+        ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is listed twice"),
         ('"t,0,1\n', "line 1"),
         ("topic,partition,offset\nt,0,1\n", "line 1 is a header; remove it"),
-        ('{"t":{"0":5}}', "it is JSON, not CSV; name it json:"),
-        ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "it is JSON, not CSV"),
+        ('{"t":{"0":5}}', "the file is JSON, not CSV; use json:"),
+        ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "the file is JSON, not CSV"),
         ("t,0,1\n" + "x" * 50_000, "line 2: longer than 40000 characters"),
         ("x" * 30_000 + ",0,-1", r"line 1: '-1' is not an offset"),
         ("t,0," + "9" * 30_000, r"line 1: '9{60}'… is not an offset"),
@@ -496,7 +496,7 @@ def test_side_requiring_broker_fails_before_reading_files(name: str) -> None:
 
 
 def test_two_broker_sides_without_topics_are_refused() -> None:
-    with pytest.raises(UsageError, match="name the topics"):
+    with pytest.raises(UsageError, match="a side that contains topics"):
         load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
 
 

@@ -545,7 +545,7 @@ def test_dynamic_source_with_single_cluster_needs_no_choice(tmp_path: Path) -> N
 
 def test_unknown_cluster_error_lists_available_clusters(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
-    with pytest.raises(NoSuchName, match="'north'; there are: 'east', 'west'"):
+    with pytest.raises(NoSuchName, match="'north'; the clusters are: 'east', 'west'"):
         choose(extraction, Choice(cluster="north"))
 
 
@@ -567,7 +567,7 @@ def test_plain_and_dynamic_sources_cannot_be_moved_together(tmp_path: Path) -> N
     assert make_plan(extraction, plain, None, ignore_other_sources=True).next_offsets == {
         ("u", 0): 3
     }
-    with pytest.raises(NoSuchName, match="only a DynamicKafkaSource names any"):
+    with pytest.raises(NoSuchName, match="only a DynamicKafkaSource has cluster names"):
         choose(extraction, Choice(source="topic:u", cluster="east"))
 
 
@@ -606,7 +606,7 @@ def test_to_spark_moves_chosen_cluster_of_real_dynamic_source(name: str) -> None
     assert "2 Kafka clusters: 'east', 'west'; a target takes one" in refused.stderr
     unknown = migrate("to-spark", golden(name), "--cluster", "north")
     assert (unknown.code, unknown.stdout) == (2, "")
-    assert "there are: 'east', 'west'" in unknown.stderr
+    assert "the clusters are: 'east', 'west'" in unknown.stderr
     west = migrate("to-spark", golden(name), "--cluster", "west")
     assert west.code == 0, west.stderr
     _, _, source = _golden_source(name)

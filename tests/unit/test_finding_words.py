@@ -122,7 +122,7 @@ def _left_behind(held: str) -> _Told:
                 (
                     Code.IN_FLIGHT_RECORDS,
                     _BLOCKER,
-                    "6 bytes of records are in its channels",
+                    "6 bytes of records in its channels are not yet processed",
                 )
             ],
         ),
@@ -133,7 +133,7 @@ def _left_behind(held: str) -> _Told:
                     (
                         Code.IN_FLIGHT_RECORDS,
                         _BLOCKER,
-                        f"up to {records} wait in it for answers (async I/O)",
+                        f"up to {records} wait for answers (async I/O)",
                     )
                 ],
             )
@@ -162,7 +162,7 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
             (
                 Code.DAMAGED_SOURCE,
                 _BLOCKER,
-                "a damaged Kafka source, or a kind not known here (why)",
+                "the source is damaged, or its kind is unsupported (why)",
             ),
         ),
         (
@@ -171,7 +171,7 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
             (
                 Code.ANOTHER_SOURCE_KIND,
                 _WARNING,
-                "it is not moved (why)",
+                "so it is not moved (why)",
             ),
         ),
         (
@@ -180,7 +180,7 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
             (
                 Code.LEGACY_CONSUMER,
                 _BLOCKER,
-                "holds no position that can be read (why)",
+                "contains no readable position (why)",
             ),
         ),
     ],
@@ -192,13 +192,13 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 # -- sinks ----------------------------------------------------------------------------------------
 
 _HIDDEN = "its records stay hidden (.inprogress)"
-_ROWS = f"a file sink may have an unfinished file: {_HIDDEN}"
+_ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
-    "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
-    "job is restored from here"
+    "if the job runs, a stop-with-savepoint commits that output; otherwise it is lost unless "
+    "the job is restored from this checkpoint"
 )
-_AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
-_IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
+_AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
+_IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
 _WRITER = ["writer_raw_states"]
 
 
@@ -239,7 +239,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
             (
                 names,
                 UnknownSink("why"),
-                "a sink may have output to commit, which cannot be read (why)",
+                "a sink may have output to commit, but its state cannot be read (why)",
                 _AFTER_A_STOP,
             )
             for names in (["streaming_committer_raw_states"], _WRITER)
@@ -248,7 +248,8 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
             (
                 [name],
                 None,
-                "a FlinkKafkaProducer may have transactions to commit, which are not read",
+                "a FlinkKafkaProducer may have transactions to commit; `migrate` does not "
+                "read them",
                 _IF_FINISHED,
             )
             for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
@@ -273,7 +274,7 @@ def test_pending_sink_output_is_reported(
     [
         (
             SinkState((), ()),
-            "it is a sink's committer, and no transaction is waiting to be committed",
+            "it is a sink's committer without transactions to commit",
         ),
         (
             SinkState((KafkaWriterState("b", ()), KafkaWriterState("a", ())), ()),
@@ -281,8 +282,8 @@ def test_pending_sink_output_is_reported(
         ),
         (
             SinkState((KafkaWriterState("a", ("a-0-1",)), KafkaWriterState("a", ("a-1-1",))), ()),
-            "it is a KafkaSink's writer (transactional id prefix 'a'), with 2 transactions under "
-            "way",
+            "it is a KafkaSink's writer (transactional id prefix 'a'), with 2 transactions "
+            "in progress",
         ),
     ],
 )
@@ -293,18 +294,18 @@ def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
 @pytest.mark.parametrize(
     ("open_", "code", "severity", "told"),
     [
-        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer, and no file is open"),
+        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer without an open file"),
         (
             ["b", "a"],
             Code.FILES_IN_PROGRESS,
             _WARNING,
-            f"a FileSink has 2 unfinished files (the first is in 'b'): {_HIDDEN}",
+            f"a FileSink has 2 unfinished files (the first is in 'b'); {_HIDDEN}",
         ),
         (
             ["b"],
             Code.FILES_IN_PROGRESS,
             _WARNING,
-            f"a FileSink has 1 unfinished file (the first is in 'b'): {_HIDDEN}",
+            f"a FileSink has 1 unfinished file (the first is in 'b'); {_HIDDEN}",
         ),
     ],
 )
@@ -392,22 +393,22 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
             (
                 Code.UNRESOLVED_POSITIONS,
                 _BLOCKER,
-                "2 of 7 positions are not in the state; the first is t-1: why",
+                "the state lacks 2 of 7 positions; the first is t-1 (why)",
             ),
             (
                 Code.LATEST_MARKER,
                 _WARNING,
-                "1 partition with no record read yet, still at the 'latest' marker",
+                "no record has been read from 1 partition, still at the 'latest' marker",
             ),
             (
                 Code.COMMITTED_MARKER,
                 _WARNING,
-                "2 partitions with no record read yet, still at the 'committed' marker",
+                "no record has been read from 2 partitions, still at the 'committed' marker",
             ),
         ],
     )
     (told,) = _of(_source(_at(None, 1, "east")))
-    assert told[2].endswith("the first is t-1 on cluster 'east': why")
+    assert told[2].endswith("the first is t-1 on cluster 'east' (why)")
     _agree(_of(_source(_at(5))), [])
 
 
@@ -418,7 +419,8 @@ def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
             (
                 Code.NO_ENUMERATOR,
                 _WARNING,
-                "no enumerator state is stored: a bounded partition that finished would not show",
+                "no enumerator state is stored, so a bounded partition that finished would "
+                "be missing",
             )
         ],
     )
@@ -429,13 +431,13 @@ def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
                 (
                     Code.INITIAL_DISCOVERY,
                     _NOTE,
-                    "the state does not say that the first discovery of partitions had finished",
+                    "the state does not show that the first discovery of partitions had finished",
                 )
             ],
         )
 
 
-_STALE = "what a FlinkKafkaConsumer has stored here is from the checkpoint before"
+_STALE = "the FlinkKafkaConsumer's positions are from the previous checkpoint"
 
 
 @pytest.mark.parametrize(
@@ -475,8 +477,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE,
                     _NOTE,
-                    "it is a HybridSource at source 2 of its list, which reads Kafka; what comes "
-                    "after that one, if anything does, is not in the state",
+                    "it is a HybridSource at source 2 of its list, a Kafka source; the state "
+                    "does not contain later sources of the list",
                 )
             ],
         ),
@@ -487,15 +489,15 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 of its list, which is not Kafka's: it has "
-                    "not reached Kafka yet, or never reads it; what it has not read of that source "
-                    "does not move",
+                    "it is a HybridSource at source 2 of its list, which is not a Kafka "
+                    "source; it has not reached Kafka yet, or never reads Kafka; unread data "
+                    "of the current source is not moved",
                 ),
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "its readers still hold 2 splits of other sources of its list: what they have "
-                    "not read of them does not move",
+                    "its readers still have 2 splits of other sources of its list; the "
+                    "unread data of these splits is not moved",
                 ),
             ],
         ),
@@ -506,8 +508,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 of its list: some of it is a Kafka "
-                    "source's and some does not decode (why)",
+                    "it is a HybridSource at source 2 of its list; some of its state is a "
+                    "Kafka source's, and some cannot be decoded (why)",
                 )
             ],
         ),
@@ -534,17 +536,18 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.UNDISCOVERED_TOPICS,
                 _WARNING,
-                "2 topics of its streams without a partition in the state (the first is u on ",
+                "the state contains no partition of 2 topics of its streams (the first is u on ",
             ),
             (
                 Code.RETAINED_CLUSTERS,
                 _NOTE,
-                "the job no longer read cluster 'west'",
+                "the job's metadata service had removed cluster 'west', so the job no longer "
+                "read there",
             ),
         ],
     )
     two = state._replace(retained=frozenset({"b", "a"}))
-    assert "read clusters 'a', 'b', which" in _of(source, two)[1][2]
+    assert "removed clusters 'a', 'b', so" in _of(source, two)[1][2]
     none = state._replace(enumerator=None, retained=frozenset())
     assert [code for code, _, _ in _of(source, none)] == [Code.NO_ENUMERATOR]
 
@@ -565,22 +568,24 @@ def test_newer_checkpoint_of_running_job_blocks_move() -> None:
     assert _findings(newer=(8, 9))[0] == (
         Code.RAN_ON,
         _BLOCKER,
-        "the job ran on after this checkpoint: chk-9 is complete beside it, so what Flink emitted "
-        "since would be emitted again",
+        "the job kept running after this checkpoint; chk-9 in the same directory is "
+        "complete; the job's later output would be duplicated",
     )
-    assert "chk-3 beside it was written after this chk-7" in _findings(newer=(9, 3))[0][2]
+    assert (
+        "chk-3 in the same directory was written after this chk-7" in _findings(newer=(9, 3))[0][2]
+    )
 
 
 def test_contradictory_checkpoint_times_are_warned_about() -> None:
     lower = _findings(contradicting=(5, 6, 9))
     assert [code for code, _, _ in lower] == [Code.NUMBERING_BEGAN_ANEW]
     assert lower[0][2].startswith(
-        "chk-6 beside it was written after this chk-7, though its number is lower: "
+        "chk-6 in the same directory was written after this chk-7, although its number is lower; "
     )
     ((_, severity, higher),) = _findings(contradicting=(8, 9))
     assert severity is _WARNING
     assert higher.startswith(
-        "chk-9 beside it was written before this chk-7, though its number is higher: "
+        "chk-9 in the same directory was written before this chk-7, although its number is higher; "
     )
 
 
@@ -644,4 +649,4 @@ def test_written_by_finding_lists_flink_and_connector_releases(
     found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))
     (finding,) = [one for one in found if one.code is Code.WRITTEN_BY]
     assert finding.severity is _NOTE
-    assert finding.message == f"written by {told}: the state itself names no release"
+    assert finding.message == f"written by {told}; the state does not contain the exact release"

@@ -21,7 +21,7 @@ def test_csv_of_two_groups_requires_choice_of_group() -> None:
     result = migrate("diff", f"csv:{_TWO_GROUPS}", f"csv:{_TWO_GROUPS}")
     assert result.code == 4
     assert result.stderr.splitlines()[0] == (
-        f"refused: {_TWO_GROUPS} contains the offsets of 2 groups: choose one: "
+        f"refused: {_TWO_GROUPS} contains the offsets of 2 groups; choose one of: "
         f"csv:{_TWO_GROUPS}#ga, csv:{_TWO_GROUPS}#gb"
     )
 
@@ -47,7 +47,7 @@ def test_unknown_group_of_a_csv_is_refused(tmp_path: Path) -> None:
     plain.write_text("payments,0,5\n")
     result = migrate("to-spark", f"csv:{plain}#ga")
     assert result.code == 2
-    assert "its lines name no group" in result.stderr
+    assert "its lines contain no group" in result.stderr
 
 
 def test_file_and_group_may_contain_a_number_sign(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_duplicate_partition_in_csv_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
     file.write_text("ga,payments,0,5\ngb,payments,0,6\nga,payments,0,7\n")
     assert (
-        "line 3: 'payments' partition 0 is there twice"
+        "line 3: 'payments' partition 0 is listed twice"
         in migrate("to-spark", f"csv:{file}#ga").stderr
     )
 
@@ -100,7 +100,7 @@ def test_hudi_streamer_string_is_read_and_written(
         ("orders,0:-1", "'-1' is not an offset"),
         ("orders,-1:0", "'-1' is not a partition number"),
         ("orders,0:1:2", "'1:2' is not an offset"),
-        ("orders,0:1,0:2", "partition 0 is there twice"),
+        ("orders,0:1,0:2", "partition 0 is listed twice"),
         (",0:1", "'' is not a topic"),
         ("20240101123000", "it has 0 partitions"),
     ],
@@ -132,7 +132,7 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     result = migrate("to-spark", 'json:{"payments":{"0":5}}')
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == (
-        "migrate: json: takes a file, and this is JSON itself; write it into a file and name the "
+        "migrate: json: requires a file, but this is JSON; save it to a file and pass the "
         "file, such as json:offsets.json\n"
     )
 
@@ -142,9 +142,14 @@ def test_describe_table_and_query_progress_are_recognized_in_error(tmp_path: Pat
     described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
     result = migrate("to-spark", f"csv:{described}")
     assert result.code == 3
-    assert "the table of kafka-consumer-groups --describe; name the group itself" in result.stderr
+    assert (
+        "the file is the table of kafka-consumer-groups --describe; use group:NAME" in result.stderr
+    )
     progress = tmp_path / "progress.json"
     progress.write_text('{"id":"x","sources":[{"endOffset":{"orders":{"0":9}}}]}')
     result = migrate("to-spark", f"json:{progress}")
     assert result.code == 3
-    assert "the progress of a Spark query; write the endOffset of its Kafka source" in result.stderr
+    assert (
+        "the file is the progress of a Spark query; save the endOffset of its Kafka source"
+        in result.stderr
+    )

@@ -387,7 +387,10 @@ def test_duplicate_splits_of_partition_block_move(tmp_path: Path) -> None:
     data = source(split(0, offset) for offset in range(1000))
     extraction = extract(read_checkpoint(_write(tmp_path, data)))
     (position,) = extraction.sources[0].positions
-    assert position.reason == "reader state has it 1000 times, with starts from 0 to 999"
+    assert (
+        position.reason
+        == "reader state contains the partition 1000 times, with starts from 0 to 999"
+    )
     assert position.start is None
     assert any(finding.severity is Severity.BLOCKER for finding in extraction.findings)
 

@@ -12,10 +12,7 @@ from migrate.model.positions import Marker, Position, PositionState
 
 _ASSIGNED, _UNASSIGNED = AssignmentStatus.ASSIGNED, AssignmentStatus.UNASSIGNED
 _FINISHED = PositionState.FINISHED
-_GONE = (
-    "it was assigned to a reader that no longer holds it, and the offset it stopped at is not in "
-    "the state"
-)
+_GONE = "its former reader no longer has it, and the state lacks its last offset"
 
 
 def _merged(
@@ -59,7 +56,7 @@ def _unresolved(reason: str, stop: int | None = None, subtask: int | None = None
             NOT_SET,
             9,
             _unresolved(
-                "its start was not initialised yet when the checkpoint was taken", 9, subtask=3
+                "its start was not initialized when the checkpoint was taken", 9, subtask=3
             ),
         ),
     ],
@@ -113,12 +110,12 @@ def test_split_returned_by_reader_is_finished_if_stop_is_offset(
         ),
         (
             Split("t", 0, NOT_SET, 9),
-            _unresolved("it was not yet assigned, and its start was not initialised", 9),
+            _unresolved("it was not yet assigned, and its start was not initialized", 9),
         ),
         (
             None,
             _unresolved(
-                "it was not yet assigned, and the starting policy of the job is not in the state"
+                "it was not yet assigned, and the state does not contain the job's starting policy"
             ),
         ),
     ],
@@ -133,7 +130,7 @@ def test_split_in_several_readers_is_unresolved_if_starts_differ() -> None:
     assert found == Position("t", 0, PositionState.NEXT, 5, None, 0, "east")
     others = [(0, same), (1, Split("t", 0, 9, None)), (2, Split("t", 0, 7, 9))]
     assert _merged([*others, (0, Split("t", 1, 3, None))]) == [
-        _unresolved("reader state has it 3 times, with starts from 5 to 9"),
+        _unresolved("reader state contains the partition 3 times, with starts from 5 to 9"),
         Position("t", 1, PositionState.NEXT, 3, None, 0, "east"),
     ]
 

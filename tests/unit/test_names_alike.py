@@ -17,12 +17,12 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
 _NOT_THERE = GroupView("g44", False, "Dead", "unknown", alike=("g4",))
-_SAYS = "group:g44: there is no such group (did you mean 'g4'?) [no-such-group]"
+_SAYS = "group:g44: the group does not exist (did you mean 'g4'?) [no-such-group]"
 
 
 @pytest.fixture(autouse=True)
 def broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer every question with a topic and, if a group is named, that there is no such group."""
+    """Answer every query with a topic, and if a group is passed, report it as missing."""
 
     def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
         group = _NOT_THERE if question.source_group is not None else None

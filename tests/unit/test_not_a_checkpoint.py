@@ -108,4 +108,7 @@ def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: 
     shutil.copytree(golden("1.20/retained-files"), chk)
     result = migrate("to-spark", f"spark:{chk / part}")
     assert result.code == 3
-    assert "a checkpoint of Flink, not of a Spark query; name it without spark:" in result.stderr
+    assert (
+        "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
+        in result.stderr
+    )

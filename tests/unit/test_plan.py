@@ -345,7 +345,7 @@ def test_reason_for_unresolved_position_is_reported(tmp_path: Path, asked: bool)
     found = _extraction(tmp_path, SourceState(readers, entries=[]))
     snapshot = _log((0, 20)) if asked else None
     (refusal,) = make_plan(found, found.sources, snapshot).refusals
-    assert "reader state has it 2 times, with starts from 10 to 12" in refusal.what
+    assert "reader state contains the partition 2 times, with starts from 10 to 12" in refusal.what
 
 
 def test_rewind_and_skip_of_target_group_trigger_warning(tmp_path: Path) -> None:

@@ -357,7 +357,7 @@ def test_positions_are_built_from_logs_and_groups() -> None:
     assert group_positions("group:g", group) == PositionSet("group:g", {("t", 0): 7})
     missing = GroupView("g", False, "Dead", "classic", alike=("gg",))
     assert group_positions("group:g", missing) == PositionSet(
-        "group:g", {}, "there is no such group (did you mean 'gg'?)"
+        "group:g", {}, "the group does not exist (did you mean 'gg'?)"
     )
 
 

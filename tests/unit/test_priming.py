@@ -56,7 +56,7 @@ def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
     """Regression: prime did not judge whether the job had stopped."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
     write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
-    with pytest.raises(Refused, match="chk-8 is complete beside it"):
+    with pytest.raises(Refused, match="chk-8 in the same directory is complete"):
         _prime(chk, tmp_path / "query")
     assert not (tmp_path / "query").exists()
 
@@ -71,7 +71,9 @@ def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.Mo
         write_source(chk.with_name("chk-8"), {0: splits("t", [4])})
 
     monkeypatch.setattr("migrate.inputs.flink.job_state.time.sleep", sleep)
-    with pytest.raises(Refused, match="the job has run on since: it has completed chk-8"):
+    with pytest.raises(
+        Refused, match="the job kept running after the checkpoint; it has completed chk-8"
+    ):
         _prime(chk, tmp_path / "query")
     assert len(waits) == 1
     assert not (tmp_path / "query").exists()
@@ -82,7 +84,7 @@ def test_prime_refuses_running_job(tmp_path: Path) -> None:
     with recorded_flink() as (flink, url):
         job = tmp_path / flink.reading
         chk = write_source(job / "chk-7", {0: splits("t", [3])})
-        with pytest.raises(Refused, match=f"Flink still has job {flink.reading}"):
+        with pytest.raises(Refused, match=f"Flink lists job {flink.reading}"):
             _prime(chk, tmp_path / "query", flink_rest=url)
     assert not (tmp_path / "query").exists()
 

@@ -88,8 +88,8 @@ def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("job_id", "known", "why"),
     [
-        (_JOB, [], f"does not know job {_JOB}"),
-        (_JOB, [FlinkJob("ff" * 16, "another", "FINISHED")], f"does not know job {_JOB}"),
+        (_JOB, [], f"does not list job {_JOB}"),
+        (_JOB, [FlinkJob("ff" * 16, "another", "FINISHED")], f"does not list job {_JOB}"),
         (
             "orders",
             [FlinkJob("ff" * 16, "another", "FINISHED")],
@@ -115,7 +115,7 @@ def test_jobmanager_without_job_proves_nothing(
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
-    assert "--execute looks twice, 20 s apart" in said.text
+    assert "--execute polls twice, 20 s apart" in said.text
 
 
 def test_jobmanager_of_job_proves_its_end(
@@ -124,10 +124,10 @@ def test_jobmanager_of_job_proves_its_end(
     jobs = [FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING")]
     planned = _planned(tmp_path / _JOB)
     assert _refusals(planned, jobs[:1], monkeypatch) == []
-    assert f"Flink has job {_JOB} as CANCELED, and no other job is running" in said.text
-    assert "cannot tell whether" not in said.text
+    assert f"Flink lists job {_JOB} as CANCELED, and no other job is running" in said.text
+    assert "it is unknown whether" not in said.text
     (running,) = _refusals(planned, jobs, monkeypatch)
-    assert f"Flink still has job {'ff' * 16} (another), RUNNING" in running
+    assert f"Flink lists job {'ff' * 16} (another) as RUNNING" in running
 
 
 # -- the judgment ----------------------------------------------------------------------------------
@@ -301,13 +301,19 @@ def test_judgment_for_each_kind_of_evidence(
         (_STOP, 10, None, JobState.RESTARTED, "has completed checkpoint 10 after checkpoint 9"),
         (_STOP, None, 50, JobState.RESTARTED, "has recovered from checkpoint 50 after"),
         # A run of the same id that was restored from the savepoint, or whose end was forgotten.
-        (_STOP, None, 9, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
-        (_STOP, None, None, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
-        (_STOP, 8, None, JobState.UNKNOWN, "does not list savepoint 9 as the newest"),
+        (_STOP, None, 9, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
+        (_STOP, None, None, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
+        (_STOP, 8, None, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
         (_RETAINED, 7, None, JobState.ENDED, "no other job is running"),
         (_RETAINED, None, 7, JobState.ENDED, "no other job is running"),
         (_RETAINED, 8, None, JobState.ENDED, "has completed checkpoint 8 after checkpoint 7"),
-        (_RETAINED, None, None, JobState.UNKNOWN, "does not list checkpoint 7 as the newest"),
+        (
+            _RETAINED,
+            None,
+            None,
+            JobState.UNKNOWN,
+            ("does not list this checkpoint 7 as the job's newest"),
+        ),
     ],
 )
 def test_ended_job_is_judged_by_its_newest_checkpoint(
@@ -353,7 +359,7 @@ def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         "migrate.inputs.flink.rest_client.request", lambda url, path: answers[path].encode()
     )
-    with pytest.raises(UsageError, match="a HistoryServer, which does not list running jobs"):
+    with pytest.raises(UsageError, match="this is a HistoryServer; it does not list running jobs"):
         judge(_STOP, _URL)
     answers["/config"] = answers["/config"].replace("true", "false")
     assert judge(_STOP, _URL).state is JobState.UNKNOWN
@@ -433,7 +439,7 @@ def test_newer_checkpoint_during_wait_prevents_write(
     monkeypatch.setattr(time, "sleep", sleep)
     refused = migrate("to-spark", chk, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "the job has run on since: it has completed chk-8" in refused.stderr
+    assert "the job kept running after the checkpoint; it has completed chk-8" in refused.stderr
     assert not out.exists()
     assert waits == [pytest.approx(4, abs=0.5)]
 
@@ -514,13 +520,13 @@ def test_plan_of_deleted_checkpoint_or_savepoint_is_refused(tmp_path: Path, stop
     chk.parent.rename(tmp_path / "elsewhere")
     unseen = migrate("to-spark", "--plan", plan)
     assert unseen.code == 0, unseen.stderr
-    assert "whether the job ran on is not shown by its checkpoints" in unseen.stderr
+    assert "the job's checkpoints do not show whether the job kept running" in unseen.stderr
 
 
 # -- a savepoint that the job was stopped with -----------------------------------------------------
 
 
-_STOPPED_WITH = "the job was stopped with this savepoint; --flink-rest URL shows whether"
+_STOPPED_WITH = "the job was stopped with this savepoint; use --flink-rest URL to check whether"
 
 
 def _savepoint(folder: Path, days: float) -> tuple[Path | str, ...]:
@@ -669,7 +675,7 @@ def test_group_is_evidence_only_with_commits_at_positions(
 
 def test_old_savepoint_triggers_warning(tmp_path: Path) -> None:
     moved = _moved(tmp_path, 12.5)
-    assert "warning: this savepoint was written 12 days ago: if the job was rest" in moved.stderr
+    assert "warning: this savepoint was written 12 days ago; if the job was rest" in moved.stderr
     assert "[old-savepoint]" in moved.stderr
 
 

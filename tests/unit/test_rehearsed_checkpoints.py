@@ -93,7 +93,7 @@ def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("side", ["earlier", "later"])
 def test_in_flight_records_are_refused(tmp_path: Path, side: str) -> None:
     mores = [in_flight_operator(100) if side == end else EMPTY for end in ("earlier", "later")]
-    with pytest.raises(Refused, match="100 bytes of records are in its channels"):
+    with pytest.raises(Refused, match="100 bytes of records in its channels are not yet processed"):
         _pair(
             _write(tmp_path / "a", 7, 1, more=mores[0]), _write(tmp_path / "b", 9, 2, more=mores[1])
         )

@@ -59,15 +59,16 @@ def test_directory_whose_highest_number_is_not_newest_is_refused(tmp_path: Path)
     job = _job(tmp_path / "job", _RENUMBERED)
     refused = migrate("to-spark", job)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "chk-5 beside it was written after this chk-120, though its number is lower" in (
-        refused.stderr
+    assert (
+        "chk-5 in the same directory was written after this chk-120, although its number is lower"
+        in (refused.stderr)
     )
     shown = migrate("inspect", job)
     assert shown.code == 0
     assert "blocker ran-on" in shown.stdout and "chk-5" in shown.stdout
     allowed = migrate("to-spark", job, "--allow-ran-on")
     assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":120}}\n')
-    assert "chk-5 beside it was written after" in allowed.stderr
+    assert "chk-5 in the same directory was written after" in allowed.stderr
 
 
 def test_newest_checkpoint_of_renumbered_job_moves_by_its_name(tmp_path: Path) -> None:
@@ -141,11 +142,11 @@ def test_adjacent_runs_report_both_candidates(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _MEET)
     stale = migrate("to-spark", job)
     assert (stale.code, stale.stdout) == (0, '{"t":{"0":5}}\n')
-    assert "warning: chk-3 beside it was written after this chk-5" in stale.stderr
+    assert "warning: chk-3 in the same directory was written after this chk-5" in stale.stderr
     right = migrate("to-spark", job / "chk-3")
     assert (right.code, right.stdout) == (4, "")
-    assert "chk-5 is complete beside it" in right.stderr
-    assert "warning: chk-5 beside it was written before this chk-3" in right.stderr
+    assert "chk-5 in the same directory is complete" in right.stderr
+    assert "warning: chk-5 in the same directory was written before this chk-3" in right.stderr
     allowed = migrate("to-spark", job / "chk-3", "--allow-ran-on")
     assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":3}}\n')
 
@@ -201,7 +202,7 @@ def test_copy_with_different_name_is_no_newer_sibling(tmp_path: Path) -> None:
     # Checkpoints that the job completed later still count, whatever the copy is called.
     shutil.copytree(written, copy.with_name("chk-10"))
     assert read_checkpoint(copy).newer_siblings == (10,)
-    assert "chk-10 is complete beside it" in _findings(copy)["ran-on"][1]
+    assert "chk-10 in the same directory is complete" in _findings(copy)["ran-on"][1]
 
 
 def test_times_are_requested_only_across_gaps_and_for_few_checkpoints(tmp_path: Path) -> None:
@@ -233,7 +234,7 @@ def test_scan_reports_renumbered_job_as_not_movable(tmp_path: Path) -> None:
     assert isinstance(outcome, Extraction)
     (obstacle,) = obstacles(outcome)
     assert obstacle.code == "ran-on"
-    assert "chk-5 beside it was written after this chk-120" in obstacle.message
+    assert "chk-5 in the same directory was written after this chk-120" in obstacle.message
 
 
 def _plan(path: Path, chk: Path, *flags: str) -> Plan:

@@ -59,7 +59,7 @@ def test_group_is_compared_with_log_bounds() -> None:
 def test_missing_group_on_both_sides_triggers_single_warning() -> None:
     loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _BROKER)
     assert loaded.warnings == (
-        "group:h: there is no such group (did you mean 'g'?) [no-such-group]",
+        "group:h: the group does not exist (did you mean 'g'?) [no-such-group]",
     )
     assert loaded.left.starts == {}
 
@@ -69,7 +69,7 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
     [
         ("group:g", "json:x", "group:g needs a broker: add --bootstrap-servers HOST:PORT"),
         ("json:x", "broker:latest", "broker:latest needs a broker: add --bootstrap-servers"),
-        ("broker:latest", "broker:earliest", "both sides are the broker: one of them must name"),
+        ("broker:latest", "broker:earliest", "both sides are the broker; replace one of them"),
     ],
 )
 def test_side_requiring_broker_is_usage_error_without_broker(
@@ -98,7 +98,7 @@ def test_logs_are_queried_only_for_valid_topic_names() -> None:
         *(
             (
                 name,
-                f"{name}: not a time, as 2026-11-20T18:00:00Z; or name broker:earliest or "
+                f"{name}: not a time, as 2026-11-20T18:00:00Z; or use broker:earliest or "
                 "broker:latest",
             )
             for name in ("broker:newest", "broker:-1", "broker:2026-13-01")

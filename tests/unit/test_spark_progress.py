@@ -150,7 +150,7 @@ def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path
     for arguments in (("to-spark", sides[0]), ("diff", *sides)):
         result = migrate(*arguments)
         assert (result.code, result.stdout) == (3, "")
-        assert "an unfinished repartitioning" in result.stderr
+        assert "a repartitioning of the query's state is unfinished" in result.stderr
 
 
 def test_partition_read_only_by_skipped_batch_is_refused(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_inconsistent_offset_and_commit_logs_are_refused(tmp_path: Path) -> None
     # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
-    with pytest.raises(InputError, match="ends with 0 and offsets/ with 2"):
+    with pytest.raises(InputError, match="ends with 0, but offsets/ ends with 2"):
         committed_positions("spark:x", directory)
 
 
@@ -263,7 +263,7 @@ def test_newest_committed_batch_without_preceding_planned_batch_is_refused(
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
     commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
     directory = spark_directory(tmp_path / "query", {**files, **commits})
-    with pytest.raises(InputError, match="batch 4 is missing: Spark would fail"):
+    with pytest.raises(InputError, match="batch 4 is missing; Spark would fail"):
         committed_positions("spark:x", directory)
 
 
@@ -281,7 +281,9 @@ def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     commits = {f"commits/{n}": COMMIT for n in range(4)}
     directory = spark_directory(tmp_path, {**files, **commits})
-    with pytest.raises(InputError, match="commits/ ends with 3 and offsets/ with 2: Spark would"):
+    with pytest.raises(
+        InputError, match=("commits/ ends with 3, but offsets/ ends with 2; Spark would")
+    ):
         committed_positions("spark:x", directory)
 
 
@@ -321,7 +323,7 @@ def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
         (
             {"commits/0": COMMIT, "offsets/0": ""},
-            "offsets/0: empty: it is being written, or a crash",
+            "offsets/0: the file is empty; either it is being written, or a crash",
         ),
         ({"commits/0": COMMIT, "offsets/0": "v1"}, "cut short"),
         # Whole, and of a query without sources.
@@ -332,7 +334,7 @@ def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
         ({"commits/0": "v4\n{}", "offsets/0": batch('{"t":{"0":1}}')}, "version 'v4'"),
         (
             {"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')},
-            "commits/0: empty: it is being written, or a crash",
+            "commits/0: the file is empty; either it is being written, or a crash",
         ),
         (
             {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v2")},
@@ -343,7 +345,7 @@ def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
             "'-' is no",
         ),
         ({"sources/0/0": SEED, "metadata": UNFINISHED.decode()}, "not JSON"),
-        ({"sources/0/0": SEED, "metadata": '{"id":"1"}'}, "does not hold the id"),
+        ({"sources/0/0": SEED, "metadata": '{"id":"1"}'}, "does not contain a query id"),
         ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "version 'v2'"),
         ({"sources/0/0": '\0{"t":{"0":3}}'}, "version"),
         ({"sources/0/0": "\0v1\n"}, "not JSON"),
@@ -371,7 +373,7 @@ def test_control_batch_is_refused(tmp_path: Path) -> None:
 
 def test_start_of_query_without_seed_is_reported_as_missing(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
-    with pytest.raises(InputError, match="where the query started is unknown"):
+    with pytest.raises(InputError, match="the query's start positions are unknown"):
         starting_positions("spark:x", spark_directory(tmp_path, files))
     with pytest.raises(InputError, match="no such directory"):
         committed_positions("spark:x", tmp_path / "nothing")

@@ -74,20 +74,20 @@ def test_positions_belong_to_reported_batch(
         (
             {name: RUN[name] for name in RUN if name != "commits/0"},
             4,
-            "has started its first batch and not committed it, and may have written records",
+            "has started its first batch but not committed it, and may have written records",
         ),
         (
             {name: RUN[name] for name in RUN if name != "metadata"},
             3,
             "the file metadata with the query's id is missing",
         ),
-        ({**RUN, "metadata": "{}"}, 3, "does not hold the id"),
+        ({**RUN, "metadata": "{}"}, 3, "does not contain a query id"),
         ({**RUN, "metadata": '{"id":'}, 3, "not JSON"),
         ({**RUN, "metadata": ""}, 3, "not JSON"),
         ({**RUN, "offsets/0": batch("17")}, 3, "reads no Kafka source"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
-        ({**RUN, "offsets/0": ""}, 3, "offsets/0: empty: it is being written"),
+        ({**RUN, "offsets/0": ""}, 3, "offsets/0: the file is empty; either it is being written"),
         ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "are at 1 and 2"),
     ],
 )

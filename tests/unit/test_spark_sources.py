@@ -124,8 +124,8 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        pytest.param(["0=nobody"], 2, "no Kafka source answers to 'nobody'", id="unknown"),
-        pytest.param(["0=topic:x"], 2, "no Kafka source answers to 'topic:x'", id="no such topic"),
+        pytest.param(["0=nobody"], 2, "no Kafka source matches 'nobody'", id="unknown"),
+        pytest.param(["0=topic:x"], 2, "no Kafka source matches 'topic:x'", id="no such topic"),
         pytest.param(["0=rest", "--source", "both"], 2, "leaves out", id="not chosen"),
         pytest.param(["0:rest"], 2, "expected N=SOURCE", id="not of its form"),
         pytest.param(["01=rest"], 2, "expected N=SOURCE", id="a number that Spark would not write"),

@@ -469,7 +469,7 @@ def test_source_option_selects_source_of_side(here: Path) -> None:
     assert _positions() == {"t-0": 6}
     unknown = migrate("to-flink", chk, "--from", side, "--out", "more", "--source", "03" * 16)
     assert unknown.code == 2
-    assert "no Kafka source answers to" in unknown.stderr
+    assert "no Kafka source matches" in unknown.stderr
 
 
 def test_sources_with_separate_partitions_of_topic_keep_their_partitions(here: Path) -> None:

@@ -221,8 +221,9 @@ def test_restored_job_commits_pending_files(tmp_path: Path) -> None:
     job = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", source, sink)))
     _, warnings = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
     assert _told(warnings) == [
-        f"operator {'00' * 16}: a FileSink has 2 finished files to commit: the restored job "
-        "commits what the stop did not; a second commit changes nothing [pending-transactions]"
+        f"operator {'00' * 16}: a FileSink has 2 finished files to commit; the restored job "
+        f"commits the output that the stop did not commit; a second commit changes nothing "
+        f"[pending-transactions]"
     ]
 
 
