@@ -82,7 +82,10 @@ def test_topic_read_from_two_clusters_triggers_warning(
     dry_run = migrate("commit-group", f"spark:{query}", *flags)
     assert dry_run.code == 0, dry_run.stderr
     (warning,) = [line for line in dry_run.stderr.splitlines() if "[shared-topic]" in line]
-    assert f"several sources of the query read {topic}, and its log does not name" in warning
+    assert (
+        f"several sources of the query read {topic}, and the query's log does not identify"
+        in warning
+    )
 
 
 def test_plan_of_query_with_newer_batches_is_refused(
@@ -108,7 +111,7 @@ def test_plan_of_query_with_newer_batches_is_refused(
     for number, command in enumerate(plans):
         stale = migrate(*command, "--plan", f"{number}.json", "-b", servers)
         assert (stale.code, stale.stdout) == (4, "")
-        assert "the query has run on since: it has committed batch" in stale.stderr
+        assert "the query kept running; it has committed batch" in stale.stderr
         assert "make a new plan with --plan-out" in stale.stderr
 
 

@@ -113,7 +113,7 @@ def test_newer_commits_of_source_group_require_override(
     )
     assert _offsets(allowed, topic) == {0: 4, 1: 1, 2: 1}
     assert f"{topic}-0: ok, from 4, repeats up to 1 records" in allowed.stderr
-    assert "warning: the job ran on after this checkpoint" in allowed.stderr
+    assert "warning: the job kept running after this checkpoint" in allowed.stderr
 
 
 def test_expired_positions_are_refused(tmp_path: Path, broker: Broker, topic: str) -> None:

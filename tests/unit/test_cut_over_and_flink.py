@@ -140,7 +140,7 @@ def test_stop_is_refused_unless_job_is_running(flink: tuple[Flink, str], tmp_pat
     known, url = flink
     context = _context(tmp_path, url)
     for known.state in ("RESTARTING", "CREATED"):
-        told = f"Flink lists job {_JOB} (orders) as {known.state}: it must be RUNNING"
+        told = f"Flink has job {_JOB} (orders) as {known.state}: it must be RUNNING"
         assert _refused(context) == [told]
 
 
@@ -309,9 +309,9 @@ def test_stop_is_awaited_despite_invalid_jobmanager_answer(
 @pytest.mark.parametrize(
     ("state", "left", "told"),
     [
-        ("CANCELED", False, f"Flink lists job {_JOB} (orders) as CANCELED, and "),
-        ("CANCELED", True, f"Flink lists job {_JOB} (orders) as CANCELED, and "),
-        (None, False, f"Flink lists job {_JOB} (orders) as UNKNOWN, and "),
+        ("CANCELED", False, f"Flink has job {_JOB} (orders) as CANCELED, and "),
+        ("CANCELED", True, f"Flink has job {_JOB} (orders) as CANCELED, and "),
+        (None, False, f"Flink has job {_JOB} (orders) as UNKNOWN, and "),
         (None, True, f"Flink no longer knows job {_JOB}, so it is not known whether "),
     ],
 )

@@ -299,9 +299,9 @@ def test_starting_offsets_file_may_contain_markers(tmp_path: Path) -> None:
         ('{"t":{"01":1}}', "not a partition number"),
         ('{"t":{"٣":1}}', "not a partition number"),
         ('{"t":{"2147483648":1}}', "not a partition number"),
-        ('{"t":{"0":1,"0":2}}', "there twice"),
-        ('{"t":{"0":1},"t":{"1":2}}', "there twice"),
-        ('{"\\ud800":{"0":1}}', "not text"),
+        ('{"t":{"0":1,"0":2}}', "is listed twice"),
+        ('{"t":{"0":1},"t":{"1":2}}', "is listed twice"),
+        ('{"\\ud800":{"0":1}}', "not a string"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -325,8 +325,8 @@ def test_group_csv_round_trips(tmp_path: Path) -> None:
     [
         ("", "no offsets"),
         ("\n\n", "no offsets"),
-        ("t,0\n", "line 1: neither three"),
-        ("t,0,1\nt,1,2,3,4\n", "line 2: neither three"),
+        ("t,0\n", "line 1: not three or four"),
+        ("t,0,1\nt,1,2,3,4\n", "line 2: not three or four"),
         ("t,0,1\ng,t,1,2\n", "line 2: 4 fields, but earlier rows have 3"),
         ("g,t,0,1\n\nt,1,2\n", "line 3: 3 fields, but earlier rows have 4"),
         ("t\0,0,1\n", "line 1"),

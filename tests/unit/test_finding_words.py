@@ -95,7 +95,7 @@ def _about(
 
 
 def _left_behind(held: str) -> _Told:
-    return Code.STATE_NOT_MOVED, _WARNING, f"it holds {held}, which does not move"
+    return Code.STATE_NOT_MOVED, _WARNING, f"it has {held} that will not be migrated"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ _WRITER = ["writer_raw_states"]
 
 def _pending(text: str, after_a_stop: str | None = None, files: bool = False) -> _Told:
     after = f"; {_ROWS}" if files else ""
-    return Code.PENDING_TRANSACTIONS, _WARNING, f"{text}: {after_a_stop or _LOST}{after}"
+    return Code.PENDING_TRANSACTIONS, _WARNING, f"{text}; {after_a_stop or _LOST}{after}"
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -601,7 +601,7 @@ def test_finished_operators_are_listed_in_warning() -> None:
             (
                 Code.FINISHED_OPERATORS,
                 _WARNING,
-                f"2 operators had finished and kept no state (reader, {_ID})",
+                f"2 operators had finished and stored no state (reader, {_ID})",
             )
         ],
     )

@@ -226,7 +226,7 @@ _TRACE = (
         (
             200,
             '{"status": {"id": "COMPLETED"}, "operation": {}}',
-            StopAttempt(problem="no reason given"),
+            StopAttempt(problem="no reason reported"),
         ),
     ],
 )

@@ -56,4 +56,4 @@ def test_unreadable_async_queue_is_reported_as_unknown(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk-7", 3, "_keyed_async_wait_operator_state_", version=6)
     (chk / "totals").unlink()
     (finding,) = _waiting(shutil.copytree(chk, tmp_path / "copy" / "chk-7"))
-    assert "so it may contain records that wait for answers" in finding.message
+    assert "may contain records that wait for answers" in finding.message

@@ -255,7 +255,7 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     )
     assert _warned(*ran_on)[:1] == [f"{how}: these records will be emitted again [ran-on]"]
     assert [str(refusal) for refusal in messages.ran_on_refusals(ran_on)] == [
-        f"{how}, and the job's later output would be duplicated; move from a newer "
+        f"{how}, and what Flink emitted since would be emitted again; move from a newer "
         "checkpoint, or add --allow-ran-on to repeat them"
     ]
     assert not list(messages.ran_on_refusals(ran_on[:1]))

@@ -439,7 +439,7 @@ def test_newer_checkpoint_during_wait_prevents_write(
     monkeypatch.setattr(time, "sleep", sleep)
     refused = migrate("to-spark", chk, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "the job kept running after the checkpoint; it has completed chk-8" in refused.stderr
+    assert "the job kept running; it has completed chk-8" in refused.stderr
     assert not out.exists()
     assert waits == [pytest.approx(4, abs=0.5)]
 
@@ -454,7 +454,7 @@ def test_wait_applies_only_to_writes_without_override(
     moved = migrate("to-spark", chk, *out, *(flag or ()))
     assert moved.code == 0, moved.stderr
     assert len(slept) == waits
-    assert ("the job seems stopped" in moved.stderr) == bool(waits)
+    assert ("the job seems to be stopped" in moved.stderr) == bool(waits)
     # A job that was restarted from chk-7 writes to the directory of its new id.
     assert ("[job-may-run]" in moved.stderr) == bool(waits)
 
@@ -463,7 +463,7 @@ def test_wait_applies_only_to_writes_without_override(
 def test_file_times_of_copy_do_not_prove_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, age: float
 ) -> None:
-    """Regression: The times of a copy led to an interval of 0 s, and "the job seems stopped"."""
+    """Regression: The times of a copy led to an interval of 0 s, so the job seemed stopped."""
     chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
     monkeypatch.setattr(time, "sleep", slept.append)
     origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
@@ -472,7 +472,7 @@ def test_file_times_of_copy_do_not_prove_stop(
     check_before_write(origin, judgment, allow_ran_on=False, source_group=None)
     lines = [record.getMessage() for record in said.records]
     assert len(slept) == (1 if age == 0 else 0)
-    assert not any("seems stopped" in line for line in lines)
+    assert not any("seems to be stopped" in line for line in lines)
     assert any("[job-may-run]" in line for line in lines)
 
 
@@ -578,7 +578,7 @@ def test_saved_plan_stores_time_of_savepoint(
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
     assert "make a new plan with --source-group G" in refused.stderr
-    assert "; --flink-rest shows it [old-savepoint]" in refused.stderr
+    assert "; check with --flink-rest [old-savepoint]" in refused.stderr
     assert "--allow-ran-on" in refused.stderr
     assert not out.exists()
     # The time of the plan stands for that of a savepoint in a plan of an earlier release.
@@ -625,7 +625,7 @@ def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
             refused = migrate("to-spark", *asked, "--flink-rest", _URL, *way)
             assert (refused.code, refused.stdout) == (4, ""), refused.stderr
             assert "ok:" not in refused.stderr
-            assert "cannot tell whether it was restarted since" in refused.stderr
+            assert "it is unknown whether the job was restarted since the stop" in refused.stderr
             assert "; otherwise add --allow-ran-on" in refused.stderr
             assert "--flink-rest" not in refused.stderr.split("refused")[-1]
             assert not out.exists()
@@ -645,7 +645,7 @@ def test_refusal_for_running_job_suggests_override(
     asked = _savepoint(tmp_path, 0)
     refused = migrate("to-spark", *asked, "--flink-rest", _URL)
     assert refused.code == 4
-    assert "or add --allow-ran-on if it is another job" in refused.stderr
+    assert "or add --allow-ran-on if it is a different job" in refused.stderr
     assert migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on").code == 0
 
 

@@ -69,8 +69,8 @@ def test_positions_belong_to_reported_batch(
 @pytest.mark.parametrize(
     ("files", "code", "says"),
     [
-        ({}, 3, "no committed batch, and no start"),
-        (QUERY, 4, "has not committed a batch yet"),
+        ({}, 3, "no committed batch and no start"),
+        (QUERY, 4, "has not committed a batch"),
         (
             {name: RUN[name] for name in RUN if name != "commits/0"},
             4,
@@ -88,7 +88,11 @@ def test_positions_belong_to_reported_batch(
         ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
         ({**RUN, "offsets/0": ""}, 3, "offsets/0: the file is empty; either it is being written"),
-        ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "are at 1 and 2"),
+        (
+            {**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')},
+            4,
+            ("at different positions (1 and 2)"),
+        ),
     ],
 )
 def test_location_without_usable_positions_is_refused(
@@ -141,7 +145,7 @@ def test_topic_of_two_sources_triggers_warning(tmp_path: Path) -> None:
     both = {**RUN, "offsets/0": batch('{"t":{"0":90},"u":{"0":1}}', '{"t":{"0":90},"v":{"0":1}}')}
     finding = _findings(spark_directory(tmp_path / "q", both))["shared-topic"]
     assert finding.severity is Severity.WARNING
-    assert finding.message.startswith("several sources of the query read t, and its log")
+    assert finding.message.startswith("several sources of the query read t, and the query's log")
     assert "shared-topic" not in _findings(spark_directory(tmp_path / "one", RUN))
 
 
@@ -176,7 +180,7 @@ def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        "the query has run on since: it has committed batch 1, and the plan is of batch 0; make a "
+        "the query kept running; it has committed batch 1, and the plan is of batch 0; make a "
         "new plan with --plan-out" in refused.stderr
     )
     assert not (tmp_path / "new").exists()
@@ -187,7 +191,7 @@ def test_plan_allowing_duplicates_is_applied_after_newer_batch(tmp_path: Path) -
     spark_directory(directory, _NEXT)
     applied = migrate("to-spark", "--plan", plan)
     assert (applied.code, applied.stdout) == (0, '{"t":{"0":90}}\n')
-    assert "warning: the query has run on since: it has committed batch 1" in applied.stderr
+    assert "warning: the query kept running; it has committed batch 1" in applied.stderr
 
 
 def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:

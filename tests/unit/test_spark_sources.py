@@ -126,7 +126,9 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
     [
         pytest.param(["0=nobody"], 2, "no Kafka source matches 'nobody'", id="unknown"),
         pytest.param(["0=topic:x"], 2, "no Kafka source matches 'topic:x'", id="no such topic"),
-        pytest.param(["0=rest", "--source", "both"], 2, "leaves out", id="not chosen"),
+        pytest.param(
+            ["0=rest", "--source", "both"], 2, "excludes the source's topics", id=("not chosen")
+        ),
         pytest.param(["0:rest"], 2, "expected N=SOURCE", id="not of its form"),
         pytest.param(["01=rest"], 2, "expected N=SOURCE", id="a number that Spark would not write"),
         pytest.param(["0=rest", "--plan-out", "p"], 2, "not with a saved plan", id="plan"),

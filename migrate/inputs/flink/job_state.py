@@ -608,7 +608,7 @@ def check_before_write(
 
 # -- the wait for a newer checkpoint ---------------------------------------------------------------
 
-RAN_ON_SINCE = "the job kept running after the checkpoint; "
+RAN_ON_SINCE = "the job kept running; "
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
