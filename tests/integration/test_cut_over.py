@@ -579,7 +579,7 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     _await(lambda: flink.restored_from(hidden) != savepoint)
     own.unlink()
     aside.rename(own)
-    recovered = f"job {hidden} (hidden) began later, and recovered from "
+    recovered = f"job {hidden} (hidden) started later, and has recovered from "
     refused = spec.execute()
     assert refused.code == 5, refused.stderr
     assert recovered in refused.stderr
@@ -595,7 +595,7 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     ):
         judged = migrate(*command, *asked)
         assert (judged.code, judged.stdout) == (4, ""), judged.stderr
-        assert recovered in judged.stderr or "Flink still has job" in judged.stderr
+        assert recovered in judged.stderr or "Flink lists job" in judged.stderr
         assert not out.exists()
     assert stack.broker.committed("hidden") == {}
     allowed = migrate("to-spark", savepoint, "--allow-ran-on", *asked)

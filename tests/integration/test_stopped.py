@@ -306,7 +306,7 @@ def test_stop_with_savepoint_proves_stopped_job(
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     dry = commit_group(savepoint, *topic_map(create_golden_topics(broker, "orders", "payments")))
     assert dry.code == 0, dry.stderr
-    assert "the job was stopped with this savepoint; --flink-rest URL shows" in dry.stderr
+    assert "the job was stopped with this savepoint; use --flink-rest URL to check" in dry.stderr
     assert "cannot determine whether the job still runs" not in dry.stderr
 
 

@@ -332,7 +332,7 @@ def test_source_positions_merge_and_refuse_conflicting_sources() -> None:
     with pytest.raises(Refused) as refused:
         source_positions("chk", [_source(lost), _source(Position("t", 1, at, 0))])
     assert str(refused.value) == (
-        "chk: two sources read t-1, and are at different positions (unresolved and 0); "
+        "chk: two sources read t-1 and are at different positions (unresolved and 0); "
         "choose one with --source "
         "OPERATOR_ID"
     )

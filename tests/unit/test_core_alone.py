@@ -129,4 +129,4 @@ def test_keyed_queue_without_its_reader_is_unknown(core: Path) -> None:
     join = ROOT / "tests/unit/field/14-delta-join/savepoint"
     done = _migrate(core, "inspect", join, "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert "is unknown, because the extension keyed_state is not installed" in done.stdout
+    assert "(an async join), but the extension keyed_state is not installed" in done.stdout
