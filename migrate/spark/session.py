@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 _APP = "migrate"
+# The address of a Spark Connect server, such as sc://host:15002.
+_REMOTE = "SPARK_REMOTE"
 _ONLY_CONNECT = (
-    "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: connect a "
-    f"session first, or install the complete PySpark: {install_command('spark')}"
+    "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: set "
+    f"{_REMOTE} to the address of a server, connect a session first, or install the complete "
+    f"PySpark: {install_command('spark')}"
 )
 # If this variable is set, spark-submit has started the JVM and applied all settings.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -65,13 +68,13 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """Yield the active Spark session, or start one and stop it afterwards.
+    """Yield the active Spark session, or start or connect one and stop it afterwards.
 
     Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
 
     Args:
         master: the master of a new session; must be None if a session already exists, or under
-            ``spark-submit``.
+            ``spark-submit``. If it is None, ``pyspark-client`` connects to a server.
         settings: the settings of a new session; ignored if ``master`` must be None.
 
     Raises:
@@ -119,11 +122,20 @@ def current_session() -> SparkSession:
     active = _active_session()
     if active is not None:
         return active
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     if find_spec("py4j") is not None:
         return SparkSession.builder.getOrCreate()
+    return _connected_session()
+
+
+def connects_to_server() -> bool:
+    """Return whether ``pyspark-client`` is installed, and SPARK_REMOTE is set."""
+    return _REMOTE in os.environ and find_spec("pyspark") is not None and find_spec("py4j") is None
+
+
+def _connected_session() -> SparkSession:
+    from pyspark.errors import PySparkException
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     try:
@@ -153,6 +165,8 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         if master is not None:
             raise UsageError("spark-submit has a --master of its own: give it that one")
         return SparkSession.builder.getOrCreate()
+    if master is None and connects_to_server():
+        return _connected_session()
     if master is None:
         raise UsageError("there is no Spark session: name a master")
     if find_spec("py4j") is None:

@@ -6,6 +6,7 @@ The client has no py4j and no JVM. The server's Python workers lack the package 
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +15,16 @@ from typing import Any
 import pytest
 
 import migrate
+from tests.support.command import migrate as command
 from tests.support.connect import ConnectServer, NoSuchPackage, client_python
 from tests.support.java_groups import JavaGroups
 from tests.support.kafka import Broker
+from tests.support.stateful_job import event
 
 pytestmark = pytest.mark.integration
 
-_REHEARSED = Path(__file__).parents[1] / "golden" / "rehearsed"
+_GOLDEN = Path(__file__).parents[1] / "golden"
+_REHEARSED = _GOLDEN / "rehearsed"
 _PROGRAM = Path(__file__).parents[1] / "support" / "connect_program.py"
 # Name and amount, by partition and offset.
 Orders = dict[tuple[int, int], tuple[str, int | None]]
@@ -149,3 +153,29 @@ def test_listener_commits_positions_of_query(
     assert committed == {
         ("events", partition): sum(1 for p, _ in orders if p == partition) for partition in (0, 1)
     }
+
+
+def test_script_of_to_spark_primes_and_verify_finds_server(
+    server: ConnectServer, tmp_path: Path
+) -> None:
+    """Find the server in the environment variable SPARK_REMOTE."""
+    (savepoint,) = (_GOLDEN / "stateful").glob("savepoint-*")
+    script, location = tmp_path / "query.py", tmp_path / "location"
+    arguments = ["--state", "seen/seen", "--checkpoint-dir", location]
+    written = command(
+        "to-spark", savepoint, *arguments, "--format", "python", "--query-file", script
+    )
+    assert written.code == 0, written.stderr
+    text = script.read_text()
+    script.write_text(text[: text.index("\nsink = ")])  # without the start of the query
+    random_ = random.Random(17)  # as tests/golden/stateful/generate.py
+    lines = {partition: [event(random_, number) for number in range(500)] for partition in (0, 1)}
+    ids = {line.split(",")[2] for p, end in ((0, 350), (1, 365)) for line in lines[p][:end]}
+    expected = f"{len(ids)} keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    primed = server.run(script)
+    assert primed.returncode == 0, primed.stderr[-4000:]
+    assert expected in primed.stdout
+    target = ["verify", savepoint, f"spark:{location}", "--state", "seen/seen", "--expect", "key"]
+    verified = server.run("-m", "migrate", *target)
+    assert expected in verified.stdout + verified.stderr, verified.stderr[-4000:]
+    assert verified.returncode == 0, verified.stderr[-4000:]

@@ -44,10 +44,9 @@ def priming_code(
         "from pyspark.sql import SparkSession",
         "from pyspark.sql import functions as F",
         "",
-        "from migrate.spark import FlinkStateDataSource, prime, seen_rows",
+        "from migrate.spark import prime, read_keyed_state, seen_rows",
         "",
         "spark = SparkSession.builder.getOrCreate()",
-        "spark.dataSource.register(FlinkStateDataSource)",
         "",
         *stream_lines(PYTHON, "records", stream),
         "",
@@ -96,9 +95,10 @@ def _priming_lines(
         # A directory without commits is not primed yet. prime() writes to it if it is empty, and
         # refuses it if it contains a seed.
         f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
-        f'    flink = spark.read.format("flink_state").option("operator", '
-        f"{python_literal(state.operator)})",
-        f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
+        "    state = read_keyed_state(",
+        f"        spark, savepoint, operator={python_literal(state.operator)}, "
+        f"state={python_literal(state.state)}",
+        "    )",
         *_advice(state),
         f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{ttl})",
         "    prime(",

@@ -31,7 +31,7 @@ from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batche
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
-from migrate.spark.session import failure_of, runs_on_spark, session
+from migrate.spark.session import connects_to_server, failure_of, runs_on_spark, session
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location
 
@@ -88,8 +88,9 @@ def verify_state(
     if not isinstance(target, LocalDirectory):
         raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
     batch = primed_batch(directory)
+    master = None if runs_on_spark(None) or connects_to_server() else "local[*]"
     with (
-        session(None if runs_on_spark(None) else "local[*]", conf) as spark,
+        session(master, conf) as spark,
         _work_directory(spark, target.path) as work,
     ):
         spark_state = read_spark_state(spark, target.path, batch, Path(work))
