@@ -6,6 +6,7 @@ The state has the form of ``flink_state`` rows. Every refused case once passed a
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -647,6 +648,54 @@ def windows(session: SparkSession, **told: Any) -> StateRows:
     )
     arguments = {"count": "n", "window": "namespace", "time": "at", **told}
     return aggregate_rows(state, SCHEMA, keys={"user": "key"}, **arguments)
+
+
+def test_hopping_sums_of_double_are_right_within_rounding_error(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Regression: prime refused a correct state. Its panes are differences of rounded sums."""
+    at_random, sums = random.Random(5), dict[tuple[int, int], tuple[int, float]]()
+    for _ in range(60):  # Flink's sums, in the order of arrival
+        user, pane, price = at_random.randrange(3), at_random.randrange(8), at_random.gauss(0, 1e6)
+        for start in {max(pane - 1, 0), pane}:
+            count, total = sums.get((user, start), (0, 0.0))
+            sums[user, start] = count + 1, total + price
+    entries = [
+        (user, (5_000 * start, 5_000 * start + 10_000), total, count)
+        for (user, start), (count, total) in sums.items()
+    ]
+    ddl = "key BIGINT, namespace STRUCT<start: BIGINT, end: BIGINT>, total DOUBLE, n BIGINT"
+
+    def query(events: DataFrame, price: str = "price") -> DataFrame:
+        hops = events.withWatermark("at", "0 seconds").groupBy(
+            F.window("at", "10 seconds", "5 seconds"), "user"
+        )
+        return hops.agg(F.count("*"), F.sum(F.expr(price)))
+
+    rows = aggregate_rows(
+        session.createDataFrame(entries, ddl),
+        "user BIGINT, price DOUBLE, at TIMESTAMP",
+        keys={"user": "key"},
+        count="n",
+        sums={"price": "total"},
+        window="namespace",
+        time="at",
+        slide_ms=5_000,
+    )
+
+    def prime_with(query: Query, name: str) -> StateProof:
+        return prime(
+            query,
+            [rows],
+            positions={("t", 0): 0},
+            checkpoint_location=str(tmp_path / name),
+            watermark_ms=5_000,
+        ).proof
+
+    proof = prime_with(query, "right")
+    assert proof.is_right and proof.right == len(sums) and proof.rounded
+    with pytest.raises(migrate.Refused, match=f"0 keys right, {len(sums)} wrong"):
+        prime_with(partial(query, price="price + 0.001D"), "wrong")
 
 
 def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:

@@ -68,6 +68,7 @@ from migrate.extensions.stateful_query.transfer.filled_state import (
     state_rows_of,
 )
 from migrate.extensions.stateful_query.transfer.flat_state import DEDUPLICATE
+from migrate.extensions.stateful_query.transfer.hop_rounding import with_hop_rounding
 from migrate.extensions.stateful_query.transfer.proof import Comparison, compare_with_expected
 from migrate.extensions.stateful_query.transfer.rounding import Rounding
 from migrate.extensions.stateful_query.transfer.rows import StateRows, select_columns
@@ -328,7 +329,8 @@ def _run_stateful(
             files, earlier.rows, watermark_ms, may_lack_watermark=True
         )
         state = read_spark_state(spark, location, batch - 1, work / "state of earlier")
-        start = compare_with_expected(state, earlier.rows, earlier.expected)
+        state, hop_rounding = with_hop_rounding(state)
+        start = compare_with_expected(state, earlier.rows, earlier.expected, hop_rounding)
     if not start.proof.is_right:
         examples = "; ".join(start.proof.examples)
         text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"

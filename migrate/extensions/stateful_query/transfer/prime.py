@@ -50,6 +50,7 @@ from migrate.extensions.stateful_query.transfer.filled_state import (
     frames_of,
     state_rows_of,
 )
+from migrate.extensions.stateful_query.transfer.hop_rounding import with_hop_rounding
 from migrate.extensions.stateful_query.transfer.proof import compare_with_expected
 from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.extensions.stateful_query.transfer.spark_state import read_spark_state
@@ -187,7 +188,8 @@ def prime(
             with timed("comparing Spark's state with Flink's"):
                 spark = frames_of(rows)[0].sparkSession
                 state = read_spark_state(spark, stage, batches - 1, work / "state")
-                proof = compare_with_expected(state, rows, expected).proof
+                state, rounding = with_hop_rounding(state)
+                proof = compare_with_expected(state, rows, expected, rounding).proof
             if not proof.is_right:
                 raise Refused([*proof.problems(), *window_hint(proof, state_rows_of(rows))])
             if not proof.right and expected is None:

@@ -22,6 +22,7 @@ from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.keyed_state.listing import MERGING_WINDOWS
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.flat_state import SparkState
+from migrate.extensions.stateful_query.transfer.hop_rounding import with_hop_rounding
 from migrate.extensions.stateful_query.transfer.proof import compare, key_order, to_spark_columns
 from migrate.extensions.stateful_query.transfer.rows import merge_entries
 from migrate.extensions.stateful_query.transfer.spark_state import is_before_4, read_spark_state
@@ -124,7 +125,9 @@ def verify_state(
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
         entries = expected.agg(F.sum(_ENTRIES)).collect()[0][0] or 0
-        proof = compare(spark_state, expected, is_sample=sample is not None).proof
+        spark_state, rounding = with_hop_rounding(spark_state)
+        is_sample = sample is not None
+        proof = compare(spark_state, expected, is_sample=is_sample, rounding=rounding).proof
         merged = entries - (proof.right + proof.wrong + proof.missing)
         return replace(
             proof,
