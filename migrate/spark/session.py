@@ -140,10 +140,14 @@ def _connected_session() -> SparkSession:
 
     try:
         # It finds a session that was connected in another thread.
-        # PySpark 4.0's types do not state that this class replaces the classic session.
-        return ConnectSession.builder.getOrCreate()  # type: ignore[return-value]
+        session = ConnectSession.builder.getOrCreate()
     except PySparkException as error:
-        raise UsageError(_ONLY_CONNECT) from error
+        if _REMOTE not in os.environ:
+            raise UsageError(_ONLY_CONNECT) from error
+        # The builder of Spark Connect does not read this variable.
+        session = ConnectSession.builder.remote(os.environ[_REMOTE]).getOrCreate()
+    # PySpark 4.0's types do not state that this class replaces the classic session.
+    return cast("SparkSession", session)
 
 
 def _active_session() -> SparkSession | None:
