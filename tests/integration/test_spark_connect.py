@@ -161,7 +161,7 @@ def test_script_of_to_spark_primes_and_verify_finds_server(
     """Find the server in the environment variable SPARK_REMOTE."""
     (savepoint,) = (_GOLDEN / "stateful").glob("savepoint-*")
     script, location = tmp_path / "query.py", tmp_path / "location"
-    arguments = ["--state", "seen/seen", "--checkpoint-dir", location]
+    arguments: list[str | Path] = ["--state", "seen/seen", "--checkpoint-dir", location]
     written = command(
         "to-spark", savepoint, *arguments, "--format", "python", "--query-file", script
     )
@@ -175,7 +175,15 @@ def test_script_of_to_spark_primes_and_verify_finds_server(
     primed = server.run(script)
     assert primed.returncode == 0, primed.stderr[-4000:]
     assert expected in primed.stdout
-    target = ["verify", savepoint, f"spark:{location}", "--state", "seen/seen", "--expect", "key"]
+    target: list[str | Path] = [
+        "verify",
+        savepoint,
+        f"spark:{location}",
+        "--state",
+        "seen/seen",
+        "--expect",
+        "key",
+    ]
     verified = server.run("-m", "migrate", *target)
     assert expected in verified.stdout + verified.stderr, verified.stderr[-4000:]
     assert verified.returncode == 0, verified.stderr[-4000:]
