@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
 
 EXECUTE = option("Make the change. Without this option the command is a dry run.")
-DRY_RUN = option("Change nothing. This is the default.")
-YES = option("Do not ask before the change.")
+DRY_RUN = option("Show the changes without making them. This is the default.")
+YES = option("Make the change without asking for confirmation.")
 
 
 def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
@@ -38,9 +38,11 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
         UsageError: the options are refused.
     """
     if execute and dry_run:
-        raise UsageError("--execute and --dry-run: one of them")
+        raise UsageError("--execute cannot be combined with --dry-run")
     if execute and not yes and not (sys.stdin is not None and sys.stdin.isatty()):
-        raise UsageError("--execute asks on a terminal, and there is none: add --yes")
+        raise UsageError(
+            "--execute asks for confirmation on a terminal; stdin is not a terminal; add --yes"
+        )
 
 
 def ask(question: str, yes: bool) -> None:
@@ -53,7 +55,7 @@ def ask(question: str, yes: bool) -> None:
         return
     say(f"{question} [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused(["you said no"])
+        raise Refused(["the change was not confirmed"])
 
 
 def check_plan_alone(given: Mapping[str, bool]) -> None:
@@ -67,7 +69,8 @@ def check_plan_alone(given: Mapping[str, bool]) -> None:
     """
     if names := [name for name, is_given in given.items() if is_given]:
         raise UsageError(
-            f"{' and '.join(names)}: not with --plan-out, which saves the plan alone; give "
+            f"{' and '.join(names)} cannot be combined with --plan-out; a saved plan does not "
+            f"store {'this option' if len(names) == 1 else 'these options'}; pass "
             f"{'it' if len(names) == 1 else 'them'} with --plan"
         )
 
@@ -97,9 +100,9 @@ def save_plan(
         DecodeError, MigrateError: as for ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
-        raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
+        raise UsageError("--plan, which applies a plan, cannot be combined with --plan-out")
     if chk is None:
-        raise UsageError("name a checkpoint (CHK) to plan for")
+        raise UsageError("--plan-out needs a checkpoint; pass CHK")
     file = local_path(path)  # refuses a URL before the plan is made
     check_new_file("--plan-out", file)
     request = move_request(target_of(group), arguments)
@@ -109,7 +112,7 @@ def save_plan(
     check_before_writing_plan(request, move, check_job_of_plan(request, move))
     move.save(file)
     apply = next_step.command(*move.target.command, "--plan", path, kafka=arguments)
-    log.info(f"wrote {path}; next, once it is reviewed: {apply}")
+    log.info(f"wrote {path}; next, after the review: {apply}")
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
@@ -149,18 +152,18 @@ def carry_out(
             raise
         if rollback_path.exists():
             say(
-                f"interrupted: offsets of group {group} may have been changed; "
+                f"interrupted; offsets of group {group} may have been changed; "
                 f"{_how_to_restore(rollback_path)}"
             )
         else:
-            say("interrupted: nothing was changed")
+            say("interrupted; nothing was changed")
         raise KeyboardInterrupt from error
     return outcome
 
 
 def _how_to_restore(rollback_path: Path | None) -> str:
     command = next_step.command("rollback", str(rollback_path))
-    return f"`{command}` shows what was changed, and with --execute restores it"
+    return f"to show the changed offsets, run `{command}`; to restore them, add --execute"
 
 
 def _report(outcome: ChangeOutcome) -> None:

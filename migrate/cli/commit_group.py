@@ -41,32 +41,33 @@ def commit_group(
     chk: CheckpointOrPlan = None,
     *,
     group: str | None = option(
-        "The consumer group to commit for. With --plan, by default the plan's group.", metavar="G"
+        "Commit for this consumer group. [default with --plan: the plan's group]", metavar="G"
     ),
     execute: bool = EXECUTE,
     dry_run: bool = DRY_RUN,
     yes: bool = YES,
     rollback_file: str | None = option(
-        "Save the group's present offsets in this new file before the change. "
-        "[default: rollback-GROUP-TIME.json in this folder]",
+        "Save the group's current offsets in this new file before the change. "
+        "[default: rollback-GROUP-TIME.json in the current directory]",
         metavar="F",
     ),
     arguments: MoveArguments,
     sink: str | None = option(
-        "The table that a new Flink job writes, if it starts from this group without state. Warns "
-        "if the table has recorded another job's checkpoints, and would skip new ones.",
+        "Check the table of a new Flink job that starts from this group without state. Warns if "
+        "the table has recorded checkpoints of a different job, because it would then skip new "
+        "ones.",
         metavar="DIR",
         panel=CHECKED,
     ),
     allow_moved_on: bool = option(
-        "Rewind the group even if its consumers or another client have newer commits: they will "
-        "reprocess records.",
+        "Rewind the group even if its consumers or another client have committed newer offsets. "
+        "Its consumers will reprocess records.",
         flags=ALLOW_NEWER_COMMITS,
         panel=ALLOWED,
     ),
     metadata: str | None = option(
-        "Commit this string as the metadata of each offset, as a trace. By default no metadata is "
-        "committed, because it belongs to the group's client.",
+        "Commit this string as the metadata of each offset. By default, no metadata is committed, "
+        "because metadata belongs to the group's client.",
         metavar="TEXT",
     ),
     plan: str | None = PLAN_TO_APPLY,
@@ -75,20 +76,20 @@ def commit_group(
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    Without --execute this is a dry run, which shows the group's offsets and what would change.
+    Without --execute, this is a dry run that shows the group's current and new offsets.
 
-    CHK may also be spark:DIR: the group then gets the positions that a Spark query has committed,
-    so that tools can show the query's lag. Spark itself commits to no group.
+    CHK can also be spark:DIR. The group then gets the positions that a Spark query has committed,
+    so tools can show the query's lag. Spark does not commit to a group.
     """
     from migrate.report.plan import plan_table
 
     if execute and plan_out is not None:
-        raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
+        raise UsageError("--execute, which applies a plan, cannot be combined with --plan-out")
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     arguments = with_move_environment(arguments)
     if plan_out is not None:
         if group is None:
-            raise UsageError("name the consumer group with --group G")
+            raise UsageError("no consumer group; pass --group G")
         check_plan_alone(
             {
                 "--rollback-file": rollback_file is not None,
@@ -124,10 +125,10 @@ def commit_group(
     )
     origin = change.plan.origin
     if check := next_step.verification(chk, plan, origin, f"group:{name}", arguments):
-        log.info(f"next, before its consumers start: {check}")
+        log.info(f"next, before the group's consumers start: {check}")
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)
-        log.info(f"to see what would take it back: {back}")
+        log.info(f"to preview a rollback: {back}")
 
 
 def _dry_run(change: api.GroupChange) -> str:
@@ -137,7 +138,7 @@ def _dry_run(change: api.GroupChange) -> str:
         for partition, offset in moving.items()
     )
     if not changing:
-        return f"dry run: nothing to do, group {change.group.name} holds these offsets"
+        return f"dry run: group {change.group.name} already has these offsets; nothing would change"
     return (
         f"dry run: {changing} of {counted(len(moving), 'offset')} would change; nothing was "
         "committed; add --execute"

@@ -32,26 +32,26 @@ class DiffFormat(str, Enum):
     with_options,
     help={
         "bootstrap_servers": "The Kafka cluster of both sides. " + SERVERS,
-        "to_bootstrap_servers": "The Kafka cluster of RIGHT, if it is another one. LEFT's "
-        "positions are looked for there by the records around them.",
+        "to_bootstrap_servers": "The Kafka cluster of RIGHT, if it differs from LEFT's. LEFT's "
+        "positions are matched in it by the records around them.",
     },
 )
 def diff(
     left: str = typer.Argument(..., metavar="LEFT", help=f"A side: {SIDE}"),
-    right: str = typer.Argument(..., metavar="RIGHT", help="A side, too."),
+    right: str = typer.Argument(..., metavar="RIGHT", help="The other side, in the same form."),
     *,
     format: DiffFormat = option(
-        "table, json, csv; html: a page in one file. groups-csv and flink-sql print the "
-        "positions of RIGHT alone: for kafka-consumer-groups --from-file, and as the options "
-        "of a table in Flink SQL.",
+        "Select the output format: table, json, csv, or html (a page in one file). groups-csv "
+        "and flink-sql print only RIGHT's positions, as input of kafka-consumer-groups "
+        "--from-file and as options of a Flink SQL table.",
         metavar="F",
     ),
-    all_: bool = option("Show every partition, however many there are.", flags=("--all",)),
+    all_: bool = option("Show all partitions, regardless of their number.", flags=("--all",)),
     wide: bool = WIDE,
-    exit_code: bool = option("Exit with 1 if the sides differ, or hold no partition."),
+    exit_code: bool = option("Exit with 1 if the sides differ or contain no partition."),
     topic_map: Mapping[str, str] | None = option(
-        "With --to-kafka-config or --to-bootstrap-servers: LEFT's topic OLD has the name "
-        "NEW in the cluster of RIGHT. Repeatable.",
+        "Match LEFT's topic OLD with topic NEW in RIGHT's cluster. Requires --to-kafka-config or "
+        "--to-bootstrap-servers. Repeatable.",
         metavar="OLD=NEW",
         panel=OTHER_CLUSTER,
         read=parse_topic_map,

@@ -11,7 +11,7 @@ def explain(
     code: str | None = typer.Argument(
         None,
         metavar="CODE",
-        help="A code as inspect and warnings show it. Without one, all codes are listed.",
+        help="A code from a warning or a finding. Without a code, all codes are listed.",
         show_default=False,
     ),
 ) -> None:
@@ -31,8 +31,8 @@ def explain(
     elif page := _page_of_word(code):
         emit(page)
     else:
-        problem = f"no warning and no finding has the code {code!r}"
-        raise NoSuchName(problem, code, list(by_code), "migrate explain lists them")
+        problem = f"{code!r} is not the code of a warning or a finding"
+        raise NoSuchName(problem, code, list(by_code), "run migrate explain to list all codes")
 
 
 def _page_of_word(word: str) -> str:
@@ -42,6 +42,6 @@ def _page_of_word(word: str) -> str:
 
     if word.replace("-", " ") in {verdict.value for verdict in Verdict}:
         return (
-            f"{word} is a verdict on a partition: see docs/explanation/traps-broker.md#the-verdicts"
+            f"{word} is a verdict on a partition; see docs/explanation/traps-broker.md#the-verdicts"
         )
     return str(declared("EXPLANATIONS").get(word, ""))

@@ -20,16 +20,14 @@ def follow(
         ..., metavar="spark:DIR", help="The checkpoint location of the Spark query."
     ),
     *,
-    group: str = typer.Option(
-        ..., "--group", metavar="G", help="The consumer group to commit for."
-    ),
+    group: str = typer.Option(..., "--group", metavar="G", help="Commit for this consumer group."),
     kafka: KafkaArguments,
     every: str = typer.Option(
-        "10s", metavar="TIME", help="The time between two commits, as 500ms, 10s or 5m."
+        "10s", metavar="TIME", help="Set the time between two commits, such as 500ms, 10s, or 5m."
     ),
-    once: bool = option("Commit once and exit, for cron."),
+    once: bool = option("Commit once and exit, for example in a cron job."),
     metrics_file: str | None = option(
-        "Write batch id, offsets and lag to this file after each commit, for the textfile "
+        "Write the batch id, offsets, and lag to this file after each commit, for the textfile "
         "collector of Prometheus's node exporter.",
         metavar="FILE",
     ),
@@ -38,11 +36,11 @@ def follow(
         flags=ALLOW_NEWER_COMMITS,
     ),
 ) -> None:
-    """Commit a Spark query's progress as a consumer group's offsets, so that its lag shows.
+    """Commit a Spark query's progress as a consumer group's offsets, to monitor its lag.
 
-    Runs until Ctrl-C and commits at once: it has no dry run. It commits the end of the newest batch
-    in the query's commit log. It refuses a group that has members, and a group that is beyond the
-    query.
+    This command runs until Ctrl-C and has no dry run. Its first commit follows immediately. It
+    commits the end offsets of the newest batch in the query's commit log. It refuses active groups,
+    and groups with higher offsets than the query.
     """
     follow_module.follow(
         query,

@@ -61,7 +61,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
         "\n".join((_bold("Examples"), *(f"  {line}" for line in shown))),
     ]
     if [paragraphs, sections, shown] != everything:
-        blocks.append(f"`migrate {command.name} --help` lists every option.")
+        blocks.append(f"To list every option, run `migrate {command.name} --help`.")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -76,7 +76,7 @@ def group_help(group: Any, ctx: Any) -> str:
             for block in _section(title, rows.items())
         ),
         *_sections(group.get_params(ctx)),
-        "`migrate COMMAND -h` shows the daily options of a command, `--help` all of them.",
+        "`migrate COMMAND -h` shows a command's common options, and `--help` shows all options.",
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -162,24 +162,22 @@ def _bold(text: str) -> str:
 # The commands of the core. The help line of each is also the summary of its function's docstring.
 _SECTIONS = {
     READ: {
-        "inspect": "Show what a checkpoint holds: positions per source, state per operator, "
-        "findings.",
+        "inspect": "Show a checkpoint's positions by source, its state by operator, and findings.",
         "diff": "Show two sets of positions side by side.",
         "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
-        "verify": "Check after a move whether the target started where the checkpoint ended.",
+        "verify": "Check after a move that the target started at the checkpoint's positions.",
         "explain": "Explain the code of a warning or a finding, such as not-checked.",
     },
     WRITE: {
-        "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
-        "starts there.",
+        "to-spark": "Print startingOffsets for a Spark query, or write its checkpoint location.",
     },
     CHANGE: {
         "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
         "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
     },
     RUN: {
-        "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
-        "shows.",
+        "follow": "Commit a Spark query's progress as a consumer group's offsets, to monitor its "
+        "lag.",
     },
 }
 CORE_COMMANDS = {name: line for rows in _SECTIONS.values() for name, line in rows.items()}
@@ -188,72 +186,72 @@ _EXAMPLES = {
     "inspect": """\
 # The newest complete checkpoint of a job
 $ migrate inspect checkpoints/JOB_ID
-# All positions, for a program
+# All positions as JSON
 $ migrate inspect s3://bucket/savepoints/savepoint-1 --format json
-# The checkpoints that a job has kept
+# The retained checkpoints of a job
 $ migrate inspect checkpoints/JOB_ID --list
 """,
     "to-spark": """\
-# startingOffsets, checked against the brokers
+# startingOffsets, compared with the Kafka log
 $ migrate to-spark savepoint-1 -b broker:9092
-# A seeded checkpoint location, and the code that starts from it
+# A seeded checkpoint location, and code for the query
 $ migrate to-spark savepoint-1 -b broker:9092 --checkpoint-dir s3://bucket/query --format python
 # One source of several
 $ migrate to-spark savepoint-1 -b broker:9092 --source topic:orders
-# Plan now, review, apply later
+# A plan to review
 $ migrate to-spark savepoint-1 -b broker:9092 --plan-out plan.json
-# The same, later
+# Apply the reviewed plan
 $ migrate to-spark --plan plan.json -b broker:9092 --checkpoint-dir /data/query
 """,
     "commit-group": """\
-# What would change
+# Preview the changes
 $ migrate commit-group savepoint-1 --group orders -b broker:9092
-# Change it; on a terminal it asks once
+# Commit, after one question on the terminal
 $ migrate commit-group savepoint-1 --group orders -b broker:9092 --execute
-# Refuse if its own group or its JobManager shows that the job ran on
+# Refuse the commit if the source group or the JobManager shows that the job kept running
 $ migrate commit-group savepoint-1 --group orders -b broker:9092 --source-group flink-orders \
 --flink-rest http://jobmanager:8081
 """,
     "rollback": """\
-# What would be restored
+# Preview the restored offsets
 $ migrate rollback rollback-orders-20260102T030405.000000Z.json
-# Restore it
+# Restore the offsets
 $ migrate rollback rollback-orders-20260102T030405.000000Z.json --execute
 """,
     "diff": """\
-# Checkpoint and group
+# Compare a checkpoint with a group
 $ migrate diff savepoint-1 group:orders -b broker:9092
-# How far behind the log end a Spark query is
+# Show the lag of a Spark query
 $ migrate diff spark:/data/query broker:latest -b broker:9092
-# One page to send around
+# Write an HTML page to share
 $ migrate diff savepoint-1 spark:/data/query --format html
 """,
     "show": """\
-# A plan before it is applied
+# Review a plan
 $ migrate show plan.json
-# What a rollback would restore
+# Show the offsets in a rollback file
 $ migrate show rollback-orders-20260102T030405.json
-# Where a seeded query starts
+# Show the start offsets of a seeded query
 $ migrate show spark:/data/query
 """,
     "explain": """\
-# What the code at the end of a warning means
+# Explain the code at the end of a warning
 $ migrate explain not-checked
-# All codes
+# List all codes
 $ migrate explain
 """,
     "verify": """\
-# Did the query start there?
+# Check the start offsets of a query
 $ migrate verify savepoint-1 spark:/data/query
-# Does the group have the offsets? Before its consumers start
+# Check a group's offsets before its consumers start
 $ migrate verify savepoint-1 group:orders -b broker:9092
-# Let a real Spark show where it begins
+# Run Spark on a copy of the location, and check its start offsets
 $ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 """,
     "follow": """\
-# Show the lag of a query while this runs
+# Report the lag of a query until Ctrl-C
 $ migrate follow spark:/data/query --group orders -b broker:9092
-# From cron, with a file for Prometheus
+# Run from cron, with a metrics file for Prometheus
 $ migrate follow spark:/data/query --group orders -b broker:9092 --once --metrics-file \
 /var/lib/node_exporter/orders.prom
 """,

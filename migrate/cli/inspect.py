@@ -27,15 +27,15 @@ from migrate.storage.files import Files
 @with_options
 def inspect(
     chk: Checkpoint,
-    format: TextFormat = option("table for people; json and csv for programs."),
+    format: TextFormat = option("Select table for people, or json or csv for programs."),
     list_: bool = option(
-        "List the complete checkpoints of a job's checkpoint directory instead.", flags=("--list",)
+        "List the complete checkpoints of a job's checkpoint directory.", flags=("--list",)
     ),
     *,
     wide: bool = WIDE,
     reading: ReadArguments,
 ) -> None:
-    """Show what a checkpoint holds: positions per source, state per operator, findings."""
+    """Show a checkpoint's positions by source, its state by operator, and findings."""
     if list_:
         _list(chk, format)
         return
@@ -98,7 +98,7 @@ def _list(chk: str, format: TextFormat) -> None:
     with timed(f"listing {redact_url(chk)}"):
         checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
-        raise InputError(f"{chk}: no complete chk-N in it; name a job's checkpoint directory")
+        raise InputError(f"{chk} contains no complete chk-N; pass a job's checkpoint directory")
     match format:
         case TextFormat.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))

@@ -30,13 +30,13 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
     if servers and not _names_brokers(file):
         check_servers(_SERVERS_VARIABLE, servers)
-        log.info(f"{_SERVERS_VARIABLE} names the brokers: {servers}")
+        log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers
     # With ``kafka_config``, the command queries a broker, and fails if no brokers are specified. A
     # file without brokers is therefore ignored, unless brokers are specified elsewhere.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
-        log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")
+        log.info(f"Kafka properties from {_CONFIG_VARIABLE}: {file}")
         arguments["kafka_config"] = local_path(file)
     return arguments
 
@@ -65,7 +65,7 @@ def with_flink_environment(flink_rest: str | None) -> str | None:
     from migrate.inputs.flink.rest_client import check_address
 
     check_address(address, _FLINK_VARIABLE)
-    log.info(f"{_FLINK_VARIABLE} names Flink's JobManager")
+    log.info(f"Flink's JobManager from {_FLINK_VARIABLE}")
     return address
 
 

@@ -81,7 +81,7 @@ for _name in (*CORE_COMMANDS, *chain.from_iterable(EXTENSIONS.values())):
 
 def _show_version(value: bool) -> None:
     if value:
-        number = package_version() or "of an unknown version: it is not installed"
+        number = package_version() or "(unknown version, because the package is not installed)"
         terminal.emit(f"migrate {number}")
         raise typer.Exit
 
@@ -112,7 +112,7 @@ def main() -> None:
     """
     terminal.reset()
     if sys.stdout is None:  # closed by the caller (>&-)
-        _fail(Exit.USAGE, "stdout is closed, so no result could be printed; nothing was done")
+        _fail(Exit.USAGE, "stdout is closed; migrate could not print a result; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # By default, a character that the locale cannot encode raises an error. Write an escape
         # such as \u20ac instead of the character.
@@ -159,13 +159,13 @@ def _exit_with(error: Exception) -> NoReturn:
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
     if getattr(error, "kind", None) is ErrorKind.EXTERNAL:
-        _fail(code, f"{error}; add --allow-external-files if you trust this checkpoint")
+        _fail(code, f"{error}; if you trust this checkpoint, add --allow-external-files")
     if code is not Exit.BUG:
         _fail(code, str(error))
     if is_interrupt(error):
         sys.exit(Exit.INTERRUPTED)
     say("".join(traceback.format_exception(error)).rstrip("\n"))
-    _fail(code, "this is a bug of ours; please report the lines above")
+    _fail(code, "this is a bug in migrate; please report the lines above")
 
 
 def _fail(code: Exit, message: str) -> NoReturn:

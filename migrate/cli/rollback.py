@@ -36,22 +36,23 @@ def rollback(
     dry_run: bool = DRY_RUN,
     yes: bool = YES,
     force: bool = option(
-        "Roll back although the group has moved on, or an offset is below the log start, "
-        "beyond the log end, or of a topic that was created again. Offsets of partitions that "
-        "are gone are left out."
+        "Roll back even if the group has newer commits, or an offset is below the log start "
+        "offset, above the log end offset, or of a recreated topic. Offsets of deleted partitions "
+        "are omitted."
     ),
     rollback_file: str | None = option(
-        "Save the group's present offsets in this new file before the change. [default: "
-        "rollback-GROUP-TIME.json beside FILE]",
+        "Save the group's current offsets in this new file before the change. [default: "
+        "rollback-GROUP-TIME.json next to FILE]",
         metavar="F",
     ),
     wide: bool = WIDE,
 ) -> None:
     """Restore a consumer group's offsets from the rollback file of a change.
 
-    Without --execute this is a dry run. Offsets, metadata and leader epochs become what they were
-    before the change; offsets that did not exist are removed. If an earlier rollback was
-    interrupted, its own rollback file is used, too, if it is beside FILE or in the current folder.
+    Without --execute, this is a dry run. The rollback restores the offsets, metadata, and leader
+    epochs from before the change, and removes offsets that did not exist. If an earlier rollback
+    was interrupted, its own rollback file is also used if it is next to FILE or in the current
+    directory.
     """
     from migrate.report.plan import restoration_table
 
@@ -63,7 +64,7 @@ def rollback(
     change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group
     if not (change.refusals or change.partitions):
-        log.info(f"nothing to do: group {group} has the offsets of before the change")
+        log.info(f"nothing to do: group {group} has its offsets from before the change")
         return
     if (execute or change.refusals) and sys.stderr is not None:
         table = restoration_table(change.partitions, sys.stderr, wide=wide)
@@ -80,10 +81,10 @@ def rollback(
     )
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)
-        log.info(f"to see what would take it back: {back}")
+        log.info(f"to preview the undo of this rollback: {back}")
 
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:
     removed = sum(row.target is None for row in partitions)
-    also = f", {removed} of them be removed" if removed else ""
+    also = f", including {removed} to be removed" if removed else ""
     return f"{counted(len(partitions), 'offset')} would change{also}"

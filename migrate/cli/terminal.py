@@ -229,7 +229,7 @@ def _set_lowest_level(option: typer.CallbackParam, value: bool) -> None:
     global lowest_level
     level = QUIET if option.name == "quiet" else VERBOSE
     if value and lowest_level not in (level, NORMAL):
-        raise UsageError("--quiet and --verbose: one of them")
+        raise UsageError("--quiet cannot be combined with --verbose")
     if value:
         lowest_level = level
 
@@ -246,7 +246,7 @@ Verbose = Annotated[
     typer.Option(
         "--verbose",
         "-v",
-        help="Show also what is read, who is asked, and how long it takes.",
+        help="Also show files that are read, services that are queried, and durations.",
         callback=_set_lowest_level,
         expose_value=False,
     ),
@@ -256,7 +256,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Show only warnings, refusals, errors and questions on stderr.",
+        help="Show only warnings, refusals, errors, and questions on stderr.",
         callback=_set_lowest_level,
         expose_value=False,
     ),
@@ -273,7 +273,7 @@ ShortHelp = Annotated[
     bool,
     typer.Option(
         "-h",
-        help="Show the daily options and exit.",
+        help="Show the common options and exit.",
         callback=_show_short_help,
         is_eager=True,
         expose_value=False,

@@ -62,10 +62,10 @@ def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     with_options,
     daily=("source_group", "flink_rest"),
     help={
-        "bootstrap_servers": "The job's Kafka cluster, to check the positions against. " + SERVERS,
-        "source_group": "The group that the Flink job commits to: resolves 'committed', and shows "
-        "whether the job ran on.",
-        "flink_rest": "Flink's JobManager: refuses the move if the job runs there. "
+        "bootstrap_servers": "The job's Kafka cluster, to check the positions. " + SERVERS,
+        "source_group": "The group that the Flink job commits to. Its offsets resolve 'committed', "
+        "and show whether the job kept running.",
+        "flink_rest": "Flink's JobManager. migrate refuses the move if the job is running on it. "
         "[env: MIGRATE_FLINK_REST]",
     },
 )
@@ -73,57 +73,57 @@ def to_spark(
     chk: SideOrPlan = None,
     *,
     checkpoint_dir: str | None = option(
-        "Also write a checkpoint location for a query that starts at these positions: a "
-        "new directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
+        "Also write a checkpoint location for a query that starts at these positions. DIR is a "
+        "new directory, local or at s3://, gs://, abfs://, hdfs://, or dbfs:/.",
         metavar="DIR",
     ),
     sink: str | None = option(
-        "The files or the table that the query writes. Refused if it would skip the query's "
-        "first batches.",
+        "The files or the table that the query writes. Refused if it would skip the first batches.",
         metavar="DIR",
     ),
     sink_writer: str | None = option(
-        "The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
+        "The query's name in the sink. For Hudi, this is the checkpoint identifier, and for Delta, "
+        "the txnAppId.",
         metavar="NAME",
         panel=_QUERY,
     ),
     arguments: MoveArguments,
     spark_source: Mapping[int, Sequence[str]] | None = option(
-        "Stream N of the query, counted from 0, goes on from source S (as --source names "
-        "it). N=topic:NAME takes one topic. Repeatable.",
+        "Start stream N of the query at the positions of source S. Streams are numbered from 0, "
+        "and S has the form of --source. N=topic:NAME selects one topic. Repeatable.",
         metavar="N=S",
         panel=_QUERY,
         read=parse_spark_sources,
     ),
     format: SparkFormat = option(
-        "json: startingOffsets. options: lines of name=value. python, scala: a query to "
-        "complete. hudi: the --checkpoint of a Hudi Streamer.",
+        "Select the output format. json prints startingOffsets, options prints lines of "
+        "name=value, python and scala print a query to complete, and hudi prints the --checkpoint "
+        "of a Hudi Streamer.",
         metavar="F",
     ),
     query_file: str | None = option(
-        "Write the query of --format python or scala to this new file; stdout then has "
-        "the startingOffsets.",
+        "Write the query of --format python or scala to this new file, and print startingOffsets.",
         metavar="FILE",
         panel=_QUERY,
     ),
     spark_version: str | None = option(
-        "The Spark version of the printed query, such as 4.0.0. [default: that of the "
+        "Print the query for this Spark version, such as 4.0.0. [default: the version of the "
         "installed PySpark]",
         metavar="V",
         panel=_QUERY,
     ),
     isolation_level: IsolationLevel | None = option(
-        "read_committed or read_uncommitted, for the printed options or query.",
+        "Print the options or the query with read_committed or read_uncommitted.",
         metavar="LEVEL",
         panel=_QUERY,
     ),
     state: list[str] | None = option(
-        "A keyed state that the printed Python query starts with. Repeatable.",
+        "Start the printed Python query with this keyed state. Repeatable.",
         metavar="OPERATOR/NAME",
         panel=_QUERY,
     ),
     keep_state: str | None = option(
-        "Write --checkpoint-dir as a copy of the checkpoint location OLD, with OLD's state.",
+        "Write --checkpoint-dir as a copy of the checkpoint location OLD, including its state.",
         metavar="spark:OLD",
         panel=_QUERY,
     ),
@@ -131,16 +131,16 @@ def to_spark(
     plan_out: str | None = PLAN_TO_WRITE,
     wide: bool = WIDE,
 ) -> None:
-    """Print startingOffsets for a Spark query, or write a checkpoint location that starts there.
+    """Print startingOffsets for a Spark query, or write its checkpoint location.
 
-    Refuses (exit 4, nothing written) positions that would lose or repeat records.
+    Positions that would lose or duplicate records are refused (exit 4, nothing written).
     """
     if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
-        raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
+        raise UsageError("--state requires --format python and a checkpoint (CHK), not a plan")
     if plan_out is not None:
         for option, value in (("--spark-source", spark_source), ("--keep-state", keep_state)):
             if value:
-                raise UsageError(f"{option} goes with a checkpoint (CHK), not with a saved plan")
+                raise UsageError(f"{option} requires a checkpoint (CHK), not a saved plan")
         check_plan_alone(
             {
                 "--checkpoint-dir": checkpoint_dir is not None,
@@ -152,23 +152,23 @@ def to_spark(
         )
     if format is SparkFormat.HUDI and (checkpoint_dir is not None or spark_source):
         raise UsageError(
-            "--format hudi goes without --checkpoint-dir and --spark-source: a Hudi Streamer "
-            "stores its positions in its table, and reads one topic"
+            "--format hudi cannot be combined with --checkpoint-dir or --spark-source; a Hudi "
+            "Streamer stores its positions in its table, and reads one topic"
         )
     if isolation_level is not None and format in (SparkFormat.JSON, SparkFormat.HUDI):
-        raise UsageError("--isolation-level goes with --format options, python or scala")
+        raise UsageError("--isolation-level requires --format options, python, or scala")
     if keep_state is not None and format not in (SparkFormat.JSON, SparkFormat.OPTIONS):
         raise UsageError(
-            "--keep-state goes with --format json or options, because it is for a query that exists"
+            "--keep-state requires --format json or options; the copied query already has its code"
         )
     if spark_version is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
-            raise UsageError("--spark-version goes with --format python or scala")
+            raise UsageError("--spark-version requires --format python or scala")
         kafka_connector(spark_version)
     new_file = local_path(query_file) if query_file is not None else None
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
-            raise UsageError("--query-file goes with --format python or scala")
+            raise UsageError("--query-file requires --format python or scala")
         check_new_file("--query-file", new_file)
     arguments = with_move_environment(arguments)
     if plan_out is not None:
@@ -195,30 +195,30 @@ def to_spark(
     with output_after_writing(note):
         if new_file is not None:
             write_new(new_file, f"{code}\n")
-            trial = f", a query to complete: as it is, it only shows {TRIAL_RECORDS} records"
+            trial = f"; until you complete the query, it only shows {TRIAL_RECORDS} records"
             log.info(f"wrote {query_file}{'' if state else trial}")
         emit(code if code and new_file is None else start.starting_offsets)
     if state:
         log.info(
-            "next: put your query into this program, and start the program: it primes the location "
+            "next: add your query to this program and start it; the program primes the location "
             "once"
         )
     elif checkpoint_dir is None:
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
             how = origin.how_to_stop.replace(" it ", " the job ")
-            log.info(f"next: {how}, then run this with that savepoint")
+            log.info(f"next: {how}, and rerun the command with the savepoint")
         elif format is SparkFormat.HUDI:
-            log.info("next: start Hudi Streamer once with this as --checkpoint")
+            log.info("next: start Hudi Streamer once with this output as --checkpoint")
         elif format is SparkFormat.JSON:
             log.info(
-                "next: a new query takes this as startingOffsets, with a new checkpointLocation; "
-                "--checkpoint-dir DIR writes one that starts there"
+                "next: use this output as startingOffsets of a query with a new "
+                "checkpointLocation; to have migrate write this location, add --checkpoint-dir DIR"
             )
     elif keep_state is not None and chk is not None:
         compare = next_step.comparison(chk, f"spark:{checkpoint_dir}", arguments)
-        log.info(f"next, to see where it goes on: {compare}")
+        log.info(f"next, to show the start positions: {compare}")
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            log.info(f"next, to check this now, and again once the query has run: {check}")
+            log.info(f"next, now and again after the query has run: {check}")

@@ -32,8 +32,8 @@ _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
 # Commands that users try, and what to run instead.
 _COMMANDS_OF_OTHERS = {
-    "plan": "a move saves its plan with --plan-out FILE, as in `migrate to-spark CHK --plan-out "
-    "plan.json`; `migrate show plan.json` shows it.",
+    "plan": "to save the plan of a move, add --plan-out FILE, as in `migrate to-spark CHK "
+    "--plan-out plan.json`. To show it, run `migrate show plan.json`.",
 }
 
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
@@ -124,14 +124,14 @@ class Command(TyperCommand):
         with_value = {name for option in options if not option.is_flag for name in option.opts}
         for option, value in pairwise(args):
             if option in with_value and value in names:
-                ctx.fail(f"{option} has no value: {value} follows it (an unset variable?).")
+                ctx.fail(f"{option} has no value; {value} follows it; is a shell variable unset?")
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
         """Refuse a repeated option that takes one value; Typer would use the last value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
-                ctx.fail(f"{option.opts[0]} takes one value, and is given {times}.")
+                ctx.fail(f"{option.opts[0]} takes one value, but was passed {times} times.")
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
@@ -144,14 +144,15 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     if "--execute" not in own and similar_names(option, own | {"--execute"})[:1] == ("--execute",):
         typed = "" if option == "--execute" else f"{option}: "
         return (
-            f"{typed}this command has no --execute: it writes only new files, where its options say"
+            f"{typed}this command has no --execute because it writes only new files, to the paths "
+            "in its options"
         )
     having = [
         name
         for name in commands()
         if any(option in parameter.opts for parameter in load_command(name).params)
     ]
-    return f"{option} belongs to {join_some(having, _MOST_PATHS)}" if having else ""
+    return f"{option} is an option of {join_some(having, _MOST_PATHS)}" if having else ""
 
 
 def _check_pattern(args: list[str]) -> None:
@@ -169,8 +170,9 @@ def _check_pattern(args: list[str]) -> None:
         from migrate.model.wording import join_some
 
         raise UsageError(
-            f"a pattern of the shell, as savepoint-*, matched {len(same[0])} paths where one is "
-            f"expected: {join_some(same[0], _MOST_PATHS)}; name one of them"
+            f"{len(same[0])} paths were passed instead of one: "
+            f"{join_some(same[0], _MOST_PATHS)}; the shell has probably expanded a pattern such as "
+            "savepoint-*; pass one path"
         )
 
 

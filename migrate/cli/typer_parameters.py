@@ -14,13 +14,13 @@ import typer
 from migrate.moves.declare_options import Option, options_of
 
 _CHK = (
-    "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "
-    "local, or at s3://, gs://, abfs://, hdfs://, webhdfs://"
+    "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N), "
+    "local or at s3://, gs://, abfs://, hdfs://, or webhdfs://"
 )
 _OTHER_SIDES = (
     "group:NAME, spark:DIR (a query's checkpoint location), json:FILE (startingOffsets), csv:FILE "
     "or csv:FILE#GROUP (topic,partition,offset), hudi:TEXT (Hudi Streamer's checkpoint), "
-    "broker:earliest, broker:latest, or broker:TIME, as broker:2026-11-20T18:00:00Z"
+    "broker:earliest, broker:latest, or broker:TIME (such as broker:2026-11-20T18:00:00Z)"
 )
 # Help for arguments that take any set of positions, such as the two sides of diff.
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
@@ -29,11 +29,15 @@ CheckpointOrPlan = Annotated[
     str | None,
     typer.Argument(
         metavar="CHK",
-        help=f"{_CHK}; or spark:DIR, what a Spark query has committed. Not with --plan.",
+        help=f"{_CHK}. Or spark:DIR, the committed positions of a Spark query. Cannot be combined "
+        "with --plan.",
     ),
 ]
 SideOrPlan = Annotated[
-    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan.")
+    str | None,
+    typer.Argument(
+        metavar="CHK", help=f"{_CHK}. Or {_OTHER_SIDES}. Cannot be combined with --plan."
+    ),
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
 
@@ -52,13 +56,13 @@ def option(help: str, **declared: Any) -> Any:
 
 
 PLAN_TO_APPLY = option(
-    "Apply this saved plan. It is refused if the cluster or the job has changed since.",
+    "Apply this saved plan. It is refused if the cluster or the job has changed in the meantime.",
     metavar="FILE",
 )
 PLAN_TO_WRITE = option(
-    "Save the plan as JSON, for a review and --plan. Nothing else is written.", metavar="FILE"
+    "Save the plan as JSON, for a review and for --plan. Nothing else is written.", metavar="FILE"
 )
-WIDE = option("Show every column of the table.", panel="Output")
+WIDE = option("Show all columns of the table.", panel="Output")
 # The name of the Python argument, and its alias.
 ALLOW_NEWER_COMMITS = ("--allow-moved-on", "--allow-newer-commits")
 

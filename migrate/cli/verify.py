@@ -47,7 +47,9 @@ def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not equals or not key.startswith("spark."):
-            raise UsageError(f"--spark-conf {key if equals else ''}: not spark.KEY=VALUE")
+            raise UsageError(
+                f"--spark-conf {key if equals else ''}: the form spark.KEY=VALUE is expected"
+            )
         settings[key] = value
     return settings
 
@@ -55,88 +57,92 @@ def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
 @partial(
     with_options,
     help={
-        "to_bootstrap_servers": "For plan:FILE: the Kafka cluster that the target reads, if it is "
-        "another one. With -b, the records of both are compared."
+        "to_bootstrap_servers": "With plan:FILE, the target's Kafka cluster if it differs from the "
+        "job's cluster. With -b, the records of both clusters are compared."
     },
 )
 def verify(
     moved: str = typer.Argument(
         ...,
         metavar="CHK",
-        help="The checkpoint that was moved; or plan:FILE, the plan that was applied, which is "
-        "needed if options changed positions or topics.",
+        help="The checkpoint that was moved, or plan:FILE, the applied plan. Pass the plan if "
+        "options changed positions or topics.",
     ),
-    target: str = typer.Argument(..., metavar="TARGET", help=f"What was written: {calls.TARGETS}."),
+    target: str = typer.Argument(
+        ..., metavar="TARGET", help=f"The written target: {calls.TARGETS}."
+    ),
     *,
     arguments: SideArguments,
     allow_moved_on: bool = option(
-        "Accept a group with offsets above the positions, a query whose log no longer shows where "
-        "it started, and log starts above the positions: you know that no record was lost.",
+        "Accept group offsets above the positions, a query whose log no longer shows its start "
+        "offsets, and log start offsets above the positions. Use this only if you know that no "
+        "record was lost.",
         flags=ALLOW_NEWER_COMMITS,
     ),
     one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
     wide: bool = WIDE,
     run: bool = option(
-        "For spark:DIR: start Spark on a copy of it, with a sink that drops at most 1000 "
-        "records, and compare where Spark starts.",
+        "Run Spark on a copy of spark:DIR, with a sink that drops at most 1000 records, and "
+        "compare its start offsets.",
         panel="Spark",
     ),
     spark_conf: Mapping[str, str] | None = option(
-        "With --run or --state: a Spark setting. [default: spark.jars.packages names the "
+        "Set a Spark property. Requires --run or --state. [default: spark.jars.packages with the "
         "Kafka connector of PySpark's version]",
         metavar="KEY=VALUE",
         panel="Spark",
         read=spark_settings,
     ),
     state: str | None = option(
-        "For a primed spark:DIR: compare this keyed state of CHK, key by key, with "
-        "Spark's state before its first records from Kafka.",
+        "Compare this keyed state of CHK, key by key, with the state of a primed spark:DIR before "
+        "its first records from Kafka.",
         metavar="OPERATOR/NAME",
         panel="Keyed state",
     ),
     expect: str | None = option(
-        "With --state: a SQL expression for each field of Spark's key, then of its value, over "
-        "Flink's key, namespace and value, separated by commas. [default: their fields in order]",
+        "Compute Spark's key and value with these SQL expressions over Flink's key, namespace, and "
+        "value: one for each field, separated by commas. Requires --state. [default: Flink's "
+        "fields in order]",
         metavar="EXPRESSIONS",
         panel="Keyed state",
     ),
     sample: int | None = option(
-        "With --state: compare only N of Flink's keys. [default: all keys of both]",
+        "Compare only N of Flink's keys. Requires --state. [default: all keys of both]",
         metavar="N",
         panel="Keyed state",
     ),
     merge_keys: bool = option(
-        "With --state: merge entries of Flink whose keys become equal in Spark, as prime does "
-        "with merge_keys: nanoseconds, and -0.0 and 0.0.",
+        "Merge Flink's entries whose keys become equal in Spark (nanoseconds, or -0.0 and 0.0), as "
+        "prime does with merge_keys. Requires --state.",
         panel="Keyed state",
     ),
     ttl_ms: str | None = option(
-        "With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
-        "that had expired at the stop are left out; with none all are kept.",
+        "Set the state's TTL in the job, such as 7d, 12h, or 500ms. Entries that had expired at "
+        "the stop are omitted. With none, all entries are compared. Requires --state.",
         flags=("--ttl",),
         metavar="DURATION|none",
         panel="Keyed state",
     ),
     stopped_at_ms: str | None = option(
-        "With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. "
-        "[default: when _metadata was written, or the state's last access if that is later]",
+        "Set the time of the job's stop, in ISO 8601 or epoch milliseconds. Requires --ttl. "
+        "[default: the write time of _metadata, or the state's last access if it is later]",
         flags=("--stopped-at",),
         metavar="TIME",
         panel="Keyed state",
     ),
 ) -> None:
-    """Check after a move whether the target started where the checkpoint ended.
+    """Check after a move that the target started at the checkpoint's positions.
 
-    Exits with 5 unless every partition is ok: no records were lost or repeated and, with -b, the
-    log has the next offset to read. Also exits with 5 if no partition was checked, if the query's
-    log has lost its first batches, if retention may have deleted records before the query's first
-    batch, if a plan differs from its checkpoint (where that can still be
-    read), with --state if a key is wrong, missing, or not in Flink's state, and with --run if the
-    first batch fails.
+    The exit code is 0 if every partition is ok. A partition is ok if no records were lost or
+    duplicated and, with -b, the log contains the next offset to read. Otherwise, the exit code is
+    5. It is also 5 if no partition was checked, if the query's log has lost its first batches, if
+    retention may have deleted records before the query's first batch, or if a plan differs from its
+    checkpoint (if the checkpoint can still be read). With --state, it is 5 if a key is wrong,
+    missing, or not in Flink's state. With --run, it is 5 if the first batch fails.
 
-    Verify a group before its consumers start. Their first commit overwrites the offsets that they
-    started from, and so does a commit of a Flink job that still runs. A partition with such a
-    commit above the position has "moved on".
+    Verify a group before its consumers start. The first commit of its consumers, or of a Flink job
+    that still runs, overwrites the start offsets. A partition with such a commit above the position
+    has the outcome "moved on".
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.resume_check import QueryFailed
@@ -159,7 +165,7 @@ def verify(
             else None,
         )
     except QueryFailed as error:
-        say(f"not verified: Spark's first batch failed: {printable(str(error))}")
+        say(f"not verified; Spark's first batch failed: {printable(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
     if verification.state is not None:

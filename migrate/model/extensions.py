@@ -30,9 +30,9 @@ _PACKAGE = "migrate.extensions"
 
 # The sections of ``migrate --help``.
 READ = "Read"
-WRITE = "Write new files, at once; nothing is overwritten"
-CHANGE = "Change a group or a job, only with --execute"
-RUN = "Run until Ctrl-C, committing at once"
+WRITE = "Write new files without asking; never overwrite a file"
+CHANGE = "Change a group or a job, but only with --execute"
+RUN = "Run until Ctrl-C, and commit without asking"
 
 
 class CommandText(NamedTuple):

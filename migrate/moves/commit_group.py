@@ -188,7 +188,7 @@ def commit_group(
     """
     if group is None:
         if plan is None:
-            raise UsageError("name the consumer group with --group G")
+            raise UsageError("no consumer group; pass --group G")
         plan, name = load_plan(plan)
         group = plan.target.group
         if group is None:

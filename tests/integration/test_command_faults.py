@@ -137,7 +137,7 @@ def test_interrupt_during_commit_reports_possible_changes_and_rollback_command(
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
     last = [line for line in stderr.splitlines() if line][-1]
-    assert last.startswith(f"interrupted: offsets of group {case.group} may have been changed")
+    assert last.startswith(f"interrupted; offsets of group {case.group} may have been changed")
     assert f"migrate rollback {case.path}" in last
     assert case.files() == ["rollback.json"]
     assert case.committed() == (case.applied if changed else case.held)
@@ -166,7 +166,7 @@ def test_interrupted_rollback_reports_newest_rollback_file(case: Case) -> None:
     assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
-    assert f"`migrate rollback {case.back}` shows what was changed" in stderr
+    assert f"run `migrate rollback {case.back}`; to restore them, add --execute" in stderr
     assert case.held.items() <= case.committed().items()
     assert case.files() == ["rollback-back.json", "rollback.json"]
     restored = migrate(

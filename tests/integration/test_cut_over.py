@@ -206,7 +206,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
-    assert "no obstacle was found; --execute goes on with stop" in dry.stderr
+    assert "no obstacle was found; --execute continues with stop" in dry.stderr
     for basis in ("as the job's last checkpoint; later steps: unknown", "by the records' times"):
         assert basis in dry.stderr
     assert not spec.folder.exists() and stack.flink.running() == jobs
@@ -217,7 +217,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
 
     with pytest.raises(KeyboardInterrupt):
         cut_over(spec.path, execute=True, confirm=interrupt)
-    stopped = "stopped at stop: nothing was changed, and this run has stopped no job [run-stopped]"
+    stopped = "stopped at stop: this run has not changed anything or stopped a job [run-stopped]"
     assert stopped in caplog.messages
     assert stack.flink.running() == jobs
 
@@ -226,19 +226,19 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
     assert "stopped: the stop failed: " in failed.stderr
-    assert "stopped: Flink has the job as RUNNING" in failed.stderr
+    assert "stopped: the job is RUNNING in Flink" in failed.stderr
     assert stack.flink.running() == jobs and not target.exists()
     spec.write()
 
     # Killed while Flink stops the job; a second run beside the first is refused.
-    spec.killed(lambda line: line.startswith("asking Flink to stop"))
+    spec.killed(lambda line: line.startswith("stopping "))
     with spec.running() as first:
         assert first.stderr is not None
         assert first.stderr.readline()
         first.send_signal(signal.SIGSTOP)  # so that it has not ended by then
         second = spec.execute()
         assert second.code == 4
-        assert "another run of this cut-over is at work (process " in second.stderr
+        assert "another run of this cut-over is active (process " in second.stderr
         first.kill()
     for name in ("stop", "clean", "plan"):
         spec.killed(_begins(name), at_random.uniform(0, 0.3))
@@ -261,7 +261,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     # The query fails to start.
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
-    assert "the command that starts the query has ended: exit code 3" in failed.stderr
+    assert "the command start failed with exit code 3" in failed.stderr
     ready.touch()
     spec.killed(_begins("start"), 0.02)
     spec.killed(_done("start"))
@@ -274,8 +274,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
                 interrupted.send_signal(signal.SIGINT)
         assert interrupted.wait() == 130, told
     go_on.touch()
-    assert "stopped at first-batch: the target is written, and no first batch or commit" in told
-    assert "the same command goes on from here" in told
+    assert "stopped at first-batch: the target was written, but no batch or commit" in told
+    assert "rerun the command to resume from this step" in told
     spec.killed(_done("first-batch"))
     spec.killed(_begins("verify-again"), 0.02)
 
@@ -345,7 +345,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     runs = spec.execute()
     stack.flink.cancel(job_id)
     assert runs.code == 5, runs.stderr
-    assert f"job orders runs again, as {job_id}: the savepoint is not its last" in runs.stderr
+    assert (
+        f"job orders was restarted and is running as {job_id}: its output is beyond the savepoint"
+        in runs.stderr
+    )
     assert "verify-again done" not in runs.stderr
 
 
@@ -359,7 +362,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     # The stop takes longer than anybody waits, as a rule; Flink ends it all the same.
     spec.write(timeouts={"stop": "1ms"})
     late = spec.execute("--until", "stop")
-    assert (late.code, "the stop has not ended after 1ms" in late.stderr) in (
+    assert (late.code, "the stop has not finished after 1ms" in late.stderr) in (
         (5, True),
         (0, False),
     )
@@ -371,7 +374,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
         assert "flink.savepoints was " in moved.stderr and "restore the old value" in moved.stderr
     spec.write(timeouts={"stop": "1ms"})
     meanwhile = spec.execute("--back")
-    assert (meanwhile.code, "no stop can be taken back" in meanwhile.stderr) in (
+    assert (meanwhile.code, "a stop cannot be canceled" in meanwhile.stderr) in (
         (4, True),
         (0, False),
     )
@@ -419,7 +422,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
         spec.write(**elsewhere)
         found = spec.execute(*more)
         assert found.code == code, found.stderr
-        assert "kafka.bootstrap-servers: those are brokers of cluster " in found.stderr
+        assert "kafka.bootstrap-servers: the brokers belong to cluster " in found.stderr
     assert stack.broker.committed(group) == planned
     spec.write()
     # A consumer that assigns its partitions itself would not show.
@@ -449,7 +452,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     assert len(read) == len(stack.in_kafka()) - sum(planned.values())
     begun = spec.execute("--back")
     assert begun.code == 4
-    assert "has begun: others have committed for group:" in begun.stderr
+    assert "readers have started from group:" in begun.stderr
 
     # Others commit before anybody has seen the plan in the group.
     record, group = str(stack.lake / "others.record"), "cut-over-others"
@@ -457,7 +460,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     assert others.execute("--until", "apply").code == 0
     stack.broker.commit(group, {place: offset + 1 for place, offset in planned.items()})
     moved = others.execute()
-    assert moved.code == 5 and "nobody had verified it by then" in moved.stderr
+    assert moved.code == 5 and "before its verification" in moved.stderr
 
 
 def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
@@ -468,7 +471,7 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     spec.write(flink={"savepoint": "s3://lake/savepoint-older"})
     other = spec.execute()
     assert other.code == 4, other.stderr
-    assert "flink.savepoint was not set, and is s3://lake/savepoint-older now" in other.stderr
+    assert "flink.savepoint has changed from unset to s3://lake/savepoint-older" in other.stderr
     spec.write()
     seeded = spec.execute("--until", "apply")
     assert seeded.code == 0, seeded.stderr
@@ -485,10 +488,10 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     _await(lambda: (job := flink.job(job_id)) is not None and job.ended)
     ran = spec.execute()
     assert ran.code == 5, ran.stderr
-    assert f"job twice has run since (CANCELED), as {job_id}" in ran.stderr
+    assert f"job twice was restarted (CANCELED) as {job_id}" in ran.stderr
     assert not (query / "offsets").exists()
 
-    assert "has gone on from there: move that one" in ran.stderr
+    assert "has resumed from it; move that job" in ran.stderr
 
     # Nor by a spec that names the savepoint, as of a job that others have stopped.
     savepoint = spec.record["flink"]["savepoint"]
@@ -505,12 +508,12 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
         named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **named_job})
         taken = named.execute("--until", "apply")
         assert taken.code == 4, taken.stderr
-        assert f"job twice has run since (CANCELED), as {job_id}" in taken.stderr
+        assert f"job twice was restarted (CANCELED) as {job_id}" in taken.stderr
     by_id = {**spec.fields["flink"], "job": spec.record["flink"]["job_id"]}
     named.write(flink=by_id, record=str(stack.lake / "by-id.record"))
     taken = migrate("cut-over", named.path)
     assert taken.code == 4, taken.stderr
-    assert f"FINISHED, and twice was started again as {job_id} (CANCELED); name" in taken.stderr
+    assert f"FINISHED, and twice was restarted as {job_id} (CANCELED); set" in taken.stderr
     # A job of any name that was restored from it counts.
     stack.flink.submit(_source(stack) + _recover(savepoint) + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())
@@ -537,13 +540,16 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})
     taken = named.execute("--until", "apply")
     assert taken.code == 4, taken.stderr
-    assert f"job thrice has run since (CANCELED), as {thrice}" in taken.stderr
+    assert f"job thrice was restarted (CANCELED) as {thrice}" in taken.stderr
 
     # Nor is the older one's savepoint taken by a new cut-over.
     assert spec.execute("--back").code == 0
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
-    assert f"the newest such job, {job_id}, ended as CANCELED without a savepoint in" in dry.stderr
+    assert (
+        f"the newest job with this name, {job_id}, ended as CANCELED without a savepoint in"
+        in dry.stderr
+    )
 
 
 def _recover(savepoint: str) -> str:
@@ -661,7 +667,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     spec.write()
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
-    assert "1 keyed state would stay behind" in dry.stdout
+    assert "1 keyed state would not be migrated" in dry.stdout
     assert "1 state left behind by choice: " in dry.stderr
     states = _states(checkpoint.rpartition("/")[0])
     (state,) = (one for one in states if one.name == "accState")
@@ -679,22 +685,22 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     spec.write()
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
-    assert "1 keyed state would be handed to the command" in dry.stdout
-    handed = f"state {state.operator_id}/accState is handed to the command that primes"
+    assert "1 keyed state would be passed to the command prime" in dry.stdout
+    handed = f"state {state.operator_id}/accState is passed to the command prime"
     assert handed in dry.stderr
 
     # The priming fails; it is killed while it primes: the command goes on, and is waited for.
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
-    assert "the command that primes" in failed.stderr and "exit code 3" in failed.stderr
+    assert "the command prime" in failed.stderr and "exit code 3" in failed.stderr
     assert (
-        "stopped at apply: Flink's job has stopped, and the target is not written" in failed.stderr
+        "stopped at apply: Flink's job has stopped, and the target was not written" in failed.stderr
     )
     query = Path(spec.fields["target"]["checkpoint-dir"])
     assert not query.exists()
     ready.touch()
     spec.killed(lambda line: line.startswith("priming "))
-    spec.killed(lambda line: "as an earlier run has started it" in line)
+    spec.killed(lambda line: "of an earlier run is still running" in line)
     go_on.touch()
     told = spec.killed(_begins("verify"))
     assert not any(": process " in line for line in told)
@@ -706,7 +712,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     taken = other.execute("--until", "verify", "--adopt")
     assert taken.code == 0, taken.stderr
     refused = spec.execute()
-    assert refused.code == 5 and "add --adopt to take it over" in refused.stderr, refused.stderr
+    assert refused.code == 5 and "take it over with --adopt" in refused.stderr, refused.stderr
     spec = other
     done = spec.execute()
     assert done.code == 0, done.stderr
@@ -747,14 +753,17 @@ def test_flink_crash_during_stop_leaves_target_unwritten(stack: LocalStack) -> N
         told = ""
         for line in process.stderr:
             told += line
-            if line.startswith("asking Flink to stop"):
+            if line.startswith("stopping "):
                 stack.flink.kill_jobmanager()
         assert process.wait() == 6, told
-    assert "warning: stopped at stop: Flink was asked to stop the job, and may still do so" in told
+    assert (
+        "warning: stopped at stop: the stop of Flink's job was requested and may still happen"
+        in told
+    )
     assert spec.execute().code == 6
     stack.flink.close()
     stack.flink.start()
     forgotten = spec.execute()
     assert forgotten.code == 5, forgotten.stderr
-    assert "run this again under a new record" in forgotten.stderr
+    assert "rerun the command with a new record" in forgotten.stderr
     assert not Path(spec.fields["target"]["checkpoint-dir"]).exists()

@@ -51,7 +51,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
         for reason in (
             f"refused: {tmp_path / 'query'} is not empty; name a new directory",
             "is the file sink of another query, and remembers its batches up to",
-            "refused: start: there is no program ./no-such-program",
+            "refused: start: the program ./no-such-program does not exist",
         ):
             assert reason in refused.stderr
         (gone,) = [
@@ -69,7 +69,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     spec.write_text(yaml.safe_dump({k: v for k, v in fields.items() if v is not None}))
     dry = migrate("cut-over", spec)
     assert dry.code == 0, dry.stderr
-    assert "no obstacle was found; --execute goes on with apply" in dry.stderr
+    assert "no obstacle was found; --execute continues with apply" in dry.stderr
     assert broker.committed(spec.name) == {}
 
 
@@ -106,17 +106,19 @@ def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     fields["rehearse"] = "echo 40 keys right; pwd > ran; exit $(cat code)"
-    for code, shown in (("0", "the command that rehearses the query has ended well"), ("5", "")):
+    for code, shown in (("0", "the command succeeded"), ("5", "")):
         (tmp_path / "code").write_text(code)
         spec.write_text(yaml.safe_dump(fields))
         dry = migrate("cut-over", spec)
         assert (dry.code, shown in dry.stdout) == (4 if code == "5" else 0, True), dry.stderr
         assert "rehearse 1: 40 keys right" in dry.stderr
-    assert "rehearse: the command has ended with exit code 5" in dry.stderr
+    assert "rehearse: the command failed with exit code 5" in dry.stderr
     assert (tmp_path / "ran").read_text().strip() == str(tmp_path)
     fields["rehearse"] = "./no-such-program"
     spec.write_text(yaml.safe_dump(fields))
-    assert "rehearse: there is no program ./no-such-program" in migrate("cut-over", spec).stderr
+    assert (
+        "rehearse: the program ./no-such-program does not exist" in migrate("cut-over", spec).stderr
+    )
 
 
 def test_query_without_batches_of_seeded_topic_is_not_verified(
@@ -218,11 +220,13 @@ def test_target_changed_after_plan_review_requires_new_review(
     fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
     spec.write_text(yaml.safe_dump(fields))
     # What was reviewed is what is applied.
-    refusal = f"not the one of the review: {names['orders']}-2 was 0 and is not moved now, "
+    refusal = (
+        f"the plan differs from the reviewed plan: {names['orders']}-2 was 0 and is not moved now, "
+    )
     for mode in ((), ("--execute", "--yes"), ("--execute", "--yes", "--until", "verify")):
         differs = migrate("cut-over", spec, *mode)
         assert (differs.code, refusal in differs.stderr) == (4, True), differs.stderr
-        assert "for a review (--until plan)" in differs.stderr
+        assert "to review the new plan, add --until plan" in differs.stderr
     for until in ("plan", "verify"):
         moved = migrate("cut-over", spec, "--execute", "--yes", "--until", until)
         assert moved.code == 0, moved.stderr

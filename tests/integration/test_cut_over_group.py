@@ -123,15 +123,21 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
     done = cut_over.run()
     assert done.code == 5, done.stderr
     count = len(ends)
-    assert f"not verified: {count} cannot tell; where {count} partitions began" in done.stderr
-    assert "no member was seen to read this while our commit" in done.stderr
+    assert (
+        f"not verified: {count} cannot tell; unknown actual start offset of {count} partitions"
+        in done.stderr
+    )
+    assert "before a member was seen with this partition" in done.stderr
     assert "lost 0" not in done.stderr
     (report,) = (one for one in cut_over.record()["verifications"] if one["when"] == "after")
     assert (report["verified"], report["unknown"]) == (False, count)
     firsts = {(row["topic"], row["partition"]): row["first_commit"] for row in _rows(cut_over)}
     assert firsts == ends
     # Flink's job must not go on from the savepoint either.
-    assert "do not start Flink's job from its savepoint, as others have committed" in done.stderr
+    assert (
+        "do not start Flink's job from its savepoint, because other clients have committed"
+        in done.stderr
+    )
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
@@ -148,7 +154,9 @@ def test_consumers_started_at_earliest_offset_are_not_verified(
     cut_over.consume_elsewhere(upto=cut_over.planned(), epoch=epoch)
     done = cut_over.run()
     assert done.code == 5, done.stderr
-    seen = "records may have been skipped or repeated" if epoch == 0 else "no member and no commit"
+    seen = (
+        "records may have been skipped or duplicated" if epoch == 0 else "no member and no commit"
+    )
     assert seen in done.stderr
     assert "verify-again done" not in done.stderr
 
@@ -208,7 +216,7 @@ def test_cut_over_back_after_newer_commits_refers_to_rollback_command(
         again = migrate("cut-over", cut_over.spec(), "--back", "--nothing-started", *mode)
         assert again.code == 4, again.stderr
         assert "has moved on since" in again.stderr
-        assert f"--force is an option of: migrate rollback {path}" in again.stderr
+        assert f"to use --force, run: migrate rollback {path}" in again.stderr
     assert cut_over.broker.committed(cut_over.group) == {place: 1}
 
 
@@ -255,11 +263,11 @@ def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, proto
     assert "lost 0, repeated 0" in told
     assert {row["members_seen"] for row in _rows(cut_over)} == {True}
     assert len(read) >= 20 * len(cut_over.planned())
-    # It stays so, although others have committed since.
+    # It stays so, although other clients have committed since.
     again = cut_over.run()
     assert again.code == 0, again.stderr
     back = cut_over.run("--back", "--nothing-started")
-    assert back.code == 4 and "has begun: others have committed" in back.stderr
+    assert back.code == 4 and "other clients have committed" in back.stderr
 
 
 def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
@@ -268,7 +276,7 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")
     assert refused.code == 4, refused.stderr
-    assert "already holds the planned offsets" in refused.stderr
+    assert "already has the planned offsets" in refused.stderr
     ready = cut_over.run("--until", "verify", "--adopt")
     assert ready.code == 0, ready.stderr
     # What the group held is kept, and whose the commit is.
@@ -281,7 +289,7 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     ends = cut_over.consume_elsewhere(skip=0)
     again = cut_over.run()
     assert again.code == 5, again.stderr
-    assert "began cannot be told" in again.stderr
+    assert "unknown actual start offset" in again.stderr
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
@@ -301,7 +309,7 @@ def test_cut_over_back_with_assigned_consumer_requires_nothing_started(cut_over:
     for mode in ((), ("--execute", "--yes")):
         back = migrate("cut-over", cut_over.spec(), "--back", *mode)
         assert back.code == 4, back.stderr
-        assert "does not show before it commits" in back.stderr
+        assert "is not visible before its first commit" in back.stderr
         assert "add --nothing-started" in back.stderr
     assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
     consumer.close()
@@ -323,7 +331,7 @@ def test_records_expired_before_first_batch_make_start_unverifiable(
     for _ in range(2):
         done = cut_over.run()
         assert done.code == 5, done.stderr
-        assert "where 1 partition began cannot be told: the log start of" in done.stderr
+        assert "unknown actual start offset of 1 partition: the log start offset of" in done.stderr
         assert f"{topic}-{partition} is {planned + 43}, and was " in done.stderr
         assert "lost 0" not in done.stderr
 
@@ -359,7 +367,7 @@ def test_missing_query_location_is_refused_and_not_reseeded(
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", cut_over.spec(), *mode)
         assert refused.code == (5 if mode else 4), refused.stderr
-        assert "no longer holds what this record has written" in refused.stderr
+        assert "no longer contains the offsets that this record has written" in refused.stderr
     assert "do not start Flink's job from its savepoint yet" in refused.stderr
     assert not (tmp_path / "query").exists() and not (tmp_path / "started").exists()
     back = cut_over.run("--back", "--nothing-started")
@@ -383,7 +391,7 @@ def test_second_spec_of_same_target_requires_adopt(
     refused = cut_over.run("--until", "verify", name="two")
     assert refused.code in (4, 5), refused.stderr
     if target == "group":
-        assert "holds what another move has written" in refused.stderr
+        assert "contains offsets of another move has written" in refused.stderr
         assert f"by cut-over {cut_over.record()['id']}" in refused.stderr
     else:
         assert "is the checkpoint location of a query already" in refused.stderr
@@ -423,7 +431,7 @@ def test_dry_run_reports_later_failures_of_start_command(cut_over: CutOver) -> N
     spec = cut_over.spec(start="spark-submit --master 'local[2]' missing.py")
     refused = migrate("cut-over", spec)
     assert refused.code == 4, refused.stderr
-    assert "start: spark-submit is given missing.py, which does not exist in" in refused.stderr
+    assert "start: the script missing.py of spark-submit does not exist in" in refused.stderr
     dry = migrate("cut-over", cut_over.spec(start="true"))
     assert dry.code == 0, dry.stderr
     assert f"group {cut_over.group!r} does not exist yet and will be created" in dry.stderr

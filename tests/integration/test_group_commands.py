@@ -168,8 +168,8 @@ def test_execute_reports_rollback_file_and_is_idempotent(
     assert broker.committed(group) == {(topic, 0): 3, (topic, 1): 4, (topic, 2): 5}
     servers = f"-b {broker.bootstrap_servers}"
     assert result.stderr.splitlines()[-2:] == [
-        f"next, before its consumers start: migrate verify {chk} group:{group} {servers}",
-        f"to see what would take it back: migrate rollback {back} {servers}",
+        f"next, before the group's consumers start: migrate verify {chk} group:{group} {servers}",
+        f"to preview a rollback: migrate rollback {back} {servers}",
     ]
 
     again = migrate(*command, "--yes", "--rollback-file", tmp_path / "second.json")
@@ -184,7 +184,7 @@ def test_execute_reports_rollback_file_and_is_idempotent(
 
     shown = migrate("rollback", back)
     assert shown.code == 0, shown.stderr
-    assert "dry run: 3 offsets would change, 2 of them be removed; nothing was" in shown.stderr
+    assert "dry run: 3 offsets would change, including 2 to be removed; nothing was" in shown.stderr
     assert broker.committed(group)[topic, 1] == 4
     undone = migrate(
         "rollback", back, "--execute", "--yes", "--rollback-file", tmp_path / "forth.json"

@@ -62,7 +62,7 @@ def test_library_commits_and_rolls_back_like_commands(
     monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
     again = migrate("rollback", back)
     assert (again.code, again.stdout) == (0, shown.stdout), again.stderr
-    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}" in again.stderr
+    assert f"Kafka properties from MIGRATE_KAFKA_CONFIG: {config}" in again.stderr
     quiet = migrate("rollback", "-q", back)
     assert quiet.stdout == shown.stdout
     assert quiet.stderr == ""
@@ -114,7 +114,7 @@ def test_misspelled_group_gets_suggestion(
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
     dry = migrate("commit-group", chk, "--group", misspelt, "--source-group", misspelt)
     assert dry.code == 0, dry.stderr  # a hint is no refusal
-    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {broker.bootstrap_servers}" in dry.stderr
+    assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {broker.bootstrap_servers}" in dry.stderr
     meant = f"(did you mean {group!r}?)"
     assert f"check its name {meant} [new-group]" in dry.stderr
     assert f"group {misspelt!r} {meant} has committed nothing" in dry.stderr

@@ -449,10 +449,10 @@ def test_savepoint_is_written_to_object_store(store: Store, tmp_path: Path) -> N
 
     again = migrate("to-flink", old, "--from", f"json:{side}", "--out", there)
     assert (again.code, again.stdout) == (4, "")
-    assert f"{there} is not empty; name a new directory" in again.stderr
+    assert f"{there} is not empty; choose a new directory" in again.stderr
     inside = migrate("to-flink", old, "--from", f"json:{side}", "--out", f"{old}/new")
     assert (inside.code, inside.stdout) == (4, "")
-    assert "lies in the savepoint itself" in inside.stderr
+    assert "is inside the original savepoint" in inside.stderr
     assert _files(store, old) == before
 
 

@@ -97,7 +97,7 @@ def test_verify_run_finds_seed_with_unavailable_offsets(servers: str, tmp_path: 
     result = run(checkpoint, tmp_path / "query", servers)
 
     assert (result.code, result.stdout) == (5, "")
-    assert "not verified: Spark's first batch failed" in result.stderr
+    assert "not verified; Spark's first batch failed" in result.stderr
     assert "Some data may have been lost" in result.stderr
 
 

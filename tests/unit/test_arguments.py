@@ -48,7 +48,7 @@ def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
         target = ("2",) if name in ("diff", "verify", "verify-state") else ()
         result = migrate(name, "1", *target, *required, first, value, last, value)
         assert (result.code, result.stdout) == (2, "")
-        assert f"{first} takes one value, and is given 2" in _in_one_line(result.stderr)
+        assert f"{first} takes one value, but was passed 2" in _in_one_line(result.stderr)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
 def test_repeated_source_option_is_named_in_error(chk: Path, given: tuple[str, ...]) -> None:
     result = migrate("to-spark", chk, *given)
     assert (result.code, result.stdout) == (2, "")
-    assert "--source takes one value, and is given 2" in _in_one_line(result.stderr)
+    assert "--source takes one value, but was passed 2" in _in_one_line(result.stderr)
 
 
 def test_flags_and_partition_lists_may_be_repeated(chk: Path) -> None:
@@ -81,7 +81,7 @@ def test_help_is_shown_despite_repeated_option(chk: Path) -> None:
 def test_quiet_and_verbose_are_mutually_exclusive(chk: Path, arguments: tuple[str, ...]) -> None:
     result = migrate(*arguments, chk)
     assert (result.code, result.stdout) == (2, "")
-    assert result.stderr == "migrate: --quiet and --verbose: one of them\n"
+    assert result.stderr == "migrate: --quiet cannot be combined with --verbose\n"
 
 
 # -- together -----------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_inspect_list_of_directory_without_checkpoints_exits_3(tmp_path: Path, p
     listed = migrate("inspect", directory, "--list", "--format", "json")
     assert (listed.code, listed.stdout) == (3, "")
     assert listed.stderr == (
-        f"migrate: {directory}: no complete chk-N in it; name a job's checkpoint directory\n"
+        f"migrate: {directory} contains no complete chk-N; pass a job's checkpoint directory\n"
     )
 
 

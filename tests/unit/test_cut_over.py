@@ -57,9 +57,9 @@ def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
     assert choose_job([new, beside, old, other], "f") == beside
     running = _job("d", 2, None)
     assert choose_job([old, running, new], "orders") == running
-    with pytest.raises(Refused, match="several jobs have this name: d, e; name an id"):
+    with pytest.raises(Refused, match="several jobs have this name; set an id: d, e"):
         choose_job([running, _job("e", 6, None)], "orders")
-    with pytest.raises(Refused, match="no such job; it runs payments"):
+    with pytest.raises(Refused, match="no such job; running jobs: payments"):
         choose_job([other], "orders")
 
 
@@ -67,7 +67,10 @@ def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
 def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -> None:
     """Regression: The dry run found no obstacle, but the plan was refused when it was applied."""
     jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
-    refusal = f"flink.job a: FINISHED, and orders was started again as b ({state}); name that job"
+    refusal = (
+        f"flink.job a: this job is FINISHED, and orders was restarted as b ({state}); set the id "
+        f"of the restarted job"
+    )
     with pytest.raises(Refused, match=re.escape(refusal)):
         choose_job(jobs, "a")
 
@@ -238,10 +241,10 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
     (read_spec(seeded).folder / "query.state").write_text("7")  # it failed in its first batch
     failed = _run(seeded)
     assert failed.code == 5, failed.stderr
-    assert "has ended: exit code 3" in failed.stderr
+    assert "failed with exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
     last = failed.stderr.splitlines()[-1]  # after the log of the command
-    assert last.startswith("do not start Flink's job from its savepoint, as the query of ")
+    assert last.startswith("do not start Flink's job from its savepoint, because the query of ")
 
 
 @pytest.mark.slow
@@ -266,10 +269,10 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "how"),
     [
-        ("0\n", "has ended well"),
-        ("began\n", "how it ended is not known"),
+        ("0\n", "the command start succeeded"),
+        ("began\n", "its exit code is unknown"),
         # `kubectl apply && kubectl wait`: seen, the query began at the log end.
-        ("1\n", "failed with exit code 1, and may have handed the query over"),
+        ("1\n", "failed with exit code 1, but may have submitted the query"),
     ],
 )
 def test_roll_back_requires_nothing_started_option_if_query_may_start(
@@ -291,15 +294,18 @@ def test_roll_back_requires_nothing_started_option_if_query_may_start(
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"flink": {"savepoint": "/other"}}, "savepoint-1, and is /other now"),
+        ({"flink": {"savepoint": "/other"}}, "savepoint-1 to /other"),
         (
             {"flink": {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}},
-            "savepoint-1, and is not set now",
+            "savepoint-1 to unset",
         ),
-        ({"move": {"gone": "fail"}}, "move.gone was skip, and is fail now"),
-        ({"move": {"on-expired": "earliest"}}, "move.on-expired was not set, and is earliest"),
-        ({"target": {"group": "g"}}, "target.group was not set, and is g now"),
-        ({"sink": "/lake"}, "sink was not set, and is /lake now"),
+        ({"move": {"gone": "fail"}}, "move.gone has changed from skip to fail"),
+        (
+            {"move": {"on-expired": "earliest"}},
+            "move.on-expired has changed from unset to earliest",
+        ),
+        ({"target": {"group": "g"}}, "target.group has changed from unset to g"),
+        ({"sink": "/lake"}, "sink has changed from unset to /lake"),
     ],
 )
 def test_spec_change_after_target_is_written_is_refused(
@@ -310,7 +316,7 @@ def test_spec_change_after_target_is_written_is_refused(
         refused = migrate("cut-over", seeded, *mode)
         assert (refused.code, refused.stdout) == (4, "")
         assert refused.stderr.count(told) == 1
-        assert "for another cut-over, name another folder" in refused.stderr
+        assert "or set record to a new folder for a new cut-over" in refused.stderr
 
 
 def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:
@@ -338,7 +344,9 @@ def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) 
     def begin(_: str) -> None:
         (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
 
-    with pytest.raises(Refused, match=r"has begun: the query of .* has planned batch 1"):
+    with pytest.raises(
+        Refused, match=r"the query has started from .*; the query of .* has planned batch 1"
+    ):
         cut_over(primed, execute=True, back=True, confirm=begin)
     assert query.exists()
 
@@ -349,7 +357,7 @@ def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
         damage()
         refused = migrate("cut-over", seeded)
         assert refused.code == 4, refused.stderr
-        assert "put plan.json back, or go back (--back)" in refused.stderr
+        assert "restore plan.json, or roll back (--back)" in refused.stderr
     back = _run(seeded, "--back")
     assert back.code == 0, back.stderr
     assert not (seeded.parent / "query").exists()
@@ -360,7 +368,7 @@ def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
     for content, told in (
         ({**json.loads(path.read_text()), "version": 1}, "of version 1, not a record of version 2"),
         ({"version": 3}, "not a record of version 2"),
-        ({}, "not a record of version 2; a cut-over writes it"),
+        ({}, "not a record of version 2; a cut-over creates this file"),
     ):
         path.write_text(json.dumps(content))
         refused = migrate("cut-over", seeded)
@@ -398,13 +406,16 @@ def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> Non
     _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
     moved = migrate("cut-over", spec)
     assert moved.code == 6
-    assert "flink.rest named the host 127.0.0.1, and names localhost now: a job" in moved.stderr
+    assert (
+        "flink.rest has changed from the host 127.0.0.1 to localhost, so migrate cannot see a job"
+        in moved.stderr
+    )
     _spec(tmp_path, flink={**flink, "job": "ab" * 16})
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "job": "payments"})
     refused = migrate("cut-over", spec)
     assert refused.code == 4
-    assert f"flink.job was orders ({'ab' * 16}), and is payments now" in refused.stderr
+    assert f"flink.job has changed from orders ({'ab' * 16}) to payments" in refused.stderr
 
 
 def test_replacing_recorded_savepoint_with_flink_rest_is_refused(tmp_path: Path) -> None:
@@ -416,7 +427,7 @@ def test_replacing_recorded_savepoint_with_flink_rest_is_refused(tmp_path: Path)
     _spec(tmp_path, flink={"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"})
     refused = migrate("cut-over", spec)
     assert refused.code == 4
-    assert "flink.savepoint was /s/savepoint-1, and is not set now" in refused.stderr
+    assert "flink.savepoint was removed (it was /s/savepoint-1)" in refused.stderr
 
 
 @pytest.mark.parametrize("stopped_with", ["/s/savepoint-2", None])
@@ -433,8 +444,8 @@ def test_adding_savepoint_to_spec_is_refused_after_stop_request(
     for mode in ((), ("--execute", "--yes"), ("--back",)):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code == 4, refused.stderr
-        assert f"flink.savepoint was not set, and is {tmp_path}/savepoint-1 now" in refused.stderr
-        assert f"stop orders ({'ab' * 16}): restore the old value" in refused.stderr
+        assert f"flink.savepoint was added ({tmp_path}/savepoint-1)" in refused.stderr
+        assert f"stop of orders ({'ab' * 16}); restore the old value" in refused.stderr
 
 
 def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
@@ -457,10 +468,10 @@ def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
         for mode in ((), ("--execute", "--yes")):
             back = migrate("cut-over", spec, "--back", *mode)
             assert back.code == 4, back.stderr
-            assert f"Flink still stops job {job_id} (orders), and no stop can be" in back.stderr
+            assert f"Flink is still stopping job {job_id} (orders); a stop cannot be" in back.stderr
         dry = migrate("cut-over", spec)
         assert dry.code == 0, dry.stderr
-        assert "Flink stops the job already" in dry.stdout
+        assert "Flink is already stopping the job" in dry.stdout
 
 
 # -- keyed states that go along ------------------------------------------------------------------
@@ -504,7 +515,7 @@ def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -
     _not_written(primed)
     context, query = open_context(primed), primed.parent / "query"
     assert reason_done(context, "apply") is None
-    told = f"primed {query}: batch 0 holds state, and ends where the plan says"
+    told = f"primed {query}; batch 0 contains state, and ends at the planned offsets"
     assert act(context, "apply") == told
     assert context.record.model.primed == 0
     assert _begun(context) is Started.NO and _first_batch(context) is None
@@ -520,20 +531,20 @@ def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -
     assert _begun(again) is Started.YES and _first_batch(again) is None
     (query / "commits/1").write_text("v1\n{}")
     assert _first_batch(again) == 1
-    assert reason_done(again, "apply") == f"spark:{query} holds the plan"
+    assert reason_done(again, "apply") == f"spark:{query} contains the planned offsets"
     back = _run(primed, "--back")
-    assert back.code == 4 and "has begun: the query of " in back.stderr
+    assert back.code == 4 and "the query has started from " in back.stderr
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"commit": "none"}, "it has no committed batch, and so was not primed"),
-        ({"state": "true"}, "it holds no state, and so was not primed"),
-        ({"state": "mkdir -p state/0/0"}, "it holds no state, and so was not primed"),
-        ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed is not what the plan says"),
-        ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end where the plan says"),
-        ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end where the plan says"),
+        ({"commit": "none"}, "it was not primed, because it has no committed batch"),
+        ({"state": "true"}, "it was not primed, because it contains no state"),
+        ({"state": "mkdir -p state/0/0"}, "it was not primed, because it contains no state"),
+        ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed differs from the plan"),
+        ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end at the planned offsets"),
+        ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end at the planned offsets"),
     ],
 )
 def test_incorrectly_primed_location_is_refused(
@@ -544,13 +555,17 @@ def test_incorrectly_primed_location_is_refused(
     with pytest.raises(Refused, match=told):
         act(open_context(spec), "apply")
     with pytest.raises(
-        Refused, match=r"query: .*; see that no query runs there, remove it, and run this again"
+        Refused,
+        match=(
+            r"query: .*; check that no query is running from it, remove it, and rerun the "
+            r"command"
+        ),
     ):
         reason_done(open_context(spec), "apply")
     # It stands there: with other states, it would be another one.
     assert open_context(spec).record.model.moved_with == read_spec(spec).deciding_values()
     _not_written(spec)  # as if it was primed by hand
-    with pytest.raises(Refused, match="remove it, or name a new directory"):
+    with pytest.raises(Refused, match="remove it, or choose a new directory"):
         reason_done(open_context(spec), "apply")
 
 
@@ -565,7 +580,7 @@ def _first_batch(context: CutOverContext) -> int | None:
 def _fails(spec: Path) -> Path:
     """The script primes, and then fails by a check of its own."""
     spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
-    with pytest.raises(CutOverStopped, match="has ended with exit code 1"):
+    with pytest.raises(CutOverStopped, match="failed with exit code 1"):
         act(open_context(spec), "apply")
     return spec
 
@@ -573,7 +588,7 @@ def _fails(spec: Path) -> Path:
 def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
-    told = f"ended with exit code 1; see that no query runs there, remove {query}, and"
+    told = f"failed with exit code 1; check that no query is running from {query}, remove it, and"
     for step in ("plan", "apply"):
         with pytest.raises(Refused, match=told):
             reason_done(open_context(spec), step)
@@ -582,18 +597,18 @@ def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path)
         assert refused.code in (4, 5), refused.stderr
         assert told in refused.stderr
     (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
-    with pytest.raises(Refused, match="how it ended is not known; see that"):
+    with pytest.raises(Refused, match="its exit code is unknown; check that"):
         reason_done(open_context(spec), "apply")
     state.write_text("1\n")
     # Nor is the query started without its states.
     changed = migrate("cut-over", _spec(primed.parent))
-    assert changed.code == 4 and "states was counts/n, and is not set now" in changed.stderr
+    assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
 
     shutil.rmtree(query)
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT))
     assert reason_done(open_context(spec), "apply") is None
     assert act(open_context(spec), "apply").startswith("primed ")
-    assert reason_done(open_context(spec), "apply") == f"spark:{query} holds the plan"
+    assert reason_done(open_context(spec), "apply") == f"spark:{query} contains the planned offsets"
 
 
 @pytest.mark.slow
@@ -612,7 +627,7 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
     act(open_context(primed), "apply")
     _not_written(primed)
     (read_spec(primed).folder / "prime.state").unlink()
-    with pytest.raises(Refused, match="add --adopt to take it over"):
+    with pytest.raises(Refused, match="take it over with --adopt"):
         reason_done(open_context(primed), "apply")
     act(open_context(primed, adopt=True), "apply")
     assert reason_done(open_context(primed), "apply") is not None
@@ -628,7 +643,7 @@ def test_batches_without_record_are_refused(primed: Path) -> None:
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
-        assert "holds batches of a query that this record has not written" in refused.stderr
+        assert "contains batches of a query that this record has not written" in refused.stderr
 
 
 def test_rerun_of_prime_command_resets_recorded_primed_batch(primed: Path) -> None:
@@ -695,31 +710,31 @@ def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Pa
     _not_written(primed)
     states = {"states": ["counts/n"]}
     spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
-    with pytest.raises(CutOverStopped, match="has ended with exit code 7") as failed:
+    with pytest.raises(CutOverStopped, match="failed with exit code 7") as failed:
         act(open_context(spec), "apply")
     assert failed.value.details[1:] == ("  no Spark here",)
 
     waits = "while ! test -e go; do sleep 0.05; done\n" + _PRIMES.format(**_RIGHT)
     spec = _spec(primed.parent, **states, prime=waits, timeouts={"prime": "100ms"})
-    with pytest.raises(CutOverStopped, match="it runs on: run this again to wait on"):
+    with pytest.raises(CutOverStopped, match="rerun the command to wait longer"):
         act(open_context(spec), "apply")
     assert reason_done(open_context(spec), "apply") is None
-    assert (
-        reason_done(open_context(spec), "plan")
-        == "the command that primes the location runs with it"
-    )
+    assert reason_done(open_context(spec), "plan") == "the command prime is running with the plan"
     back = _run(spec, "--back")
     process = open_context(spec).prime_command.process_id()
     assert process is not None and os.getpgid(process) == process
-    runs = f"the command that primes still runs (process {process}; kill -- -{process} ends it); "
+    runs = (
+        f"the command prime is still running (process {process}; to stop it, run kill -- "
+        f"-{process}); "
+    )
     assert back.code == 4 and f"{runs}stop it first" in back.stderr
     (spec.parent / "go").touch()
     spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
     # On a busy machine it has ended before it is looked at.
-    ends = ("ends where the plan says", "holds the plan")
+    ends = ("ends at the planned offsets", "contains the planned offsets")
     assert act(open_context(spec), "apply").endswith(ends)
     changed = migrate("cut-over", _spec(primed.parent))
-    assert changed.code == 4 and "states was counts/n, and is not set now" in changed.stderr
+    assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
 
 
 def test_roll_back_renames_primed_location_if_no_query_started(primed: Path) -> None:

@@ -124,10 +124,10 @@ def _golden(name: str) -> Path:
 # -- would it go through? ------------------------------------------------------------------------
 
 _LEGACY = (
-    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a savepoint, "
-    "cancel the job, and name the savepoint (flink.savepoint)"
+    "the job reads with a FlinkKafkaConsumer; the offsets of its stop-with-savepoint are one "
+    "checkpoint old; take a savepoint, cancel the job, and set flink.savepoint to the savepoint"
 )
-_NO_CHECKPOINT = "the job has completed no checkpoint that can be read; wait for one"
+_NO_CHECKPOINT = "the job has no readable completed checkpoint; wait for one"
 
 
 def _refused(context: CutOverContext) -> list[str]:
@@ -140,7 +140,7 @@ def test_stop_is_refused_unless_job_is_running(flink: tuple[Flink, str], tmp_pat
     known, url = flink
     context = _context(tmp_path, url)
     for known.state in ("RESTARTING", "CREATED"):
-        told = f"Flink has job {_JOB} (orders) as {known.state}: it must be RUNNING"
+        told = f"job {_JOB} (orders) is {known.state} in Flink; migrate can only stop a RUNNING job"
         assert _refused(context) == [told]
 
 
@@ -148,7 +148,7 @@ def test_file_as_savepoint_folder_is_refused(flink: tuple[Flink, str], tmp_path:
     """Regression: The check found no obstacle, and Flink failed after the stop request."""
     context = _context(tmp_path, flink[1])
     (tmp_path / "savepoints").touch()
-    told = f"flink.savepoints {tmp_path}/savepoints: a file, or below one; name a folder"
+    told = f"flink.savepoints {tmp_path}/savepoints is a file or inside a file; specify a folder"
     assert _refused(context) == [told]
 
 
@@ -157,7 +157,7 @@ def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
 ) -> None:
     known, url = flink
     context = _context(tmp_path, url, start="no-such-program-here --fast")
-    no_program = "start: there is no program no-such-program-here"
+    no_program = "start: the program no-such-program-here does not exist"
     assert _refused(context) == [_NO_CHECKPOINT, no_program]
 
     chk = _golden("1.20/legacy-stop")
@@ -167,7 +167,7 @@ def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
     known.checkpoints(chk, failed={"id": 8, "failure_message": "too late"})
     idle = ", ".join(f"t{n}: FINISHED" for n in (0, 1, 2, 4, 5))
     assert _refused(context) == [
-        f"tasks of the job do not run: {idle}",
+        f"tasks of the job are not running: {idle}",
         "the job's newest checkpoint failed: too late",
         no_program,
     ]
@@ -205,7 +205,7 @@ def test_check_step_refuses_missing_start_program(
     (tmp_path / "there").chmod(0o755)
     told = _refused(_context(tmp_path, flink[1], start=start))
     program = start.split()[0] if isinstance(start, str) else start[0]
-    no_program = [f"start: there is no program {program}"] if refused else []
+    no_program = [f"start: the program {program} does not exist"] if refused else []
     assert told == [_NO_CHECKPOINT, *no_program]
 
 
@@ -272,26 +272,26 @@ def test_failed_or_timed_out_stop_reports_job_state(
     known, url = flink
     with pytest.raises(CutOverStopped) as failed:
         act(_context(tmp_path, url), "stop")
-    assert failed.value.reasons == ("the stop failed: No", "Flink has the job as RUNNING")
+    assert failed.value.reasons == ("the stop failed: No", "the job is RUNNING in Flink")
 
     known.of_a_stop = _GOES_ON
     context = _context(tmp_path, url, timeouts={"stop": "200ms"})
     with pytest.raises(CutOverStopped) as late:
         act(context, "stop")
     assert late.value.reasons == (
-        "the stop has not ended after 200ms (timeouts.stop), and Flink may still end it",
-        "Flink has the job as RUNNING",
+        "the stop has not finished after 200ms (timeouts.stop), but Flink may still finish it",
+        "the job is RUNNING in Flink",
     )
     assert not context.record.model.flink.finished
     known.state = None
-    with pytest.raises(CutOverStopped, match="Flink has the job as unknown"):
+    with pytest.raises(CutOverStopped, match="the job is unknown in Flink"):
         act(context, "stop")
 
 
 def test_stop_forgotten_by_flink_raises_error(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     known.post = lambda path, body: None  # type: ignore[method-assign]
-    with pytest.raises(FlinkRestError, match="Flink has forgotten the stop"):
+    with pytest.raises(FlinkRestError, match="Flink no longer has the stop request"):
         act(_context(tmp_path, url), "stop")
 
 
@@ -309,10 +309,10 @@ def test_stop_is_awaited_despite_invalid_jobmanager_answer(
 @pytest.mark.parametrize(
     ("state", "left", "told"),
     [
-        ("CANCELED", False, f"Flink has job {_JOB} (orders) as CANCELED, and "),
-        ("CANCELED", True, f"Flink has job {_JOB} (orders) as CANCELED, and "),
-        (None, False, f"Flink has job {_JOB} (orders) as UNKNOWN, and "),
-        (None, True, f"Flink no longer knows job {_JOB}, so it is not known whether "),
+        ("CANCELED", False, f"job {_JOB} (orders) is CANCELED in Flink; "),
+        ("CANCELED", True, f"job {_JOB} (orders) is CANCELED in Flink; "),
+        (None, False, f"job {_JOB} (orders) is UNKNOWN in Flink; "),
+        (None, True, f"Flink no longer lists job {_JOB}; the job may not have "),
     ],
 )
 def test_ended_job_without_reported_savepoint_is_not_stopped(
@@ -393,9 +393,7 @@ def test_savepoint_in_other_folder_is_named_in_refusal(
     known, url = flink
     known.state = "FINISHED"
     known.checkpoints(None, savepoint={"id": 7, "external_path": "file:/other/savepoint-1"})
-    with pytest.raises(
-        Refused, match=r"\(flink\.savepoint; its newest is file:/other/savepoint-1\)$"
-    ):
+    with pytest.raises(Refused, match=r"\(its newest is file:/other/savepoint-1\)$"):
         reason_done(_context(tmp_path, url), "stop")
 
 
@@ -405,9 +403,9 @@ def test_savepoint_in_other_folder_is_named_in_refusal(
 @pytest.mark.parametrize(
     ("savepoint", "told"),
     [
-        ("2.2/stop", "the savepoint is whole"),
-        ("2.2/drain", "the savepoint is whole"),
-        ("1.15/stop", "the savepoint is whole"),  # whether it is of a stop does not show
+        ("2.2/stop", "the savepoint is complete"),
+        ("2.2/drain", "the savepoint is complete"),
+        ("1.15/stop", "the savepoint is complete"),  # whether it is of a stop does not show
         ("2.2/savepoint", None),
     ],
 )
@@ -417,7 +415,9 @@ def test_clean_step_refuses_savepoint_if_job_kept_running(
     caplog.set_level("WARNING")
     context = _context(tmp_path, None, savepoint=_golden(savepoint))
     if told is None:
-        with pytest.raises(Refused, match="is not of a stop: the job ran on after it"):
+        with pytest.raises(
+            Refused, match="is not a stop-with-savepoint; the job kept running after it"
+        ):
             act(context, "clean")
         return
     assert act(context, "clean") == told
@@ -445,14 +445,16 @@ def test_stop_is_clean_only_after_job_finished(
     told = {"job_id": _JOB, "job_name": "orders", "savepoint": pointer, "finished": finished}
     context.record.change_flink(**told)
     if clean:
-        assert act(context, "clean") == "the savepoint is whole, and the job has FINISHED"
-        assert reason_done(context, "clean") == "the savepoint was whole, and the job has FINISHED"
+        assert act(context, "clean") == "the savepoint is complete, and the job has FINISHED"
+        assert (
+            reason_done(context, "clean") == "the savepoint was complete, and the job has FINISHED"
+        )
         return
     with pytest.raises(CutOverStopped) as refused:
         act(context, "clean")
     assert refused.value.reasons == (
-        f"the savepoint is whole, and Flink has not said that the job FINISHED ({state})",
-        "wait for it, or look into Flink's log",
+        f"the savepoint is complete, but Flink has not reported the job as FINISHED ({state})",
+        "wait until the job has finished, or check Flink's log",
     )
 
 

@@ -229,11 +229,11 @@ def test_forgotten_and_failed_jobs_get_different_remedies() -> None:
         return _reasons(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
     forgotten = reasons(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
-    assert "Flink no longer knows job" in forgotten and "name the savepoint yourself" in forgotten
+    assert "Flink no longer lists job" in forgotten and "or set flink.savepoint" in forgotten
     failed = reasons(_stopped_job("FAILED"))
-    assert "start the job from its newest checkpoint or savepoint, and run" in failed
+    assert "start it from its newest checkpoint or savepoint; then rerun" in failed
     with_savepoint = reasons(_stopped_job("FAILED", savepoints=(_SAVED,)))
-    assert "its newest checkpoint or savepoint (/s/savepoint-1), and run" in with_savepoint
+    assert "its newest checkpoint or savepoint (/s/savepoint-1); then rerun" in with_savepoint
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_running_start_command_counts_as_possible_start_for_any_target() -> None
         facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
             Started.MAYBE,
-            "the command that starts the query still runs",
+            "the command start is still running",
         )
 
 
@@ -462,7 +462,7 @@ def test_group_on_different_cluster_is_not_written() -> None:
     )
     facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH, by=_ID))
     for decision in (_decide("apply", facts), _no_way_back(facts)):
-        assert "are brokers of cluster cluster" in _reasons(decision)
+        assert "brokers belong to cluster cluster" in _reasons(decision)
 
 
 # -- a checkpoint location -------------------------------------------------------------------------
@@ -522,14 +522,18 @@ _BY_ANOTHER = {
         ),
         (
             _PRIMED,
-            _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
+            _location(
+                **_BY_ANOTHER, priming_problem="batch 57 does not end at the planned offsets"
+            ),
             _STATES | {"adopt": True},
             "refused",
             Started.YES,
         ),
         (
             {},
-            _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
+            _location(
+                **_BY_ANOTHER, priming_problem="batch 57 does not end at the planned offsets"
+            ),
             _STATES | {"adopt": True},
             "refused",
             Started.YES,
@@ -570,7 +574,7 @@ _BY_ANOTHER = {
         ),
         (
             _MOVED,
-            _location(**_LEFT, priming_problem="its seed is not what the plan says"),
+            _location(**_LEFT, priming_problem="its seed differs from the plan"),
             _STATES | {"prime_status": 0},
             "refused",
             Started.YES,
@@ -604,7 +608,7 @@ def test_apply_step_refuses_savepoint_if_job_runs_independently(
     facts = _facts(_record(), others=True, target=target, started_again=again, adopt=True)
     told = _reasons(decision := _decide("apply", facts))
     assert isinstance(decision, Refused)
-    assert "the savepoint is not its last output, or is another job's" in told
+    assert "its output is beyond the savepoint, or the savepoint is from a different job" in told
     assert "--back" not in told
 
 
@@ -707,7 +711,7 @@ def test_old_savepoint_of_others_needs_evidence(days: float, is_refused: bool) -
 def test_roll_back_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
-    assert "has begun, too: stop one of the two" in _reasons(_decide("verify-again", facts))
+    assert "; stop one of the two" in _reasons(_decide("verify-again", facts))
     assert isinstance(_no_way_back(facts), Refused)
 
 
@@ -721,7 +725,7 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     stopped = _decide("verify-again", replace(facts, started_again=again))
     assert isinstance(stopped, CutOverStopped)
-    assert "job orders runs again, as b" in _reasons(stopped)
+    assert "job orders was restarted and is running as b" in _reasons(stopped)
 
 
 # -- start and first batch -------------------------------------------------------------------------
@@ -783,44 +787,48 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         (
             {},  # the record was lost
             {"target": _location(last_planned_batch=3, last_committed_batch=3)},
-            "do not start Flink's job from its savepoint, as the query of /q has planned batch 3",
-            "has begun: the query of /q has planned batch 3. Stop it, start it once more with "
-            "trigger(availableNow=True), which commits its batch, and start the job from its "
-            "positions (with its state: migrate to-flink /s/savepoint-1 --from spark:/q --out NEW "
-            "-b b; without: migrate commit-group spark:/q --group G -b b)",
+            "do not start Flink's job from its savepoint, because the query of /q has planned "
+            "batch 3",
+            "the query has started from spark:/q; the query of /q has planned batch 3; stop the "
+            "query, run it with trigger(availableNow=True) to commit its batch, and start Flink's "
+            "job from the query's positions (with its state: migrate to-flink /s/savepoint-1 "
+            "--from spark:/q --out NEW -b b; without its state: migrate commit-group spark:/q "
+            "--group G -b b)",
         ),
         (
             {},
             {"target": _group(80, by=_OTHER)},
-            "do not start Flink's job from its savepoint yet: group:g holds what another move",
+            "do not start Flink's job from its savepoint yet, because group:g contains offsets "
+            "of another move",
             "add --nothing-started",
         ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
         (
             _SEEDED,
             {"start_status": "running", "start_process": 71},
-            "do not start Flink's job from its savepoint yet: the command that starts the query "
-            "still runs (process 71; kill -- -71 ends it). Stop whatever reads from",
-            "still runs (process 71; kill -- -71 ends it); stop it first",
+            "do not start Flink's job from its savepoint yet, because the command start is "
+            "still running (process 71; to stop it, run kill -- -71); stop all readers of",
+            "still running (process 71; to stop it, run kill -- -71); stop it first",
         ),
         (
             _SEEDED,
             {"start_status": 3},
-            "do not start Flink's job from its savepoint yet: the command that starts the query "
-            "failed with exit code 3, and may have handed the query over before",
+            "do not start Flink's job from its savepoint yet, because the command start failed "
+            "with exit code 3, but may have submitted the query before it failed",
             "add --nothing-started",
         ),
         (
             _SEEDED,
             {"target": _location(last_planned_batch=0)},
-            "do not start Flink's job from its savepoint, as the query of /q has planned batch 0",
-            "has begun: the query of /q has planned batch 0",
+            "do not start Flink's job from its savepoint, because the query of /q has planned "
+            "batch 0",
+            "the query has started from spark:/q; the query of /q has planned batch 0",
         ),
         (
             _SEEDED,
             {"target": _group(*_BOTH, by=_ID)},
-            "do not start Flink's job from its savepoint yet: group:g has held the plan, and a "
-            "consumer that assigns its partitions itself does not show",
+            "do not start Flink's job from its savepoint yet, because group:g contained the "
+            "planned offsets, and a consumer that assigns its own partitions is not visible",
             "add --nothing-started",
         ),
     ],
@@ -860,16 +868,18 @@ def test_restart_advice_warns_of_duplicate_windows_after_drain(
     flink = facts.spec.flink.model_copy(update={"drain": drain})
     advice = restart_advice(replace(facts, spec=facts.spec.model_copy(update={"flink": flink})))
     assert advice.startswith("start Flink's job from its savepoint")
-    assert ("the job was drained: a window that it has emitted comes out again" in advice) == told
-    assert ("the savepoint cannot be read from here: no answer" in advice) == (stop is None)
+    assert ("the drain emitted unfinished windows" in advice) == told
+    assert ("this machine cannot read the savepoint: no answer" in advice) == (stop is None)
 
 
 def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
     facts = _facts(_record(flink={"savepoint": "/s"}), target=LocationFacts("/q"))
     again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
-    assert restart_advice(again).startswith("do not start Flink's job from its savepoint, as job")
+    assert restart_advice(again).startswith(
+        "do not start Flink's job from its savepoint, because job"
+    )
     away = restart_advice(replace(facts, started_again=_AWAY))
-    assert away.startswith("start Flink's job from its savepoint, unless somebody has")
+    assert away.startswith("start Flink's job from its savepoint, unless it was already restarted")
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
@@ -878,14 +888,14 @@ def test_missing_plan_must_be_restored_but_does_not_block_back(target: Any) -> N
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=target, plan=None)
     for step in ("plan", "apply"):
-        assert "put plan.json back" in _reasons(_decide(step, facts))
+        assert "restore plan.json" in _reasons(_decide(step, facts))
     assert _no_way_back(replace(facts, nothing_started=True)) is None
 
 
 def test_roll_back_keeps_seed_of_different_record() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
-    assert "holds query q2, and this record" in _reasons(_no_way_back(facts))
+    assert "contains query q2, but this record" in _reasons(_no_way_back(facts))
 
 
 def test_restart_advice_is_empty_before_stop() -> None:

@@ -109,7 +109,7 @@ def test_downtime_is_unknown_before_the_first_batch_and_without_a_stop() -> None
     stopped = record.model_copy(update={"flink": flink, "steps": failed})
     for unknown in (record, first, stopped):
         assert downtime(unknown) is None
-        assert "<small>not known</small>" in cut_over_page(unknown)
+        assert "<small>unknown</small>" in cut_over_page(unknown)
 
 
 def test_lag_at_the_start_and_after_it() -> None:
@@ -232,12 +232,12 @@ def test_many_lags_are_thinned_out_and_end_with_the_last_one() -> None:
 @pytest.mark.parametrize(
     ("state", "runs", "css", "text"),
     [
-        ("begun", [], "", "not begun"),
+        ("begun", [], "", "not started"),
         (
             "begun",
             [("execute", None)],
             "",
-            "not finished; run 1 (execute) has not ended, or was killed",
+            "not finished; run 1 (execute) is still running, or was killed",
         ),
         ("begun", [("execute", None), ("until plan", "done")], "", "not finished: done until plan"),
         (

@@ -27,8 +27,8 @@ def _spec(line: Any) -> Spec:
     )
 
 
-_UNPARSABLE = "the shell cannot parse the command; check its quotes and brackets"
-_NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
+_UNPARSABLE = "the shell cannot parse the command; check its quotes and parentheses"
+_NO_SCRIPT = "the script missing.sh of sh does not exist in {home}"
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
         ("sh -e missing.sh", [_NO_SCRIPT]),
         (
             "spark-submit --master local missing.py",
-            ["spark-submit is given missing.py, which does not exist in {home}"],
+            ["the script missing.py of spark-submit does not exist in {home}"],
         ),
         ("sh missing.sh && true", [_NO_SCRIPT]),
         ("sh missing.sh >out.sh", [_NO_SCRIPT]),
         ("sh \\\n missing.sh", [_NO_SCRIPT]),
-        ("no-such-program-here missing.sh", ["there is no program no-such-program-here"]),
+        ("no-such-program-here missing.sh", ["the program no-such-program-here does not exist"]),
         # A later command may need what the first one makes.
         ("cp there.sh made.sh && sh made.sh", []),
         ("true && no-such-program-here", []),
@@ -122,6 +122,6 @@ def test_log_lists_first_command_if_later_commands_are_unchecked(
         check_programs(_spec(line), tmp_path)
     note = f"the commands after the first ({first}) are not checked"
     if first == "none":
-        note = "its first word is not the name of a program, so no program is checked"
+        note = "no program is checked, because the first word is not the name of a program"
     keys = () if first is None else ("prime", "start")
     assert caplog.messages == [f"{key}: {note}" for key in keys]

@@ -115,7 +115,7 @@ def test_failure_location_is_logged_despite_full_disk(
         world.run(execute=True)
     assert any(one.startswith("stopped at write: left write") for one in caplog.messages)
     notes = take_notes(stopped.value)
-    assert "the same command goes on from here" in notes
+    assert "rerun the command to resume from this step" in notes
     assert any("record.json was not written: No space left on device" in note for note in notes)
 
 
@@ -165,7 +165,7 @@ def test_rerun_executes_only_missing_steps(world: World, tmp_path: Path) -> None
     asked: list[str] = []
     found = world.run(execute=True, confirm=asked.append)
     assert world.ran == ["look", "write", "check", "begin"]
-    assert asked == ["go on with write (title of write), up to begin?"]
+    assert asked == ["continue with write (title of write), up to begin?"]
     assert set(_told(found).values()) == {("done", f"did {name}") for name in world.ran}
     assert _kept(found) == [(name, "done", f"did {name}") for name in world.ran]
     assert (found.record.state, found.record.runs[0].asked) == ("done", "execute")
@@ -197,21 +197,21 @@ def test_until_option_limits_executed_steps(
     found = world.run(execute=True, until=until, confirm=asked.append)
     assert world.ran == ran
     assert (found.record.state, found.record.runs[0].asked) == (state, f"until {until}")
-    told = [f"go on with write (title of write), up to {until}?"]
+    told = [f"continue with write (title of write), up to {until}?"]
     assert asked == (told if "write" in ran else [])
 
 
 def test_invalid_option_combinations_are_usage_errors(world: World) -> None:
     with pytest.raises(UsageError, match="--until wirte: no such step"):
         world.run(until="wirte")
-    with pytest.raises(UsageError, match="--back goes neither with --until"):
+    with pytest.raises(UsageError, match="--back cannot be combined with --until"):
         world.run(back=True, until="write")
-    with pytest.raises(UsageError, match="--nothing-started goes with --back"):
+    with pytest.raises(UsageError, match="--nothing-started requires --back"):
         world.run(nothing_started=True)
 
 
 def _refuse(_: str) -> None:
-    raise Refused(["you said no"])
+    raise Refused(["the change was not confirmed"])
 
 
 def _interrupt(_: str) -> None:
@@ -288,10 +288,10 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
     if changed:
         refused = end.startswith("refused")
-        way_on = "mend what is refused, then the same command goes on"
+        way_on = "fix the refused items, then rerun the command to resume"
         lines = [*caplog.messages, *take_notes(stopped.value)]
-        assert (way_on if refused else "the same command goes on from here") in lines
-        unless = "unless somebody has (the spec has no flink.rest)"
+        assert (way_on if refused else "rerun the command to resume from this step") in lines
+        unless = "unless it was already restarted (the spec has no flink.rest)"
         restart = f"start Flink's job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
         assert lines[-1] == f"or {restart}"
     found = world.run()

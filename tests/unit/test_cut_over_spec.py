@@ -134,45 +134,60 @@ def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
         ),
         ({"move": {"allow-ran-on": "maybe"}}, "move.allow-ran-on: true or false is expected"),
         ({"version": 2}, "version: Input should be 1"),
-        ({"target": {}}, "target: exactly one of checkpoint-dir and group is needed"),
+        ({"target": {}}, "target: exactly one of checkpoint-dir and group is required"),
         (
             {"target": {"group": "g", "checkpoint-dir": "d"}},
             "exactly one of checkpoint-dir and group",
         ),
         ({"flink": {"rest": "http://h", "job": "j"}}, "flink: missing: savepoints; for a job that"),
-        ({"flink": None}, "flink: missing: rest, job, savepoints; for a job that others have"),
-        ({"flink": {"savepoint": "s", "savepoints": "t"}}, "flink: savepoint is of a job that has"),
+        ({"flink": None}, "flink: missing: rest, job, savepoints; for a job that is already"),
+        (
+            {"flink": {"savepoint": "s", "savepoints": "t"}},
+            "flink: savepoint, for a stopped job, cannot be combined",
+        ),
         ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
-        ({"timeouts": {"stop": "10"}}, "timeouts.stop: '10': a unit is missing, as in 10s or 10m"),
-        ({"timeouts": {"stop": 10}}, "timeouts.stop: a length of time is expected, as 10s"),
+        (
+            {"timeouts": {"stop": "10"}},
+            "timeouts.stop: '10' has no unit; write 10s or 10m, for example",
+        ),
+        ({"timeouts": {"stop": 10}}, "timeouts.stop: a duration is expected, such as 10s"),
         (
             {"kafka": {"properties": {"request.timeout.ms": 30000}}},
-            "kafka.properties.request.timeout.ms: text is expected (put a number, true or false "
-            "in quotes)",
+            "kafka.properties.request.timeout.ms: a string is expected (quote a number, true, "
+            "or false)",
         ),
         ({"start": []}, "start: List should have at least 1 item after validation, not 0"),
-        ({"start": [["a"]]}, "yaml: start.0: one text is expected, not a list\n"),
-        ({"start": 5}, "in quotes); start: a list is expected\n"),
-        ({"kafka": {}}, "kafka: missing: bootstrap-servers, or config, a file that"),
-        ({"kafka": None}, "kafka: missing: bootstrap-servers, or config, a file that"),
-        ({"kafka": "broker:9092"}, "kafka: keys with values are expected, as {bootstrap-servers:"),
-        ({"target": ["g"]}, "target: keys with values are expected, as {checkpoint-dir: PATH}\n"),
-        ({"sink": True}, "sink: text is expected (put a number, true or false in quotes)\n"),
+        ({"start": [["a"]]}, "yaml: start.0: one string is expected, not a list\n"),
+        ({"start": 5}, "(quote a number, true, or false); start: a list is expected\n"),
+        ({"kafka": {}}, "kafka: missing: bootstrap-servers, or config (a file"),
+        ({"kafka": None}, "kafka: missing: bootstrap-servers, or config (a file"),
+        (
+            {"kafka": "broker:9092"},
+            "kafka: keys with values are expected, such as {bootstrap-servers:",
+        ),
+        (
+            {"target": ["g"]},
+            "target: keys with values are expected, such as {checkpoint-dir: PATH}\n",
+        ),
+        ({"sink": True}, "sink: a string is expected (quote a number, true, or false)\n"),
         ({"record": ""}, "record: String should have at least 1 character\n"),
         ({"move": {"allow-in-flight": "yes"}}, "allow-in-flight: true or false is expected\n"),
         ({"move": {"partitions": {"a": [-1]}}}, "partitions.a.0: Input should be greater than or"),
         ({"move": {"partitions": {"a": ["x"]}}}, "a.0: Input should be a valid integer\n"),
-        ({"move": {"topic-map": "a=b"}}, "move.topic-map: keys with values are expected, as {"),
+        (
+            {"move": {"topic-map": "a=b"}},
+            "move.topic-map: keys with values are expected, such as {",
+        ),
         ({"spark-source": {"a": "x"}}, "spark-source.a.[key]: Input should be a valid integer"),
-        ({"states": ["a/n"]}, "states and prime: both, or neither"),
-        ({"prime": "p"}, "states and prime: both, or neither"),
+        ({"states": ["a/n"]}, "states and prime must be set together"),
+        ({"prime": "p"}, "states and prime must be set together"),
         (
             {"target": {"group": "g"}, "spark-source": {0: "x"}},
-            "states and spark-source need a query",
+            "states and spark-source require a query",
         ),
         (
             {"states": ["a/n"], "prime": "p", "spark-source": {0: "x"}},
-            "states are moved only for a query with one stream: remove spark-source",
+            "states can only be migrated to a query with one stream; remove spark-source",
         ),
         ({"spark-source": {-1: "x"}}, "spark-source.-1"),
         ({"spark-source": {0: []}}, "spark-source.0"),
@@ -191,17 +206,20 @@ def test_invalid_spec_key_or_value_is_refused_with_its_key(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("version: 1\nversion: 1\n", "version is there twice (lines 1 and 2)"),
+        ("version: 1\nversion: 1\n", "the key version is repeated (lines 1 and 2)"),
         ("a: [1\nb: hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
         ("a: 'hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
-        ("a:\n\tb: hush\n", "not YAML: a tab; indent with spaces (line 2)"),
-        ("a:\n  b: 1\n c: hush\n", "not YAML: the indentation of this line or of the one before"),
-        ("a: hush: b\n", "is wrong, or a colon or a quote is missing (line 1)"),
-        ("", "it is empty; write version: 1, flink, kafka and target"),
-        ("# hush\n", "it is empty; write version: 1, flink, kafka and target"),
+        ("a:\n\tb: hush\n", "not YAML: the line contains a tab; indent with spaces (line 2)"),
+        (
+            "a:\n  b: 1\n c: hush\n",
+            "not YAML: this line or the line before has a wrong indentation",
+        ),
+        ("a: hush: b\n", "has a wrong indentation, or lacks a colon or a quote (line 1)"),
+        ("", " is empty; set version: 1, flink, kafka, and target"),
+        ("# hush\n", " is empty; set version: 1, flink, kafka, and target"),
         ("- hush\n", "the spec: keys with values are expected"),
         ("hush\n", "the spec: keys with values are expected"),
-        ("hush: !!python/object:os.system {}\n", "leave it out (line 1)"),
+        ("hush: !!python/object:os.system {}\n", "(line 1)"),
         ("kafka: {properties: {sasl.password: [hush]}}\n", "sasl.password"),
     ],
 )
@@ -232,12 +250,15 @@ def _bomb() -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("flink: &a {savepoint: *a}\n", "an alias, *a; write out what it stands for (line 1)"),
+        (
+            "flink: &a {savepoint: *a}\n",
+            "aliases are not supported; replace *a with its value (line 1)",
+        ),
         (_START + "states: &s [*s]\n", "an alias, *s"),
         (_bomb(), "an alias, *a0"),
         (_START + "2026-11-20: x\n", "2026-11-20: no such key"),
-        (_START + "? [a]\n: 1\n", "a key that is a list or has keys itself"),
-        (_START + "? {a: 1}\n: 1\n", "a key that is a list or has keys itself"),
+        (_START + "? [a]\n: 1\n", "a key is a list or a mapping, not a string"),
+        (_START + "? {a: 1}\n: 1\n", "a key is a list or a mapping, not a string"),
         (_START + "'': 1\n", "'': no such key"),
         (_START + "start: " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
         ("{a: " * 3_000 + "1" + "}" * 3_000, "nested too deeply"),
@@ -246,19 +267,22 @@ def _bomb() -> str:
         (_START + '"a\\0": 1\n', "a NUL character"),
         (_START + "start: a\0b\n", "not YAML: special characters are not allowed"),
         (_START + 'start: "\\ud800"\n', "half of a surrogate pair"),
-        (_START + "start: !!binary aGk=\n", "the tag tag:yaml.org,2002:binary; leave it out"),
-        (_START + "start: !!bool x\n", "the tag tag:yaml.org,2002:bool; leave it out"),
+        (
+            _START + "start: !!binary aGk=\n",
+            "tags are not supported; remove tag:yaml.org,2002:binary",
+        ),
+        (_START + "start: !!bool x\n", "tags are not supported; remove tag:yaml.org,2002:bool"),
         ("version: " + "9" * 5_000, "version: Input should be 1"),
         ("version: 0x" + "f" * 50_000, "version: Input should be 1"),
         ("version: 1" + ":59" * 3_000, "version: Input should be 1"),
         ("version: 0x1", "version: Input should be 1"),
         ("version: 1.0", "version: Input should be 1"),
-        (_START + 'start: "\\U00110000"\n', "that cannot be read; take it out"),
+        (_START + 'start: "\\U00110000"\n', "cannot be read; remove it"),
         (_START + '"\\U00110000": 1\n', "an escape, or a version of YAML, that cannot"),
         (_START + 'start: "\\UFFFFFFFF"\n', "an escape, or a version of YAML, that cannot"),
         ("%YAML " + "9" * 5_000 + ".1\n---\n" + _START, "YAML"),
         (_START + "timeouts: {stop: " + "9" * 400 + "h}\n", "timeouts.stop: "),
-        (_START + "timeouts: {stop: 9000h}\n", "timeouts.stop: '9000h': longer than a year"),
+        (_START + "timeouts: {stop: 9000h}\n", "timeouts.stop: '9000h' is longer than a year"),
         (_START + "".join(f"k{n}: 1\n" for n in range(10_000)), "and 9990 more"),
         (_START + "# " + "x" * 2**18, "larger than 262144 bytes"),
         ("a: 1\n---\nb: 2\n", "not YAML: found another document (line 2)"),
@@ -322,7 +346,7 @@ def test_unreachable_flink_leaves_everything_unchanged(tmp_path: Path) -> None:
     assert migrate("cut-over", spec, "--execute").code == 2  # nobody to ask
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
-    assert "stopped at check: nothing was changed, and this run has stopped no job" in done.stderr
+    assert "stopped at check: this run has not changed anything or stopped a job" in done.stderr
     record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
     assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
 
@@ -340,7 +364,10 @@ def test_stop_requested_by_earlier_run_is_reported_if_flink_is_unreachable(tmp_p
     edit_and_seal_plan(path, lambda record: record["flink"].update(job))
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
-    assert "stopped at check: Flink was asked to stop the job, and may still do so" in done.stderr
+    assert (
+        "stopped at check: the stop of Flink's job was requested and may still happen"
+        in done.stderr
+    )
 
 
 def test_unknown_step_is_usage_error_with_suggestion(tmp_path: Path) -> None:
@@ -353,6 +380,6 @@ def test_key_without_colon_does_not_leak_value(tmp_path: Path) -> None:
     path = _written(tmp_path)
     text = path.read_text().replace("kafka:", "kafka:\n  properties: {sasl.password hunter2}")
     path.write_text(text)
-    with pytest.raises(InputError, match=r"sasl\.password is empty") as refused:
+    with pytest.raises(InputError, match=r"sasl\.password has no value") as refused:
         read_spec(path)
     assert "hunter2" not in str(refused.value)

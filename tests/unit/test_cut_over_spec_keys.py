@@ -36,7 +36,7 @@ from migrate.extensions.cutover.spec_keys import with_spec_keys
         ("/lake/eu--source/chk-7: refused", "/lake/eu--source/chk-7: refused"),
         ("/lake/--sink/orders is not empty", "/lake/--sink/orders is not empty"),
         # Options of cut-over itself, and of Flink.
-        ("add --adopt to take it over", "add --adopt to take it over"),
+        ("take it over with --adopt", "take it over with --adopt"),
         ("stop the job with --drain", "stop the job with --drain"),
     ],
 )

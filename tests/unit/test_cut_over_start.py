@@ -79,12 +79,12 @@ def test_spec_under_different_path_continues_its_record(
     other = folder / ".." / "orders" / spec.name if way == ".." else tmp_path / "link" / spec.name
     assert other.samefile(spec) and str(other) != str(spec)
     named, other_named = (migrate("cut-over", path, *arguments) for path in (spec, other))
-    assert "now: restore the old value" not in other_named.stderr
+    assert "; restore the old value" not in other_named.stderr
     assert other_named.code == named.code, other_named.stderr
     # Another folder is still another target.
     spec.write_text(spec.read_text().replace("checkpoint-dir: query", "checkpoint-dir: query-2"))
     changed = migrate("cut-over", other, *arguments)
-    assert (changed.code, "query-2 now: restore the old value" in changed.stderr) == (4, True)
+    assert (changed.code, "query-2; restore the old value" in changed.stderr) == (4, True)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_start_command_outliving_killed_run_is_not_restarted(tmp_path: Path) -> 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     context = open_context(spec)
     assert context.start_command.status() == "running"
-    assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
+    assert reason_done(context, "start") == "the command of an earlier run is running"
 
     deadline = time.monotonic() + _SECONDS
     while not (pid.exists() and pid.read_text().strip()):
@@ -118,26 +118,23 @@ def test_start_command_succeeding_after_killed_run_is_not_rerun(tmp_path: Path) 
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     context = open_context(spec)
-    assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
+    assert reason_done(context, "start") == "the command of an earlier run is running"
     (tmp_path / "go").touch()
     _await_end(context)
-    assert (
-        reason_done(context, "start")
-        == "an earlier run has started the command, and it has ended well"
-    )
+    assert reason_done(context, "start") == "the command of an earlier run succeeded"
 
 
 def test_start_command_with_unknown_result_is_not_rerun(tmp_path: Path) -> None:
     """After a power failure, the command may have handed over the query."""
     context = open_context(_seeded(tmp_path, "true"))
     (context.record.folder / "query.state").write_text("began\n")
-    with pytest.raises(CutOverStopped, match="look whether the query runs"):
+    with pytest.raises(CutOverStopped, match="check whether the query is running"):
         reason_done(context, "start")
     # The file may be missing, too: the record says that the command was run.
     (context.record.folder / "query.state").unlink()
     assert reason_done(context, "start") is None
     context.record.change(start=StartReport(at=now(), returned=None))
-    with pytest.raises(CutOverStopped, match="look whether the query runs"):
+    with pytest.raises(CutOverStopped, match="check whether the query is running"):
         reason_done(context, "start")
     (tmp_path / "query" / "offsets").mkdir(parents=True)
     (tmp_path / "query" / "offsets" / "0").write_text("v1\n{}\n{}")
@@ -218,12 +215,19 @@ def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("true", "no query has started from {} in 50ms (timeouts.first-batch): is it the query's "),
-        ("mkdir query/offsets", "no batch was committed in 50ms (timeouts.first-batch), as is "),
+        (
+            "true",
+            "no query has started from {} in 50ms (timeouts.first-batch); check that it is the "
+            "query's ",
+        ),
+        (
+            "mkdir query/offsets",
+            "no batch was committed in 50ms (timeouts.first-batch); this is normal ",
+        ),
         (
             "mkdir query/offsets; printf 'v1\\n{}\\n{}' >query/offsets/0",
-            "batch 0 has started, and was not committed in 50ms (timeouts.first-batch): it may "
-            "have written records already",
+            "batch 0 has started, but was not committed in 50ms (timeouts.first-batch); it may "
+            "have written records",
         ),
     ],
 )
@@ -235,7 +239,9 @@ def test_first_batch_timeout_explains_missing_batch(
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     context = open_context(spec)
     said = act(context, "start")
-    assert re.fullmatch(r"the command runs \(process (\d+); kill -- -\1 ends it\); .*log", said)
+    assert re.fullmatch(
+        r"the command is running \(process (\d+); to stop it, run kill -- -\1\); .*log", said
+    )
     _await_end(context)
     with pytest.raises(CutOverStopped) as late:
         act(context, "first-batch")
@@ -255,13 +261,13 @@ def test_first_batch_without_start_command_claims_no_query_start(
     with pytest.raises(CutOverStopped, match="no query has started from"):
         act(context, "first-batch")
     (step,) = (step for step in STEPS if step.name == "first-batch")
-    assert step.state_during == "the target is written, and no first batch or commit was seen yet"
+    assert step.state_during == "the target was written, but no batch or commit was seen yet"
 
 
 def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "record"),
-        pytest.raises(Refused, match=rf"at work \(process {os.getpid()} on "),
+        pytest.raises(Refused, match=rf"active \(process {os.getpid()} on "),
         locked(tmp_path / "record"),
     ):
         pass

@@ -102,22 +102,22 @@ def test_unknown_start_is_not_reported_as_lost_0() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.report.unknown == 1
     assert lagging.text == (
-        "1 cannot tell; where 1 partition began cannot be told: others have committed for the "
-        "group, and no member was seen to read this while our commit still stood, so records may "
-        "have been skipped or repeated; of orders-0 the plan is 80, and the first commit by others "
-        "that was seen is 95"
+        "1 cannot tell; unknown actual start offset of 1 partition: other clients have committed "
+        "for the group before a member was seen with this partition, so records may have been "
+        "skipped or duplicated; orders-0 has the planned offset 80, and the first commit that "
+        "was seen is 95"
     )
     row = lagging.rows[0]
     assert (row.outcome, row.lost, row.reason) == (
         StartOutcome.UNKNOWN,
         0,
-        lagging.text.partition("told: ")[2],
+        lagging.text.partition("1 partition: ")[2],
     )
     expired = _judge(_row(log_start_seen=10), StartOutcome.OK, log_starts={_PLACE: 123})
     assert expired.text == (
-        "1 cannot tell; where 1 partition began cannot be told: the log start of orders-0 is 123, "
-        "and was 10 before: it is not known whether the records from offset 80 on were read before "
-        "they expired"
+        "1 cannot tell; unknown actual start offset of 1 partition: the log start offset of "
+        "orders-0 is 123, and was 10 before; the records from offset 80 may have expired before "
+        "they were read"
     )
     assert expired.rows[0].log_start_seen == 123
     assert _judge(_row(), StartOutcome.OK).text == "1 ok; lost 0, repeated 0"
@@ -143,8 +143,8 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
         Evidence(has_begun=False, query_has_committed=False, log_starts={}),
     )
     assert before.text == (
-        "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "
-        "or has no offset there; go back (--back), and run this again to plan it, too"
+        "1 cannot tell; unknown future start offset of 1 partition: orders-1 is not in the plan, "
+        "or has no planned offset; to plan it, roll back (--back) and rerun the command"
     )
     changed = verify_start(
         [_row()],
@@ -156,7 +156,7 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
     )
     assert not changed.report.verified
     assert changed.text.endswith(
-        "the plan is not what the savepoint holds: "
+        "the plan differs from the savepoint: "
         + ("orders-0: it is at 80, and the plan has it at 90")
     )
     nothing = verify_start([_row()], Verification("t", ()), seen)

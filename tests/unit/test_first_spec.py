@@ -64,10 +64,10 @@ def test_init_overwrites_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--init", "--execute", "--yes"), "--init only writes a first SPEC"),
-        (("--init", "--until", "plan"), "--init only writes a first SPEC"),
-        (("orders.yaml", "--flink-rest", "http://127.0.0.1:1"), "--flink-rest is for --init"),
-        ((), "`migrate cut-over --init SPEC` writes a first one"),
+        (("--init", "--execute", "--yes"), "--init cannot be combined with"),
+        (("--init", "--until", "plan"), "--init cannot be combined with"),
+        (("orders.yaml", "--flink-rest", "http://127.0.0.1:1"), "--flink-rest requires --init"),
+        ((), "run `migrate cut-over --init SPEC`"),
     ],
 )
 def test_options_that_contradict_init_are_refused(arguments: tuple[str, ...], message: str) -> None:

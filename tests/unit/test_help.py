@@ -118,7 +118,7 @@ def test_dry_run_option_is_accepted_but_not_with_execute(command: str, tmp_path:
     group = ["--group", "g"] if command == "commit-group" else []
     what: list[str | Path] = [command, chk, *group]
     both = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "--execute", "--yes")
-    assert (both.code, both.stderr) == (2, "migrate: --execute and --dry-run: one of them\n")
+    assert (both.code, both.stderr) == (2, "migrate: --execute cannot be combined with --dry-run\n")
     alone = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "-X", "nonsense=1")
     assert alone.code in (2, 3)  # it is taken: what is wrong is another argument
     assert "--dry-run" not in alone.stderr
@@ -170,7 +170,7 @@ def test_bootstrap_server_alias_is_accepted(tmp_path: Path, form: str) -> None:
         assert (result.code, result.stdout) == (2, "")
         assert "bootstrap.servers: http://broker:9092: brokers are named" in result.stderr
     twice = migrate("to-spark", chk, "-b", "a:1", "--bootstrap-server", "b:1")
-    assert "--bootstrap-servers takes one value, and is given 2" in " ".join(twice.stderr.split())
+    assert "--bootstrap-servers takes one value, but was passed 2" in " ".join(twice.stderr.split())
     assert migrate("inspect", chk, "--bootstrap-server", "b:1").code == 2
 
 

@@ -192,7 +192,7 @@ def test_query_code_format_is_refused_with_keep_state(here: Path, language: str)
     """Regression: The printed query had no state, although its location had some."""
     result = _keep(_STATEFUL, "--format", language)
     assert (result.code, result.stdout) == (2, "")
-    assert "--keep-state goes with --format json or options" in result.stderr
+    assert "--keep-state requires --format json or options" in result.stderr
     assert not Path("new").exists()
 
 

@@ -147,7 +147,7 @@ def test_brokers_from_environment_are_reported(chk: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", NOBODY)
     result = migrate("to-spark", chk, *_STOP)
     assert result.code == 2
-    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
+    assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {NOBODY}\n" in result.stderr
 
 
 def test_option_overrides_environment(
@@ -177,8 +177,8 @@ def test_kafka_config_from_environment_is_reported(
     result = migrate("to-spark", chk)
     assert result.code == 2
     assert "no.such.property" in result.stderr
-    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}\n" in result.stderr
-    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
+    assert f"Kafka properties from MIGRATE_KAFKA_CONFIG: {config}\n" in result.stderr
+    assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {NOBODY}\n" in result.stderr
 
 
 def test_kafka_config_from_environment_without_brokers_starts_no_check(
@@ -192,7 +192,7 @@ def test_kafka_config_from_environment_without_brokers_starts_no_check(
         result = migrate(*command)
         assert (result.code, "MIGRATE_" in result.stderr) == (0, False), result.stderr
     asked = migrate("to-spark", chk, "-b", NOBODY, *_STOP)
-    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}\n" in asked.stderr
+    assert f"Kafka properties from MIGRATE_KAFKA_CONFIG: {config}\n" in asked.stderr
     config.unlink()
     missing = migrate("to-spark", chk)
     assert missing.code == 2

@@ -122,7 +122,7 @@ def test_option_of_different_command_is_reported_with_its_commands(chk: Path) ->
     result = migrate("to-spark", chk, "--group", "orders")
     assert result.code == 2
     text = " ".join(result.stderr.replace("│", " ").split())
-    assert "--group belongs to scan, commit-group, follow" in text
+    assert "--group is an option of scan, commit-group, follow" in text
     assert "--gone" not in text
 
 

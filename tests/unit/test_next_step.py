@@ -31,17 +31,17 @@ def _run(line: str) -> Result:
 
 def test_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
-    assert seeded.startswith("next, to check this now, and again once the query has run: ")
+    assert seeded.startswith("next, now and again after the query has run: ")
     verified = _run(seeded)
     assert "spark:" in verified.stdout and "2 ok" in verified.stdout
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
 def test_dry_run_suggests_stop_with_savepoint(chk: Path) -> None:
-    told = "next: stop the job with a savepoint, then run this with that savepoint"
+    told = "next: stop the job with a savepoint, and rerun the command with the savepoint"
     assert _last(migrate("to-spark", chk)) == told
     stopped = _last(migrate("to-spark", golden("2.2/stop"), "--partitions", "orders:0"))
-    assert stopped.startswith("next: a new query takes this as startingOffsets")
+    assert stopped.startswith("next: use this output as startingOffsets")
 
 
 def test_renamed_topics_suggest_saved_plan_instead_of_verify(chk: Path, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_renamed_topics_suggest_saved_plan_instead_of_verify(chk: Path, tmp_path
     assert seeded.code == 0 and "migrate verify" not in seeded.stderr
     saved = migrate("to-spark", chk, *mapped, "--plan-out", tmp_path / "plan.json")
     applied = _last(saved)
-    assert "next, once it is reviewed: migrate to-spark --plan" in applied
+    assert "next, after the review: migrate to-spark --plan" in applied
     assert '"other"' in _run(applied).stdout
     # What a plan keeps can be verified.
     seeded = migrate(

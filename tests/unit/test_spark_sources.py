@@ -131,7 +131,7 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
         ),
         pytest.param(["0:rest"], 2, "expected N=SOURCE", id="not of its form"),
         pytest.param(["01=rest"], 2, "expected N=SOURCE", id="a number that Spark would not write"),
-        pytest.param(["0=rest", "--plan-out", "p"], 2, "not with a saved plan", id="plan"),
+        pytest.param(["0=rest", "--plan-out", "p"], 2, "not a saved plan", id="plan"),
         pytest.param(
             ["--source", "both", "0=topic:b"],
             4,

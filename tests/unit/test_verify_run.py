@@ -35,8 +35,8 @@ def query(tmp_path: Path) -> str:
     [
         ("query", ["--run"], "needs a broker"),
         ("query", ["--spark-conf", "spark.jars=x"], "goes with --run"),
-        ("query", ["--run", "--spark-conf", "jars=x"], "not spark.KEY=VALUE"),
-        ("query", ["--run", "--spark-conf", "spark.jars"], "not spark.KEY=VALUE"),
+        ("query", ["--run", "--spark-conf", "jars=x"], "the form spark.KEY=VALUE is expected"),
+        ("query", ["--run", "--spark-conf", "spark.jars"], "the form spark.KEY=VALUE is expected"),
         ("group:g", ["--run", "-b", NOBODY], "goes with spark:DIR"),
         ("group:g", ["--state", "a/b", "-b", NOBODY], "goes with spark:DIR"),
         ("query", ["--expect", "key"], "go with --state"),

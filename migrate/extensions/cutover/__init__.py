@@ -16,15 +16,15 @@ COMMANDS = {
         CHANGE,
         "Move a running Flink job to its target: stop, plan, apply, start, verify.",
         """\
-# Write a first spec from the running job
+# Write the first version of a spec from the running job
 $ migrate cut-over --init orders.yaml --flink-rest http://jobmanager:8081
-# The obstacles, on the job's newest checkpoint
+# Check for obstacles, with the job's newest checkpoint
 $ migrate cut-over orders.yaml
-# Do it, or continue after a crash
+# Run the cut-over, or resume it after a crash
 $ migrate cut-over orders.yaml --execute
-# Up to the plan, to have it reviewed
+# Stop after the plan, for a review
 $ migrate cut-over orders.yaml --execute --until plan
-# Undo it, if nothing has begun to read from the target
+# Roll back, if nothing has started to read from the target
 $ migrate cut-over orders.yaml --back --execute
 """,
     ),

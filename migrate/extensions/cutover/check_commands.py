@@ -37,7 +37,7 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
         if isinstance(command, str):
             if not _succeeds(["/bin/sh", "-n", "-c", command], working_directory):
                 refusals.append(
-                    f"{key}: the shell cannot parse the command; check its quotes and brackets"
+                    f"{key}: the shell cannot parse the command; check its quotes and parentheses"
                 )
                 continue
             words, unchecked = _first_command(command)
@@ -52,7 +52,7 @@ def _first_command(line: str) -> tuple[Sequence[str], str]:
     """Return the words of a shell line's first command, and a note about unchecked commands."""
     line = line.replace("\\\n", " ").strip()
     if not _PROGRAM.match(line):
-        return (), "its first word is not the name of a program, so no program is checked"
+        return (), "no program is checked, because the first word is not the name of a program"
     first, *rest = _SEPARATOR.split(line, maxsplit=1)
     words = re.split("[<>]", first)[0].split()
     is_more = any(text.strip() for text in rest)
@@ -66,10 +66,10 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
     # Ask the shell, because its builtins have no file.
     lookup = ["/bin/sh", "-c", 'command -v -- "$0"', program]
     if not _succeeds(lookup, working_directory):
-        yield f"there is no program {program}"
+        yield f"the program {program} does not exist"
     script = _script(words)
     if script and not (working_directory / script).exists():
-        yield f"{program} is given {script}, which does not exist in {working_directory}"
+        yield f"the script {script} of {program} does not exist in {working_directory}"
 
 
 def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
@@ -126,5 +126,5 @@ def rehearse(context: CutOverContext) -> str:
     for number, line in enumerate(done.stdout.decode(errors="replace").splitlines(), start=1):
         log.info(f"rehearse {number}: {printable(line)}")
     if done.returncode:
-        raise Refused(f"rehearse: the command has ended with exit code {done.returncode}")
-    return "the command that rehearses the query has ended well"
+        raise Refused(f"rehearse: the command failed with exit code {done.returncode}")
+    return "the command succeeded"

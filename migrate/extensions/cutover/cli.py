@@ -26,16 +26,16 @@ def cut_over(
     spec: str | None = typer.Argument(
         None,
         metavar="SPEC",
-        help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
-        "that starts the query. With --init, a new file [default: print the spec].",
+        help="A YAML file with Flink's REST address, the job, the brokers, the target, and the "
+        "command that starts the query. With --init, a new file [default: print the spec].",
     ),
     *,
     execute: bool = EXECUTE,
     dry_run: bool = DRY_RUN,
     yes: bool = YES,
     until: str | None = option(
-        "The last step to do: check, stop, clean, plan, apply, verify, start, "
-        "first-batch or verify-again.",
+        "Stop after this step: check, stop, clean, plan, apply, verify, start, first-batch, or "
+        "verify-again.",
         metavar="STEP",
     ),
     back: bool = option(
@@ -43,27 +43,27 @@ def cut_over(
         flags=("--back", "--roll-back"),
     ),
     adopt: bool = option(
-        "Use a target that exists already: written by hand, or by another cut-over."
+        "Use an existing target that a person or a different cut-over has written."
     ),
     nothing_started: bool = option(
-        "With --back: you have checked that nothing has started to read from the target."
+        "Confirm that nothing has started to read from the target. Requires --back."
     ),
     init: bool = option(
         "Write a first SPEC with comments, from the running job if --flink-rest is set."
     ),
     flink_rest: str | None = option(
-        "With --init: the address of Flink's JobManager. [env: MIGRATE_FLINK_REST]", metavar="URL"
+        "The address of Flink's JobManager. Requires --init. [env: MIGRATE_FLINK_REST]",
+        metavar="URL",
     ),
 ) -> None:
     """Move a running Flink job to its target: stop, plan, apply, start, verify.
 
-    Without --execute this is a dry run on the job's newest checkpoint, or on the savepoint that
-    SPEC names. It shows the obstacles that are visible before the stop, and the steps that an
-    earlier run has done.
+    Without --execute, this is a dry run with the job's newest checkpoint or SPEC's savepoint. It
+    shows the obstacles that are visible before the stop, and the steps that earlier runs have done.
 
-    With --execute it carries out the steps that remain. After a crash, run the same command
-    again: it asks Flink, Kafka, the target and Spark's log which steps are done. stdout names the
-    record of the cut-over, a JSON file beside its HTML page.
+    With --execute, it runs the remaining steps. After a crash, rerun the command to resume. It
+    queries Flink, Kafka, the target, and Spark's log for the completed steps. stdout contains the
+    path of the record, a JSON file next to its HTML page.
     """
     from migrate.extensions.cutover import run
     from migrate.model.errors import CutOverStopped, take_notes
@@ -71,13 +71,16 @@ def cut_over(
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     if init:
         if execute or back or adopt or nothing_started or until is not None:
-            raise UsageError("--init only writes a first SPEC; run cut-over SPEC afterwards")
+            raise UsageError(
+                "--init cannot be combined with --execute, --until, --back, --adopt, or "
+                "--nothing-started; it only writes SPEC; run cut-over SPEC afterwards"
+            )
         _write_first_spec(spec, with_flink_environment(flink_rest))
         return
     if flink_rest is not None:
-        raise UsageError("--flink-rest is for --init; otherwise set flink.rest in SPEC")
+        raise UsageError("--flink-rest requires --init; otherwise, set flink.rest in SPEC")
     if spec is None:
-        raise UsageError("no SPEC; `migrate cut-over --init SPEC` writes a first one")
+        raise UsageError("no SPEC; to write one, run `migrate cut-over --init SPEC`")
     try:
         result = run.cut_over(
             spec,
@@ -105,7 +108,7 @@ def cut_over(
         if step.state == "to do":
             log.info(f"next: {step.text}")
     emit(str(result.record_path))
-    log.info(f"its page: {result.page_path}")
+    log.info(f"page of the record: {result.page_path}")
 
 
 def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
@@ -119,7 +122,7 @@ def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
     path = local_path(spec)
     check_new_file("SPEC", path)
     write_new(path, first_spec(flink_rest, spec=spec))
-    log.info(f"wrote {spec}: set the required keys, then run migrate cut-over {spec}")
+    log.info(f"wrote {spec}; next: set the required keys, and run migrate cut-over {spec}")
 
 
 def _table(steps: Sequence[StepResult]) -> str:
@@ -139,5 +142,5 @@ def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:
     if back:
         return "dry run: nothing was changed; add --execute"
     if not todo:
-        return "dry run: nothing to do: every step is done"
-    return f"dry run: no obstacle was found; --execute goes on with {todo[0]}"
+        return "dry run: every step is done"
+    return f"dry run: no obstacle was found; --execute continues with {todo[0]}"

@@ -84,15 +84,15 @@ def decide_check(facts: Facts) -> Decision:
     if facts.spec.stopped_by_others:
         is_recorded = is_same_savepoint(facts.record.flink.savepoint, facts.spec.flink.savepoint)
         planned = (facts.plan is not None and is_recorded) or facts.record.moved_with is not None
-        return Done("a plan was made already") if planned else Action.CHECK
+        return Done("a plan was already made") if planned else Action.CHECK
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
     job = require(facts.job)
     _refuse_ended_without_savepoint(facts, job)
     if job.has_ended:
-        return Done(f"Flink has the job as {job.flink_job.state}")
+        return Done(f"the job is {job.flink_job.state} in Flink")
     if job.attempt is not None and facts.record.flink.job_id is not None:
-        return Done("Flink stops the job already")
+        return Done("Flink is already stopping the job")
     return Action.CHECK
 
 
@@ -101,11 +101,11 @@ def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
-        newest = f"; its newest is {job.elsewhere}" if job.elsewhere is not None else ""
+        newest = f" (its newest is {job.elsewhere})" if job.elsewhere is not None else ""
         raise Refused(
-            f"flink.job {job.flink_job.name}: the newest such job, {job.flink_job.job_id}, ended "
-            f"as {job.flink_job.state} without a savepoint in {job.folder}; start the job, or name "
-            f"the savepoint to move from (flink.savepoint{newest})"
+            f"flink.job {job.flink_job.name}: the newest job with this name, "
+            f"{job.flink_job.job_id}, ended as {job.flink_job.state} without a savepoint in "
+            f"{job.folder}; start the job, or set flink.savepoint to the savepoint to move{newest}"
         )
 
 
@@ -123,17 +123,17 @@ def decide_stop(facts: Facts) -> Decision:
     job_id, savepoints = job.flink_job.job_id, [savepoint.pointer for savepoint in job.savepoints]
     if not job.is_known and savepoints:
         raise CutOverStopped(
-            f"Flink no longer knows job {job_id}, so it is not known whether the job committed "
-            f"what it held at its savepoint {savepoints[-1]}",
-            "start the job from that savepoint once (flink run -s), or name the savepoint yourself "
-            "(flink.savepoint); then run this again under a new record",
+            f"Flink no longer lists job {job_id}; the job may not have committed its pending "
+            f"output at its savepoint {savepoints[-1]}",
+            "start the job from this savepoint once (flink run -s), or set flink.savepoint; then "
+            "rerun the command with a new record",
         )
     of_these = f" ({', '.join(savepoints)})" if savepoints else ""
     raise CutOverStopped(
-        f"Flink has job {job_id} ({job.flink_job.name}) as {job.flink_job.state}, and reports no "
-        f"savepoint in {job.folder} that it ended with",
-        f"unless it runs, start the job from its newest checkpoint or savepoint{of_these}, and run "
-        "this again under a new record",
+        f"job {job_id} ({job.flink_job.name}) is {job.flink_job.state} in Flink; Flink reports no "
+        f"final savepoint of it in {job.folder}",
+        f"if the job is not running, start it from its newest checkpoint or savepoint{of_these}; "
+        "then rerun the command with a new record",
     )
 
 
@@ -143,15 +143,17 @@ def decide_clean(facts: Facts) -> Decision:
     is_needed = facts.record.written is None  # for the plan
     if is_checked and flink.finished:
         if is_needed and require(facts.savepoint).sha256 != flink.savepoint_sha256:
-            raise Refused(f"{flink.savepoint} is not what was checked; put back what was there")
-        return Done("the savepoint was whole, and the job has FINISHED")
+            raise Refused(
+                f"{flink.savepoint} has changed after its check; restore the checked savepoint"
+            )
+        return Done("the savepoint was complete, and the job has FINISHED")
     if is_checked and not is_needed:
-        return Done("the savepoint was whole before the target was written")
+        return Done("the savepoint was complete before the target was written")
     savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
         raise Refused(
-            f"{savepoint.pointer} is not of a stop: the job ran on after it; stop the job with a "
-            "savepoint"
+            f"{savepoint.pointer} is not a stop-with-savepoint; the job kept running after it; "
+            "stop the job with a savepoint"
         )
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
@@ -159,29 +161,32 @@ def decide_clean(facts: Facts) -> Decision:
     ended_with, state = job.ended_with, job.flink_job.state
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
-            f"the job was started again: it ended with {ended_with.pointer}, and this record has "
+            f"the job was restarted; it ended with {ended_with.pointer}, but this record contains "
             f"{savepoint.pointer}",
-            "name another folder for the record, and begin anew",
+            "set record to a different folder, and start a new cut-over",
         )
     if not flink.finished or state not in ("FINISHED", "UNKNOWN"):
         raise CutOverStopped(
-            f"the savepoint is whole, and Flink has not said that the job FINISHED ({state})",
-            "wait for it, or look into Flink's log",
+            f"the savepoint is complete, but Flink has not reported the job as FINISHED ({state})",
+            "wait until the job has finished, or check Flink's log",
         )
     return Action.RECORD_CLEAN_STOP
 
 
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
-_WRITTEN = Done("the target was written already")
+_WRITTEN = Done("the target was already written")
 # The decisions of the steps ``plan`` and ``apply`` for each content except WRONG (refused).
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the command ``prime``.
-    Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
+    Content.PRIMING: (Done("the command prime is running with the plan"), Action.WRITE),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
-    Content.PLAN: (_WRITTEN, Done("{target} holds the plan")),
-    Content.MOVED_ON: (_WRITTEN, Done("{target} held the plan, and others have committed since")),
+    Content.PLAN: (_WRITTEN, Done("{target} contains the planned offsets")),
+    Content.MOVED_ON: (
+        _WRITTEN,
+        Done("{target} contained the planned offsets, and now has newer commits by other clients"),
+    ),
     Content.NOT_OURS: (Action.PLAN, Action.ADOPT),  # refused without ``adopt``
 }
 
@@ -213,9 +218,9 @@ def _usable_content(facts: Facts) -> Content:
     empty = content in (Content.NOTHING, Content.PRIMING)
     if empty and facts.record.written is not None and started is not Started.NO:
         raise Refused(
-            f"{facts.target_name} no longer holds what this record has written, and something may "
-            f"have begun from it: {reason}. Look at the output; if nothing has started, go back "
-            "(--back --nothing-started) and run this again"
+            f"{facts.target_name} no longer contains the offsets that this record has written, and "
+            f"a reader may have started from it; {reason}; check the output; if nothing has "
+            "started, roll back (--back --nothing-started) and rerun the command"
         )
     return content
 
@@ -226,11 +231,11 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
         return
-    why = "the command start was not run by then" if verified else "nobody had verified it by then"
+    why = "before the command start was run" if verified else "before its verification"
     raise Refused(
-        f"{facts.target_name}: others have committed for it since the plan was written, and {why}, "
-        "so it is not known where they began. Stop them, and compare what they have processed with "
-        "the topic"
+        f"other clients have committed for {facts.target_name} after the plan was written, and "
+        f"{why}; their start offsets are unknown; stop these clients, and compare their processed "
+        "records with the topic"
     )
 
 
@@ -265,27 +270,28 @@ def _check_not_started_again(facts: Facts) -> None:
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if a restart cannot be ruled out, the run has logged a warning
-    restart = f"has run since ({job.state})" if job.ended else "runs again"
-    text = f"job {job.name} {restart}, as {job.job_id}: the savepoint is not its last output"
+    restart = f"was restarted ({job.state})" if job.ended else "was restarted and is running"
+    text = f"job {job.name} {restart} as {job.job_id}; its output is beyond the savepoint"
     if facts.allows_restart and (job.ended or not facts.spec.target.is_group):
-        warn(Code.RAN_ON, f"{text}; its output since the savepoint will be emitted again")
+        warn(Code.RAN_ON, f"{text} and will be duplicated")
         return
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
         raise Refused(
-            f"{text}, or is another job's. Stop the job, and name the savepoint of its stop "
-            "(flink.savepoint)"
+            f"{text}, or the savepoint is from a different job; stop the job with a savepoint, and "
+            "set flink.savepoint to it"
         )
-    way_out = "to move that job, go back first (--back), or name another folder for the record"
+    way_out = "to move the restarted job, roll back first (--back), or set record to a new folder"
     if started_work(facts)[0] is Started.YES:
         way_out = (
-            f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
+            f"readers have also started from {facts.target_name}; stop one of the two, and compare "
+            "their output"
         )
     raise CutOverStopped(text, way_out)
 
 
 def decide_verify(facts: Facts) -> Decision:
     if started_work(facts)[0] is Started.YES:
-        return Done("the target has begun: the step verify-again judges it")
+        return Done("readers have started from the target; verify-again checks their start")
     _check_not_started_again(facts)
     return Action.VERIFY
 
@@ -298,15 +304,16 @@ def decide_verify_again(facts: Facts) -> Decision:
 # -- start, first batch ----------------------------------------------------------------------------
 
 START_EXIT_CODE_MISSING = (
-    "the command start was run, and its exit code is missing, as after a reboot; look whether the "
-    "query runs, start it yourself if it does not, and run this again once it has begun"
+    "the command start was run, but its exit code is missing, for example after a reboot; check "
+    "whether the query is running; if it is not, start it yourself; after its first batch, rerun "
+    "the command"
 )
 
 
 def decide_start(facts: Facts) -> Decision:
     content, problem = target_content(facts)
     if content not in (Content.PLAN, Content.PLAN_NOT_RECORDED, Content.MOVED_ON):
-        raise Refused(problem or f"{facts.target_name} no longer holds the plan")
+        raise Refused(problem or f"{facts.target_name} no longer contains the planned offsets")
     if text := start_evidence(facts):
         return Done(text)
     started, reason = started_work(facts)
@@ -315,13 +322,13 @@ def decide_start(facts: Facts) -> Decision:
         if begun:
             return Done(reason)
         check_stopped(facts)
-        readers = "the consumers run" if facts.spec.target.is_group else "the query runs"
-        return Done(f"the spec names no command: see that {readers}")
+        readers = "the consumers" if facts.spec.target.is_group else "the query"
+        return Done(f"start {readers} yourself, because the spec has no start")
     match facts.start_status:
         case "running":
-            return Done("an earlier run has started the command, and it runs")
+            return Done("the command of an earlier run is running")
         case 0:
-            return Done("an earlier run has started the command, and it has ended well")
+            return Done("the command of an earlier run succeeded")
         case None | "unknown" if begun:
             return Done(reason)  # another client has started the query: start no second query
         case "unknown":

@@ -69,8 +69,8 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     running = [job for job in flink.jobs() if not job.ended]
     if not running:
         raise UsageError(
-            f"--flink-rest {redact_url(flink_rest)}: no job is running there; to move a stopped "
-            "job, omit --flink-rest and set flink.savepoint in the spec"
+            f"--flink-rest {redact_url(flink_rest)}: no job is running on this cluster; to move a "
+            "stopped job, omit --flink-rest and set flink.savepoint in the spec"
         )
     parameters = flink.job_parameters(running[0].job_id) if len(running) == 1 else {}
     return _filled(

@@ -29,7 +29,7 @@ from migrate.planning import Plan
 _STEP = "plan"
 _MOST_SHOWN = 3
 # The effect of the move on the states in the spec.
-_HANDED_TO_PRIME = "is handed to the command that primes"
+_HANDED_TO_PRIME = "is passed to the command prime"
 
 
 class MigratedStates(Protocol):
@@ -70,12 +70,12 @@ class PlannedMove:
 # The notes about dropped findings. The first is for a running job, because its stop-with-savepoint
 # makes the findings void. The second is for a job that has FINISHED.
 _STOP_NOTES = {
-    Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
-    Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
-    "them",
+    Code.PENDING_TRANSACTIONS: "has uncommitted output in this checkpoint; the stop commits it",
+    Code.IN_FLIGHT_RECORDS: "has in-flight records in this checkpoint; the stop processes them",
 }
 _FINISHED_NOTES = {
-    Code.PENDING_TRANSACTIONS: "has committed what it keeps in this savepoint: the job has FINISHED"
+    Code.PENDING_TRANSACTIONS: "has committed its pending output in this savepoint, because the "
+    "job has FINISHED"
 }
 
 
@@ -117,7 +117,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
             raise
         warn(
             WarningCode.STATE_UNREADABLE,
-            f"the keyed states that stay behind are not known: {error}",
+            f"the keyed states that are not migrated cannot be determined: {error}",
         )
     if sources := context.file.spark_sources():
         plan, streams = plan_as_one(chosen_input, request, sources)
@@ -141,8 +141,8 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     move.plan.check()
     if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
         raise Refused(
-            f"the plan is not the one of the review: {join_some(differences, _MOST_SHOWN)}; make "
-            f"the new plan for a review (--until {_STEP})"
+            f"the plan differs from the reviewed plan: {join_some(differences, _MOST_SHOWN)}; to "
+            f"review the new plan, add --until {_STEP}"
         )
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.writes_to_disk:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # The longest time for which a log entry of a query is empty before Spark fills it.
 _WRITING_SECONDS = 2.0
-NO_BATCH = "it has no committed batch, and so was not primed"
+NO_BATCH = "it was not primed, because it has no committed batch"
 
 _Fact = TypeVar("_Fact")
 
@@ -147,7 +147,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
     assert location is not None
     name, entries = location.name, location.names()
     if entries is None:
-        raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a directory")
+        raise Refused(f"{name} is a file, a symbolic link, or inside a file; specify a directory")
     if not entries:
         return LocationFacts(name)
     if facts.prime_status == "running":  # the command is writing the location
@@ -181,15 +181,15 @@ def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets])
     if last is None:
         return NO_BATCH
     if spark_log.newest_uncommitted_batch(directory, files, last) is not None:
-        return "a batch is begun there, so a query has run already"
+        return "a query has already run from it, because it contains an uncommitted batch"
     if not _holds_a_file(files, join(directory, "state")):
-        return "it holds no state, and so was not primed"
+        return "it was not primed, because it contains no state"
     if spark_log.kafka_seeds(directory, files) != seeds:
-        return "its seed is not what the plan says"
+        return "its seed differs from the plan"
     ends = dict(spark_log.logged_batches(directory, files))
     others = [str(batch) for batch in ends if ends[batch] != seeds]
     if others or not ends:
-        return f"batch {', '.join(others)} does not end where the plan says"
+        return f"batch {', '.join(others)} does not end at the planned offsets"
     return None
 
 

@@ -97,7 +97,7 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     running = [job for job in matching if not job.ended]
     if len(running) > 1:
         ids = ", ".join(job.job_id for job in running)
-        raise Refused(f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id")
+        raise Refused(f"flink.job {name_or_id}: several jobs have this name; set an id: {ids}")
     if running:
         return running[0]
     if matching:
@@ -105,12 +105,12 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
         newest = max((other for other in jobs if other.name == job.name), key=_began)
         if job.ended_ms is not None and newest.began_ms > job.ended_ms:
             raise Refused(
-                f"flink.job {name_or_id}: {job.state}, and {job.name} was started again as "
-                f"{newest.job_id} ({newest.state}); name that job"
+                f"flink.job {name_or_id}: this job is {job.state}, and {job.name} was restarted as "
+                f"{newest.job_id} ({newest.state}); set the id of the restarted job"
             )
         return job
     names = sorted({job.name for job in jobs if not job.ended})
-    has = f"it runs {', '.join(names)}" if names else "it runs no job"
+    has = f"running jobs: {', '.join(names)}" if names else "no job is running"
     raise Refused(f"flink.job {name_or_id}: Flink has no such job; {has}")
 
 
@@ -140,7 +140,7 @@ def _first_unfailed_attempt(
         skipped = attempt is not None and skip_ended and attempt.ended
         if attempt is None or (attempt.problem is None and not skipped):
             return trigger_id, attempt
-    raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; look into Flink's log")
+    raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; check Flink's log")
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:

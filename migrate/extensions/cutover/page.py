@@ -44,10 +44,10 @@ def cut_over_page(record: CutOverRecord) -> str:
 def _state(record: CutOverRecord) -> str:
     """Return the state of the cut-over, and the end of the last run if it adds information."""
     if not record.runs:
-        return "not begun"
+        return "not started"
     state, last = _STATES[record.state], record.runs[-1]
     if last.end is None:
-        return f"{state}; run {last.number} ({last.asked}) has not ended, or was killed"
+        return f"{state}; run {last.number} ({last.asked}) is still running, or was killed"
     if last.end != "done":
         return f"{state}; run {last.number} ({last.asked}): {last.end}"
     return f"{state}: done {last.asked}" if record.state == "begun" else state
@@ -72,7 +72,7 @@ def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, s
     if checked is None:
         return "?", "?", "not verified yet"
     if checked.unknown:
-        note = f"{counted(checked.unknown, 'partition')} cannot be told"
+        note = f"{counted(checked.unknown, 'partition')} unknown"
         return checked.lost or "?", checked.repeated or "?", note
     note = "" if checked.when == "after" else "before the start"
     return checked.lost, checked.repeated, note

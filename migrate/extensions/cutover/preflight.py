@@ -87,7 +87,7 @@ def _check_folders(file: SpecFile) -> None:
         if path and not is_uri(path):
             existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
             if not existing.is_dir():
-                raise Refused(f"{key} {folder}: a file, or below one; name a folder")
+                raise Refused(f"{key} {folder} is a file or inside a file; specify a folder")
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
@@ -97,8 +97,8 @@ def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
     except DecodeError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
             raise
-        way_out = "; name a savepoint; the folder for new savepoints is flink.savepoints"
-        problem = re.sub("; name a chk-.*", way_out, str(error))
+        way_out = "; set this key to a savepoint; the folder for new savepoints is flink.savepoints"
+        problem = re.sub("; (?:name|pass|specify) a chk-.*", way_out, str(error))
         raise DecodeError(error.kind, f"flink.savepoint {problem}") from error
 
 
@@ -113,7 +113,10 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
     """
     job = job_to_stop.flink_job
     if job.state != "RUNNING":
-        raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
+        raise Refused(
+            f"job {job.job_id} ({job.name}) is {job.state} in Flink; migrate can only stop a "
+            "RUNNING job"
+        )
     context.files.list_directory(path_of(job_to_stop.folder, context.files))
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -127,11 +130,11 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
 def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[str]:
     details, problems = context.flink.details(job_id), list[str]()
     if details.idle_tasks:
-        problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
+        problems.append(f"tasks of the job are not running: {', '.join(details.idle_tasks[:5])}")
     if details.failure is not None:
         problems.append(f"the job's newest checkpoint failed: {details.failure}")
     if details.checkpoint is None:
-        problems.append("the job has completed no checkpoint that can be read; wait for one")
+        problems.append("the job has no readable completed checkpoint; wait for one")
     if problems or details.checkpoint is None:
         raise Refused(problems)
     # Read the newest checkpoint in the job's directory. Flink's answer may be three seconds old
@@ -139,8 +142,9 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
     directory = posixpath.dirname(details.checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(
-            "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
-            "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
+            "the job reads with a FlinkKafkaConsumer; the offsets of its stop-with-savepoint are "
+            "one checkpoint old; take a savepoint, cancel the job, and set flink.savepoint to the "
+            "savepoint"
         )
     return _check_plan(context, directory)
 
@@ -187,8 +191,8 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
     if move.states is None:
         return
     for states, fate in (
-        (move.states.taken, "would be handed to the command"),
-        (move.states.left_behind, "would stay behind"),
+        (move.states.taken, "would be passed to the command prime"),
+        (move.states.left_behind, "would not be migrated"),
         (move.states.unreadable, "cannot be read"),
     ):
         if states:

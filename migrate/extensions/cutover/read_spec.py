@@ -32,12 +32,12 @@ _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
 # By the type of pydantic's error.
 _EXPECTED = {
-    "string_type": "text is expected (put a number, true or false in quotes)",
+    "string_type": "a string is expected (quote a number, true, or false)",
     "bool_type": "true or false is expected",
     "list_type": "a list is expected",
     "model_type": "keys with values are expected",
     "dict_type": "keys with values are expected",
-    "json_invalid": "nested too deeply, or with half of a surrogate pair",
+    "json_invalid": "the value is nested too deeply, or contains half of a surrogate pair",
 }
 _EXAMPLES = {
     "flink": "{savepoint: PATH}",
@@ -48,13 +48,11 @@ _EXAMPLES = {
     "spark-source": "{0: topic:clicks}",
     "target": "{checkpoint-dir: PATH}",
 }
-_INDENTATION = (
-    "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
-)
+_INDENTATION = "this line or the line before has a wrong indentation, or lacks a colon or a quote"
 # Our messages, by a part of PyYAML's.
 _YAML_PROBLEMS = {
-    "'\\t'": "a tab; indent with spaces",
-    "could not find expected ':'": "a colon is missing in this line or in the one before",
+    "'\\t'": "the line contains a tab; indent with spaces",
+    "could not find expected ':'": "this line or the line before lacks a colon",
     "<block": _INDENTATION,
     "mapping values are not allowed": _INDENTATION,
     "expected ',' or": "a bracket or a quote is not closed",
@@ -68,16 +66,16 @@ def read_spec(path: Path) -> SpecFile:
     Raises:
         InputError: the file is missing, is not YAML, or is not a spec.
     """
-    creation_hint = "cut-over takes a spec (YAML), which names a savepoint as flink.savepoint"
+    creation_hint = "pass a spec (YAML) to cut-over; its key for a savepoint is flink.savepoint"
     content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
     try:
         values = _load(content)
         if values is None:
-            raise InputError(f"{path}: it is empty; write version: 1, flink, kafka and target")
+            raise InputError(f"{path} is empty; set version: 1, flink, kafka, and target")
         if isinstance(values, dict):  # pydantic refuses anything else
             if (kind := str(values.get("kind", ""))).startswith(OWN_KIND):
                 raise InputError(
-                    f"{path}: not a spec: it is a {kind.removeprefix(OWN_KIND)}; {creation_hint}"
+                    f"{path} is not a spec, but a {kind.removeprefix(OWN_KIND)}; {creation_hint}"
                 )
             values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
         spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
@@ -100,17 +98,17 @@ def _problem(problem: ErrorDetails) -> str:
         case "extra_forbidden":
             return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
         case "missing":
-            return f"{name}: missing" + (" (write version: 1)" if name == "version" else "")
+            return f"{name}: missing" + (" (set version: 1)" if name == "version" else "")
         case "literal_error" if problem["input"] == "1":
-            return f"{name}: the number 1 is expected, not text (no quotes)"
+            return f"{name}: the number 1 is expected, not a string (remove the quotes)"
         case "string_type" if isinstance(problem["input"], list):
-            expected = "one text is expected, not a list"
+            expected = "one string is expected, not a list"
         case "string_type" if keys[0] == "timeouts":
-            expected = "a length of time is expected, as 10s or 10m"
+            expected = "a duration is expected, such as 10s or 10m"
         case kind:
             expected = _EXPECTED.get(kind, problem["msg"].removeprefix("Value error, "))
     is_example = name in _EXAMPLES and problem["type"] != "value_error"
-    example = f", as {_EXAMPLES[name]}" if is_example else ""
+    example = f", such as {_EXAMPLES[name]}" if is_example else ""
     return f"{name}: {expected}{example}"
 
 
@@ -140,7 +138,7 @@ def _load(content: bytes) -> Any:
     except RecursionError:
         problem = "nested too deeply"
     except (ValueError, OverflowError):  # PyYAML does not catch these
-        problem = "an escape, or a version of YAML, that cannot be read; take it out"
+        problem = "an escape or a version of YAML cannot be read; remove it"
     raise _RefusedYaml(problem)
 
 
@@ -175,13 +173,16 @@ class _Strict(yaml.SafeLoader):
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
             raise _RefusedYaml(
-                f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
+                f"aliases are not supported; replace *{event.anchor} with its value",
+                event.start_mark,
             )
         if event.tag is not None:
-            raise _RefusedYaml(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
+            raise _RefusedYaml(
+                f"tags are not supported; remove {printable(event.tag)}", event.start_mark
+            )
         node = super().compose_node(parent, index)
         if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
-            raise _RefusedYaml("a NUL character; take it out", node.start_mark)
+            raise _RefusedYaml("NUL characters are not supported; remove them", node.start_mark)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -189,16 +190,16 @@ class _Strict(yaml.SafeLoader):
         lines: dict[str, int] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
+                raise _RefusedYaml("a key is a list or a mapping, not a string", key.start_mark)
             # If a colon is missing, a key can be "sasl.password SECRET". Show only its first word.
             name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
-                twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
+                twice = f"the key {name} is repeated (lines {lines[key.value]} and {line})"
                 raise _RefusedYaml(twice)
             lines[key.value] = line
             is_empty = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
             if is_empty and value.value == "" and key.value not in _PARTS:
-                empty = f"{name} is empty: give a value, or leave the key out"
+                empty = f"the key {name} has no value; set a value, or remove the key"
                 raise _RefusedYaml(empty, key.start_mark)
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping

@@ -69,11 +69,12 @@ class Record:
         new, saved = _new_record(file), None
         if self.path.exists():
             name = f"record of version {VERSION}"
-            saved = read_file(CutOverRecord, self.path, name, creation_hint="a cut-over writes it")
+            hint = "a cut-over creates this file"
+            saved = read_file(CutOverRecord, self.path, name, creation_hint=hint)
             if saved.sha256 is None:
                 raise EditedFile(
-                    f"{self.path}: the record has no checksum, so it may have been edited; take "
-                    "the file as it was written, or the release that wrote it"
+                    f"{self.path} has no checksum and may have been edited; restore the original "
+                    "file, or use the release of migrate that wrote it"
                 )
         if saved is not None and saved.state == "went back" and replace_rolled_back:
             saved = None
@@ -84,14 +85,14 @@ class Record:
     @staticmethod
     def _continued(saved: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
         if changed := [*forbidden_changes(saved, file)]:
-            way_out = "restore the old value; for another cut-over, name another folder (record)"
-            raise Refused([f"{key}: {way_out}" for key in changed])
+            way_out = "restore the old value, or set record to a new folder for a new cut-over"
+            raise Refused([f"{key}; {way_out}" for key in changed])
         before, host = saved.flink.host, new.flink.host
         if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
             warn(
                 WarningCode.FLINK_REST_CHANGED,
-                f"flink.rest named the host {before}, and names {host or 'no host'} now: a job "
-                f"that is started again on {before} is not seen",
+                f"flink.rest has changed from the host {before} to {host or 'no host'}, so migrate "
+                f"cannot see a job that is restarted on {before}",
             )
         from_spec = ("spec_sha256", "brokers", "target", "sink")
         changes = {name: getattr(new, name) for name in from_spec}
@@ -166,26 +167,26 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
     if flink.job_id is not None and savepoint is None:
         if job not in (flink.job_id, flink.job_name):
-            yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
+            yield f"flink.job has changed from {flink.job_name} ({flink.job_id}) to {job}"
         if flink.savepoints is not None and not _is_same(
             "flink.savepoints", flink.savepoints, file.savepoint_folder
         ):
             # The stop writes to the recorded folder, even if the spec now has a different one.
-            yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
+            yield f"flink.savepoints has changed from {flink.savepoints} to {file.savepoint_folder}"
     elif record.moved_with is None and flink.job_id is not None:
         yield (
-            f"flink.savepoint was not set, and is {savepoint} now, and an earlier run has asked "
-            f"Flink to stop {flink.job_name} ({flink.job_id})"
+            f"flink.savepoint was added ({savepoint}), but an earlier run has requested the stop "
+            f"of {flink.job_name} ({flink.job_id})"
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
         # The spec now has a job to stop, but the record has the savepoint of a different job.
-        yield f"flink.savepoint was {flink.savepoint}, and is not set now"
+        yield f"flink.savepoint was removed (it was {flink.savepoint})"
     if record.moved_with is not None:
         decides = file.deciding_values()
         for name in sorted(record.moved_with.keys() | decides.keys()):
             before, after = record.moved_with.get(name), decides.get(name)
             if not _is_same(name, before, after):
-                yield f"{name} was {before or 'not set'}, and is {after or 'not set'} now"
+                yield f"{name} has changed from {before or 'unset'} to {after or 'unset'}"
 
 
 # The keys of the spec whose values are places.
@@ -237,16 +238,14 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise UsageError(
-            f"{folder}: the record cannot be written there: {error.strerror}"
-        ) from error
+        raise UsageError(f"{folder}: the record cannot be written: {error.strerror}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
-            raise Refused(f"another run of this cut-over is at work ({holder})") from error
+            raise Refused(f"another run of this cut-over is active ({holder})") from error
         holder = f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n"
         try:
             file.truncate(0)

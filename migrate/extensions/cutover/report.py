@@ -27,7 +27,7 @@ class StepReport(Model):
 
     name: str
     state: StepState
-    told: str = Field(description="the outcome of the step, in words")
+    told: str = Field(description="the outcome of the step, as a sentence")
     ended_at: str
     seconds: float = Field(ge=0)
     run: int = Field(ge=1)
@@ -37,14 +37,14 @@ class RunReport(Model):
     """A run of the command; ``ended_at`` is null while it goes on, and if it was killed."""
 
     number: int = Field(ge=1)
-    asked: str = Field(description="execute, until STEP or back")
+    asked: str = Field(description="execute, until STEP, or back")
     user: str
     host: str
     migrate: str = Field(description="the version of migrate")
     python: str
     began_at: str
     ended_at: str | None
-    end: str | None = Field(description="how the run ended, in words")
+    end: str | None = Field(description="the end of the run, as a sentence")
 
 
 class FlinkReport(Model):
@@ -54,17 +54,15 @@ class FlinkReport(Model):
     version: str | None
     job_id: str | None
     job_name: str | None
-    savepoints: str | None = Field(
-        description="the URI of the folder that Flink was asked to write to"
-    )
+    savepoints: str | None = Field(description="the URI of the folder in the stop request to Flink")
     savepoint: str | None
     savepoint_sha256: Sha256 | None = Field(description="the SHA-256 of the savepoint's _metadata")
-    finished: bool = Field(description="whether Flink said that the job has FINISHED")
+    finished: bool = Field(description="true if Flink reported the job as FINISHED")
     ended_ms: int | None = Field(
-        description="when the job ended, by Flink's clock, in milliseconds of the epoch"
+        description="the job's end by Flink's clock, in epoch milliseconds"
     )
     stop_asked_at: str | None = Field(
-        default=None, description="when migrate last asked Flink to stop the job"
+        default=None, description="the time of the last stop request to Flink"
     )
 
 
@@ -82,22 +80,22 @@ class PartitionReport(Model):
     log_start: Offset | None
     log_end: Offset | None
     held: Offset | None = Field(
-        default=None, description="the group's offset when the plan was made"
+        default=None, description="the group's offset at the time of the plan"
     )
     log_start_seen: Offset | None = Field(
-        default=None, description="the log start at the last check of the target"
+        default=None, description="the log start offset at the last check of the target"
     )
     members_seen: bool = Field(
         default=False,
-        description="whether a member of the group was seen with the partition while the "
+        description="true if a member of the group was seen with the partition while the "
         "cut-over's commit was still the newest",
     )
     first_commit: Offset | None = Field(
-        default=None, description="the first committed offset seen that migrate did not commit"
+        default=None, description="the first committed offset seen that is not from migrate"
     )
     began_right: bool = Field(
         default=False,
-        description="whether a check after the target's start found that the partition began "
+        description="true if a check after the target's start found that the partition started "
         "at the planned offset",
     )
     started: Offset | None = None
@@ -119,12 +117,12 @@ class PlanReport(Model):
     policies: dict[str, str]
     findings: list[str]
     warnings: list[str]
-    states: list[str] = Field(description="what becomes of each keyed state")
+    states: list[str] = Field(description="the effect of the move on each keyed state")
     streams: dict[str, list[str]] = Field(
-        description="the topics of each stream of the query, where it has several"
+        description="the topics of each stream of a query with several streams"
     )
     for_review: bool = Field(
-        default=False, description="whether --until plan has made it, for a review"
+        default=False, description="true if --until plan has made the plan, for a review"
     )
 
 
@@ -140,8 +138,8 @@ class VerificationReport(Model):
     at: str | None = None
     lag: Offset | None = Field(
         default=None,
-        description="the sum of the log ends minus the offsets where the target starts (before), "
-        "or that it has reached (after); null if one of them is unknown",
+        description="the sum of the log end offsets minus the target's start offsets (before) or "
+        "reached offsets (after); null if one of them is unknown",
     )
 
 
@@ -198,16 +196,15 @@ class CutOverRecord(Model):
     target: str
     sink: str | None
     moved_with: dict[str, str] | None = Field(
-        description="the parts of the spec that the target was written with; null before it is "
-        "written"
+        description="the keys of the spec with which the target was written; null before the write"
     )
     written: str | None = Field(
-        description="when the target was written completely; null until then"
+        description="the time of the target's complete write; null before the write"
     )
     query_id: str | None = Field(description="the id of the query in the checkpoint location")
     flink: FlinkReport
     plan: PlanReport | None
-    primed: int | None = Field(ge=0, description="the last batch that the priming has written")
+    primed: int | None = Field(ge=0, description="the last batch of the priming")
     start: StartReport | None
     verifications: list[VerificationReport]
     partitions: OncePerPartition[PartitionReport]
@@ -215,7 +212,7 @@ class CutOverRecord(Model):
     runs: list[RunReport]
     downtime: DowntimeReport | None = Field(
         default=None,
-        description="null until the first batch, and if this cut-over did not stop the job",
+        description="null before the first batch, and if this cut-over did not stop the job",
     )
     lags: list[LagReport] = Field(
         default=[],

@@ -43,36 +43,39 @@ from migrate.targets.seed import remove_seed
 
 def check_roll_back(facts: Facts) -> None:
     """Refuse a cut-over that cannot be rolled back, or raise the error of reading the target."""
-    for status, process, does in (
-        (facts.start_status, facts.start_process, "starts the query"),
-        (facts.prime_status, facts.prime_process, "primes"),
+    for status, process, name in (
+        (facts.start_status, facts.start_process, "start"),
+        (facts.prime_status, facts.prime_process, "prime"),
     ):
         if status == "running":
-            raise Refused(f"the command that {does} still runs{how_to_end(process)}; stop it first")
+            raise Refused(
+                f"the command {name} is still running{how_to_end(process)}; stop it first"
+            )
     target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     started, reason = started_work(facts)
     if started is Started.YES and facts.spec.target.is_group:
         raise Refused(
-            f"{name} has begun: {reason}; stop its consumers, and start Flink's job from the "
-            "group's offsets"
+            f"readers have started from {name}; {reason}; stop the group's consumers, and start "
+            "Flink's job from the group's offsets"
         )
     if started is Started.YES:
         raise Refused(
-            f"{name} has begun: {reason}. Stop it, start it once more with trigger(availableNow="
-            "True), which commits its batch, and start the job from its positions (with its state: "
+            f"the query has started from {name}; {reason}; stop the query, run it with "
+            "trigger(availableNow=True) to commit its batch, and start Flink's job from the "
+            "query's positions (with its state: "
             f"migrate to-flink {facts.savepoint_pointer or 'SAVEPOINT'} --from {name} --out NEW -b "
-            f"{facts.record.brokers}; without: migrate commit-group {name} --group G -b "
+            f"{facts.record.brokers}; without its state: migrate commit-group {name} --group G -b "
             f"{facts.record.brokers})"
         )
     if started is Started.MAYBE and not facts.nothing_started:
         raise Refused(
-            f"something may have started from {name}: {reason}. Stop whatever reads from it "
-            "and look at its output; if nothing has started, add --nothing-started"
+            f"a reader may have started from {name}; {reason}; stop all readers of the target, and "
+            "check their output; if nothing has started, add --nothing-started"
         )
     if facts.savepoint_pointer is None:
-        raise Refused("the job was not stopped, so there is nothing to go back from")
+        raise Refused("there is nothing to roll back; the job was not stopped")
     if isinstance(target, LocationFacts) and (problem := _not_ours_reason(facts, target)):
         raise Refused(problem)
 
@@ -88,8 +91,8 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
     if target.query_id == record.query_id:
         return ""
     return (
-        f"{target.name} holds query {target.query_id}, and this record has written query "
-        f"{record.query_id}; remove the directory yourself if nothing needs it"
+        f"{target.name} contains query {target.query_id}, but this record has written query "
+        f"{record.query_id}; if nothing needs the directory, remove it yourself"
     )
 
 
@@ -105,27 +108,27 @@ def restart_advice(facts: Facts) -> str:
     warning = "do not start Flink's job from its savepoint"
     if isinstance(restarted, FlinkJob):
         job = f"job {restarted.name} ({restarted.job_id})"
-        return f"{warning}, as {job} has gone on from there: move that one"
+        return f"{warning}, because {job} has resumed from it; move that job"
     if started is Started.YES:
-        return f"{warning}, as {reason}: the job would process the same records again"
+        return f"{warning}, because {reason}; the job would reprocess the same records"
     if started is Started.MAYBE and not facts.nothing_started:
         return (
-            f"{warning} yet: {reason}. Stop whatever reads from {facts.target_name}, look at its "
-            "output, and then go back with --back --nothing-started"
+            f"{warning} yet, because {reason}; stop all readers of {facts.target_name}, check "
+            "their output, and then roll back with --back --nothing-started"
         )
     unless = ""
     if isinstance(restarted, Unavailable):
-        unless = ", unless somebody has (Flink does not show it)"
+        unless = ", unless it was already restarted (Flink did not show it)"
     elif facts.spec.flink.rest is None:
-        unless = ", unless somebody has (the spec has no flink.rest)"
+        unless = ", unless it was already restarted (the spec has no flink.rest)"
     but = ""
     if _is_drained(facts):
         but = (
-            "; the job was drained: a window that it has emitted comes out again, with only the "
-            "records from then on"
+            "; the drain emitted unfinished windows, so the job will emit them a second time, with "
+            "only the records after the savepoint"
         )
     if isinstance(facts.savepoint, Unavailable):
-        but += f"; the savepoint cannot be read from here: {facts.savepoint.error}"
+        but += f"; this machine cannot read the savepoint: {facts.savepoint.error}"
     return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{but}"
 
 
@@ -176,8 +179,8 @@ def _record_end_of_stop(context: CutOverContext) -> None:
         context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
     elif job.attempt is not None:
         raise Refused(
-            f"Flink still stops job {job.flink_job.job_id} ({job.flink_job.name}), and no stop can "
-            "be taken back; wait for it (--until stop)"
+            f"Flink is still stopping job {job.flink_job.job_id} ({job.flink_job.name}); a stop "
+            "cannot be canceled; wait for its end with --until stop"
         )
 
 
@@ -202,8 +205,8 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
             target.view.next_offset(*key) == offset for key, offset in written.items()
         ):
             raise Refused(
-                f"group {target.view.name} holds commits of this record, and the rollback file is "
-                "no longer in the record's folder; put it back"
+                f"group {target.view.name} contains commits of this record, but the rollback file "
+                "is missing from the record's folder; restore the file"
             )
         return None
     location = context.location()
@@ -212,7 +215,10 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     if not facts.spec.states:
         return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
     if not isinstance(location, LocalDirectory):
-        raise Refused(f"{location.name} was primed in a store: remove it there, and go back")
+        raise Refused(
+            f"{location.name} is a primed location in an object store; remove it yourself, and "
+            "rerun the command"
+        )
     rename = partial(context.record.put_aside, location.path)
     return Undo(f"rename the primed location {location.name}", rename)
 
@@ -227,12 +233,12 @@ def _restoration(context: CutOverContext, path: Path) -> Undo | None:
     if planned.refusals:
         error = Refused(planned.refusals)
         if planned.preview.unless_forced:
-            add_notes(error, f"{FORCE} is an option of: migrate rollback {shlex.quote(str(path))}")
+            add_notes(error, f"to use {FORCE}, run: migrate rollback {shlex.quote(str(path))}")
         raise error
     if not planned.partitions:
         return None
     return Undo(
-        f"bring group {planned.preview.file.group} back by {path}",
+        f"restore group {planned.preview.file.group} from {path}",
         partial(_restore_group, planned),
     )
 

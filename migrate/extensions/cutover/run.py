@@ -108,11 +108,11 @@ def cut_over(
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
         names = ", ".join(NAMES)
-        raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"there are: {names}")
+        raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"the steps are: {names}")
     if back and (until is not None or adopt):
-        raise UsageError("--back goes neither with --until nor with --adopt")
+        raise UsageError("--back cannot be combined with --until or --adopt")
     if nothing_started and not back:
-        raise UsageError("--nothing-started goes with --back")
+        raise UsageError("--nothing-started requires --back")
 
     with each_message_once(), locked(file.folder) if execute else refusals_with_spec_keys():
         record = Record(file, write=execute, replace_rolled_back=not back)
@@ -143,8 +143,8 @@ def _restart_unseen_reason(facts: Facts) -> str:
         return f"whether the job was restarted is unknown: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
         return (
-            "the spec has no flink.rest, so a job that was started from the savepoint again is not "
-            "seen"
+            "the spec has no flink.rest, so migrate cannot see a job that was restarted from the "
+            "savepoint"
         )
     return ""
 
@@ -229,7 +229,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES_OR_WAITS:
                 progress.is_asking = True
-                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                confirm(f"continue with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
                 progress.begin(step.name, progress.state_if_stopped)
                 facts, decision = _decide(context, step)  # the facts may have changed
@@ -263,20 +263,20 @@ def _state_before(context: CutOverContext, step: Step) -> str:
         if record.written is not None:
             written = "the target is written"
         if context.spec.stopped_by_others:
-            return f"this run has stopped no job, and {written}"
+            return f"this run has not stopped a job, and {written}"
         return f"Flink's job has stopped, and {written}"
     requested = record.flink.job_id is not None and record.flink.savepoints is not None
-    return STOP_REQUESTED if requested else "nothing was changed, and this run has stopped no job"
+    return STOP_REQUESTED if requested else "this run has not changed anything or stopped a job"
 
 
 def _roll_back(
     context: CutOverContext, confirm: Callable[[str], None] | None
 ) -> Sequence[StepResult]:
-    state = "the target is as it was, or taken away in part"
+    state = "the target is unchanged, or was partly removed"
     with _recorded_run(context, _BACK, _Progress(_BACK, state, changed=False)):
         undo, advice = plan_roll_back(context)
         if confirm is not None:
-            confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
+            confirm(f"roll back: {undo.line if undo is not None else 'discard this record'}?")
             undo, advice = plan_roll_back(context)  # the facts may have changed
         results = [StepResult(_BACK, "to do", advice)]
         if undo is not None:
@@ -302,13 +302,13 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         with refusals_with_spec_keys():
             yield
     except BaseException as error:
-        name, next_step = progress.step, "the same command goes on from here"
+        name, next_step = progress.step, "rerun the command to resume from this step"
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
             with _noting_unwritten(error, record):
                 record.add_step(name, "failed", str(error), progress.seconds)
         if isinstance(error, Refused):
             end = f"refused at {name}"
-            next_step = "mend what is refused, then the same command goes on"
+            next_step = "fix the refused items, then rerun the command to resume"
         elif isinstance(error, MigrateError | DecodeError | OSError):
             end = f"failed at {name}: {error}"
         else:

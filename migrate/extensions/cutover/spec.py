@@ -60,9 +60,9 @@ def shortened(text: str) -> str:
 
 def _check_duration(text: str) -> str:
     if text.strip().isdecimal():  # a number without quotes is refused, too
-        raise ValueError(f"{shortened(text)!r}: a unit is missing, as in 10s or 10m")
+        raise ValueError(f"{shortened(text)!r} has no unit; write 10s or 10m, for example")
     if parse_duration(text) > _A_YEAR:
-        raise ValueError(f"{shortened(text)!r}: longer than a year")
+        raise ValueError(f"{shortened(text)!r} is longer than a year")
     return text
 
 
@@ -77,7 +77,9 @@ def _check_flink_address(url: str) -> str:
 Text = Annotated[str, Field(min_length=1)]
 PathOrUrl = Annotated[Text, AfterValidator(_resolve_path)]
 Duration = Annotated[
-    str, AfterValidator(_check_duration), Field(description="a length of time: 500ms, 10s, 5m, 1h")
+    str,
+    AfterValidator(_check_duration),
+    Field(description="a duration, such as 500ms, 10s, 5m, or 1h"),
 ]
 
 
@@ -89,29 +91,31 @@ class FlinkSpec(_SpecPart):
     """The job to stop, or with ``savepoint`` a job that others have stopped."""
 
     rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
-        None, description="the JobManager's address: http://host:8081"
+        None, description="the JobManager's address, such as http://host:8081"
     )
-    job: Text | None = Field(None, description="the job's name, or its id")
+    job: Text | None = Field(None, description="the job's name or id")
     savepoints: PathOrUrl | None = Field(
-        None, description="the folder for savepoints; each job has a subfolder named by its id"
+        None, description="the folder for savepoints; each job has a subfolder with its id as name"
     )
     drain: bool = Field(False, description="emit all windows; do not restart the job afterwards")
     format: Literal["canonical", "native"] = "canonical"
     savepoint: PathOrUrl | None = Field(
-        None, description="the savepoint of a job that others have stopped"
+        None, description="the savepoint of a job that is already stopped"
     )
 
     @model_validator(mode="after")
     def _check_stop(self) -> FlinkSpec:
         if self.savepoint is not None:
             if self.savepoints is not None or self.drain:
-                raise ValueError("savepoint is of a job that has stopped: no savepoints, no drain")
+                raise ValueError(
+                    "savepoint, for a stopped job, cannot be combined with savepoints or drain"
+                )
         elif missing := [
             name for name in ("rest", "job", "savepoints") if getattr(self, name) is None
         ]:
             raise ValueError(
-                f"missing: {', '.join(missing)}; for a job that others have stopped, set "
-                "savepoint instead"
+                f"missing: {', '.join(missing)}; for a job that is already stopped, set savepoint "
+                "instead"
             )
         return self
 
@@ -134,7 +138,7 @@ class KafkaSpec(_SpecPart):
     @model_validator(mode="after")
     def _check_brokers(self) -> KafkaSpec:
         if self.bootstrap_servers is None and self.kafka_config is None:
-            raise ValueError("missing: bootstrap-servers, or config, a file that names them")
+            raise ValueError("missing: bootstrap-servers, or config (a file with the brokers)")
         return self
 
 
@@ -185,7 +189,7 @@ class TargetSpec(_SpecPart):
     @model_validator(mode="after")
     def _check_target(self) -> TargetSpec:
         if (self.checkpoint_dir is None) == (self.group is None):
-            raise ValueError("exactly one of checkpoint-dir and group is needed")
+            raise ValueError("exactly one of checkpoint-dir and group is required")
         return self
 
     @property
@@ -219,10 +223,10 @@ class Spec(_SpecPart):
     target: TargetSpec
     move: MoveSpec = MoveSpec()
     spark_source: dict[StreamNumber, TextOrTexts] | None = Field(
-        None, description="for a query with several streams: Flink's sources by stream number"
+        None, description="Flink's sources by stream number, for a query with several streams"
     )
     states: list[Text] = Field(
-        default_factory=list, description="the keyed states to move: OPERATOR/NAME"
+        default_factory=list, description="the keyed states to migrate, as OPERATOR/NAME"
     )
     prime: TextOrTexts | None = Field(
         None, description="the command that writes the states to the checkpoint location"
@@ -230,27 +234,27 @@ class Spec(_SpecPart):
     rehearse: TextOrTexts | None = Field(
         None, description="the command that each dry run runs before the job is stopped"
     )
-    sink: PathOrUrl | None = Field(None, description="where the query writes, as --sink")
+    sink: PathOrUrl | None = Field(None, description="the query's output, as --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
     start: TextOrTexts | None = Field(
-        None, description="the command that starts the query: a shell line, or a list of words"
+        None, description="the command that starts the query, as a shell line or a list of words"
     )
     timeouts: Timeouts = Timeouts()
     record: PathOrUrl | None = Field(
-        None, description="the folder of the record [default: the spec's name and .cut-over]"
+        None, description="the folder of the record [default: the spec's name plus .cut-over]"
     )
 
     @model_validator(mode="after")
     def _check_states_and_streams(self) -> Spec:
         if bool(self.states) != (self.prime is not None):
-            raise ValueError("states and prime: both, or neither")
+            raise ValueError("states and prime must be set together")
         if self.target.group is not None and (self.states or self.spark_source):
             raise ValueError(
-                "states and spark-source need a query: set target.checkpoint-dir, not group"
+                "states and spark-source require a query; set target.checkpoint-dir, not group"
             )
         if self.states and self.spark_source:
             raise ValueError(
-                "states are moved only for a query with one stream: remove spark-source"
+                "states can only be migrated to a query with one stream; remove spark-source"
             )
         return self
 

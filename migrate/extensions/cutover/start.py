@@ -40,7 +40,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
     except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
         context.record.change(start=before)
         raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
-    return f"the command runs{how_to_end(process)}; its output is in {start_command.log}"
+    return f"the command is running{how_to_end(process)}; its output is in {start_command.log}"
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
@@ -85,18 +85,18 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
     elif (batch := last_planned_query_batch(facts, target)) is not None:
         missing = (
-            f"batch {batch} has started, and was not committed {waited}: it may have written "
-            "records already, and a restarted query runs it again"
+            f"batch {batch} has started, but was not committed {waited}; it may have written "
+            "records, and a restarted query would rerun it"
         )
     elif target.has_logs:
-        missing = f"no batch was committed {waited}, as is usual without new records"
+        missing = f"no batch was committed {waited}; this is normal if the topic has no new records"
     else:  # Spark creates the directories of its logs even without new records
         missing = (
-            f"no query has started from {target.name} {waited}: is it the query's "
-            "checkpointLocation?"
+            f"no query has started from {target.name} {waited}; check that it is the query's "
+            "checkpointLocation"
         )
     raise CutOverStopped(
-        f"{missing}; run the same command to wait longer",
+        f"{missing}; rerun the command to wait longer",
         details=context.start_command.last_lines(),
     )
 
@@ -159,7 +159,7 @@ def _check_command(context: CutOverContext) -> None:
     context.record.change(start=report.model_copy(update={"returned": code}))
     if code != 0:
         raise CutOverStopped(
-            f"the command that starts the query has ended: exit code {code}",
+            f"the command start failed with exit code {code}",
             details=context.start_command.last_lines(),
         )
-    log.info("the command that starts the query has ended well")
+    log.info("the command start succeeded")

@@ -54,11 +54,11 @@ class Step:
         return self.rule(facts)
 
 
-STOP_REQUESTED = "Flink was asked to stop the job, and may still do so"
+STOP_REQUESTED = "the stop of Flink's job was requested and may still happen"
 _TARGET: Sequence[Need] = ("target", "started again")
 
 STEPS: Sequence[Step] = (
-    Step("check", "look for what stands in the way", ("job",), decide.decide_check),
+    Step("check", "find obstacles", ("job",), decide.decide_check),
     Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop, STOP_REQUESTED),
     Step("clean", "check that the stop was clean", ("savepoint", "ended job"), decide.decide_clean),
     Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
@@ -67,15 +67,15 @@ STEPS: Sequence[Step] = (
         "write the checkpoint location",
         _TARGET,
         decide.decide_apply,
-        "Flink's job has stopped, and the target is not written, or in part",
+        "Flink's job has stopped, and the target was not written, or only partly",
         "commit for the group",
     ),
     Step(
         "verify",
-        "check where the query will start",
+        "check the query's start offsets",
         _TARGET,
         decide.decide_verify,
-        group_title="check where the consumers will start",
+        group_title="check the consumers' start offsets",
     ),
     Step(
         "start", "start the query", _TARGET, decide.decide_start, group_title="start the consumers"
@@ -85,16 +85,16 @@ STEPS: Sequence[Step] = (
         "wait for the first batch",
         ("target",),
         decide.decide_first_batch,
-        "the target is written, and no first batch or commit was seen yet",
+        "the target was written, but no batch or commit was seen yet",
         "wait for members or commits of the group",
     ),
     Step(
         "verify-again",
-        "check where the query began",
+        "check the actual start offsets of the query",
         _TARGET,
         decide.decide_verify_again,
-        "the target has begun, and was not seen to have begun right",
-        "check where the consumers began",
+        "readers have started from the target, but their start was not verified",
+        "check the actual start offsets of the consumers",
     ),
 )
 NAMES = tuple(step.name for step in STEPS)

@@ -26,7 +26,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
     """
     job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
-    log.info(f"asking Flink to stop {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
+    log.info(f"stopping {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
     context.record.change_flink(stop_asked_at=now())
     context.flink.stop(
         job.flink_job.job_id,
@@ -42,7 +42,7 @@ def await_stop(context: CutOverContext, facts: Facts) -> str:
     """Wait for the stop that an earlier run requested; the errors are the same as for ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
-    log.info(f"Flink stops {name} already, as an earlier run asked")
+    log.info(f"Flink is already stopping {name} for an earlier run")
     return _await_end(context, job)
 
 
@@ -56,10 +56,10 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
         problem = f"the stop failed: {attempt.problem}"
     else:
         limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
-        problem = f"the stop has not ended after {limit}, and Flink may still end it"
+        problem = f"the stop has not finished after {limit}, but Flink may still finish it"
     reported = context.flink.job(job.flink_job.job_id)
     state = reported.state if reported is not None else "unknown"
-    raise CutOverStopped(problem, f"Flink has the job as {state}")
+    raise CutOverStopped(problem, f"the job is {state} in Flink")
 
 
 def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
@@ -74,7 +74,9 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
                     raise
                 continue
             if attempt is None:
-                raise FlinkRestError("Flink has forgotten the stop: its JobManager was restarted")
+                raise FlinkRestError(
+                    "Flink no longer has the stop request, because its JobManager was restarted"
+                )
             if attempt.ended:
                 return attempt
             answered_at = time.monotonic()
@@ -109,7 +111,7 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     The step ``plan`` checks uncommitted data of sinks.
     """
     savepoint = require(facts.savepoint)
-    text, ended_ms = "the savepoint is whole", None
+    text, ended_ms = "the savepoint is complete", None
     if isinstance(facts.job, JobToStop):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
         context.saw_end = True

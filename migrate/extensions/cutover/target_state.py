@@ -12,7 +12,7 @@ from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, O
 from migrate.extensions.cutover.report import CutOverRecord
 from migrate.model.wording import join_some
 
-_NEW_DIRECTORY = "name a new directory"
+_NEW_DIRECTORY = "choose a new directory"
 
 
 # -- what the target holds -------------------------------------------------------------------------
@@ -33,10 +33,10 @@ class Content(Enum):
 def target_content(facts: Facts) -> tuple[Content, str]:
     """Return the content of the target, and why a run must not use it, or an empty string."""
     if facts.plan is None and facts.record.moved_with is not None:
-        problem = facts.plan_problem or "plan.json is no longer in the record's folder"
+        problem = facts.plan_problem or "plan.json is missing from the record's folder"
         return Content.WRONG, (
-            f"{facts.target_name} was written by a plan that is gone: {problem}; put plan.json "
-            "back, or go back (--back)"
+            f"the plan of {facts.target_name} cannot be read; {problem}; restore plan.json, or "
+            "roll back (--back)"
         )
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -58,8 +58,8 @@ def other_cluster_reason(facts: Facts) -> str:
     if written in (None, target.cluster_id):
         return ""
     return (
-        f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and the group "
-        f"was written on {written}; name brokers of {written}"
+        f"kafka.bootstrap-servers: the brokers belong to cluster {target.cluster_id}, but the "
+        f"group was written on cluster {written}; set brokers of {written}"
     )
 
 
@@ -78,15 +78,15 @@ def other_move_reason(
             and target.held_without_writer(planned)
         ):
             return (
-                f"group {target.view.name} already holds the planned offsets, and no rollback file "
-                "here shows who committed them: the job, if this is its group (then set "
-                "move.source-group), or another cut-over (then continue that one); --adopt takes "
-                "the group over"
+                f"group {target.view.name} already has the planned offsets; no rollback file in "
+                "the record's or the current directory shows the client that committed them; if "
+                "the job commits to this group, set move.source-group; if another cut-over wrote "
+                "it, continue that cut-over; otherwise, take over the group with --adopt"
             )
         return ""
     return (
-        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}); "
-        "go on with that move, or add --adopt to take the group over"
+        f"group {target.view.name} contains offsets of another move ({join_some(others, 1)}); "
+        "continue that move, or take over the group with --adopt"
     )
 
 
@@ -120,31 +120,31 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         return Content.NOTHING, ""
     if target.unfinished:
         return Content.WRONG, (
-            f"{name} holds a part of a seed that another run writes; wait, or {_NEW_DIRECTORY}"
+            f"{name} contains part of a seed that another run is writing; wait, or {_NEW_DIRECTORY}"
         )
     if facts.seeds is None:
         return Content.NOT_OURS, (
-            f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
+            f"{name} already contains a query, before a plan was made; {_NEW_DIRECTORY}"
         )
     ours = written and record.query_id is not None and record.query_id == target.query_id
     is_checked = ours and record.primed is not None
     if facts.spec.states and not is_checked and (problem := _priming_problem(facts, target)):
         return Content.WRONG, problem
     if target.seeds != facts.seeds:
-        way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
-        return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
+        way_out = "restore its old content, or roll back (--back)" if written else _NEW_DIRECTORY
+        return Content.WRONG, f"the query in {name} differs from the planned query; {way_out}"
     if not ours and not facts.spec.states and target.last_planned_batch is not None:
         return Content.WRONG, (
-            f"{name} holds batches of a query that this record has not written, so it is not known "
-            f"where it began; look with `migrate verify`, or {_NEW_DIRECTORY}"
+            f"{name} contains batches of a query that this record has not written; its start "
+            f"offsets are unknown; run `migrate verify`, or {_NEW_DIRECTORY}"
         )
     if ours:
         return Content.PLAN, ""
     if written and record.query_id is None and facts.prime_status == 0:
         return Content.PLAN_NOT_RECORDED, ""
     return Content.NOT_OURS, (
-        f"{name} holds the plan, and this record has not written it (query {target.query_id}): "
-        f"another cut-over may start it; {_NEW_DIRECTORY}, or add --adopt to take it over"
+        f"{name} contains the planned query {target.query_id}, but this record has not written it; "
+        f"another cut-over may start it; {_NEW_DIRECTORY}, or take it over with --adopt"
     )
 
 
@@ -152,19 +152,19 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a location might lack the plan or the primed state, or an empty string."""
     name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
-        end = f"ended with exit code {code}"
+        end = f"failed with exit code {code}"
         if code == "unknown":
-            end = "was run, and how it ended is not known"
+            end = "was run, but its exit code is unknown"
         return (
-            f"the command that primes {name} {end}; see that no query runs there, remove {name}, "
-            "and run this again"
+            f"the command prime for {name} {end}; check that no query is running from {name}, "
+            "remove it, and rerun the command"
         )
     if target.priming_problem is None:
         return ""
     way_out = f"remove it, or {_NEW_DIRECTORY}"
     if facts.record.moved_with is not None:
         # After the first write the spec must keep its target: suggest no new directory.
-        way_out = "see that no query runs there, remove it, and run this again"
+        way_out = "check that no query is running from it, remove it, and rerun the command"
     return f"{name}: {target.priming_problem}; {way_out}"
 
 
@@ -206,11 +206,11 @@ def _recorded_work(facts: Facts) -> str:
     """Return the started work that an earlier run has recorded, or an empty string."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
-        return f"an earlier run has seen {name} begin"
+        return f"an earlier run has seen readers start from {name}"
     if any(row.members_seen for row in record.partitions):
-        return f"{name} has had members since the plan"
+        return f"{name} has had members after the plan was written"
     if any(row.first_commit is not None for row in record.partitions):
-        return f"others have committed for {name} since the plan"
+        return f"other clients have committed for {name} after the plan was written"
     return ""
 
 
@@ -218,20 +218,20 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
     name, record = facts.target_name, facts.record
     planned = facts.plan.next_offsets if facts.plan is not None else {}
     if record.moved_with is not None and target.assigned(planned):
-        return Started.YES, f"{name} has members that read these partitions"
+        return Started.YES, f"{name} has members with the planned partitions"
     if target_content(facts)[0] is Content.MOVED_ON:
-        return Started.YES, f"others have committed for {name} since the plan"
+        return Started.YES, f"other clients have committed for {name} after the plan was written"
     if others := target.written_by_others(record.id, planned):
-        return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
+        return Started.MAYBE, f"{name} contains offsets of another move ({others[0]})"
     before = {(row.topic, row.partition): row.held for row in record.partitions}
     changed = {key: offset for key, offset in planned.items() if before.get(key) != offset}
     holds_writes = bool(target.partitions_as_written(record.id, changed))
     if record.written is not None or (record.moved_with is not None and holds_writes):
         return Started.MAYBE, (
-            f"{name} has held the plan, and a consumer that assigns its partitions itself does not "
-            "show before it commits"
+            f"{name} contained the planned offsets, and a consumer that assigns its own partitions "
+            "is not visible before its first commit"
         )
-    return Started.NO, f"{name} does not hold the plan"
+    return Started.NO, f"{name} does not contain the planned offsets"
 
 
 def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
@@ -240,19 +240,19 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     if batch is not None:
         return Started.YES, f"the query of {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
-        return Started.MAYBE, f"{name} holds what this record has not written"
+        return Started.MAYBE, f"{name} has content that this record has not written"
     if target.has_logs and not facts.spec.states:
         return Started.MAYBE, (
-            "a query was started there and has logged no batch; in Real-Time Mode it writes "
-            "records before it logs their batch"
+            f"a query was started from {name} and has logged no batch; in Real-Time Mode, a query "
+            "writes records before it logs their batch"
         )
     if facts.spec.states and not target.is_empty:
         if record.primed is None and target.priming_problem is not None:
-            return Started.MAYBE, f"{name} is not what a priming leaves"
+            return Started.MAYBE, f"{name} differs from a primed location"
         if facts.spec.start is None:
             return Started.MAYBE, "a primed location does not show whether a query was started"
     if target.is_empty and record.written is not None:
-        return Started.MAYBE, f"{name} held the plan, and is gone"
+        return Started.MAYBE, f"{name} contained the planned query, and was deleted"
     return Started.NO, f"nothing has started from {name}"
 
 
@@ -294,22 +294,24 @@ def start_evidence(facts: Facts) -> str:
 
 def how_to_end(process: int | None) -> str:
     """Return how to end a process group, or an empty string."""
-    return f" (process {process}; kill -- -{process} ends it)" if process is not None else ""
+    if process is None:
+        return ""
+    return f" (process {process}; to stop it, run kill -- -{process})"
 
 
 def _command_work(facts: Facts) -> str:
     """Return why the command ``start`` may have started work, or an empty string."""
     match facts.start_status:
         case "running":
-            return f"the command that starts the query still runs{how_to_end(facts.start_process)}"
+            return f"the command start is still running{how_to_end(facts.start_process)}"
         case None:
             return "" if facts.record.start is None else "the command start was run"
         case 0:
-            return "the command start has ended well, and the query may begin at any time"
+            return "the command start succeeded, and the query may start at any time"
         case "unknown":
-            return "the command that starts the query was run, and how it ended is not known"
+            return "the command start was run, but its exit code is unknown"
         case code:
             return (
-                f"the command that starts the query failed with exit code {code}, and may have "
-                "handed the query over before"
+                f"the command start failed with exit code {code}, but may have submitted the "
+                "query before it failed"
             )

@@ -170,12 +170,12 @@ def verify_start(
     if not report.unknown or report.lost or report.repeated:
         text += f"; lost {report.lost}, repeated {report.repeated}"
     if report.unknown:
-        began = "began" if evidence.has_begun else "will begin"
+        start = "actual" if evidence.has_begun else "future"
         unknown = counted(report.unknown, "partition")
-        text += f"; where {unknown} {began} cannot be told: {'; '.join([*reasons][:3])}"
+        text += f"; unknown {start} start offset of {unknown}: {'; '.join([*reasons][:3])}"
     plan = verification.plan
     if plan is not None and plan.differences:
-        text += f"; the plan is not what the savepoint holds: {plan.differences[0]}"
+        text += f"; the plan differs from the savepoint: {plan.differences[0]}"
     elif plan is not None and plan.not_compared:
         text += f"; the plan was not compared with the savepoint: {plan.not_compared}"
     return StartResult(tuple(by_partition.values()), report, text)
@@ -194,20 +194,20 @@ def _unknown_reason(
     """Return why the start offset of a partition is unknown, or None."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
-        new = "" if evidence.has_begun else "; go back (--back), and run this again to plan it, too"
-        return f"{name} is not in the plan, or has no offset there{new}"
+        new = "" if evidence.has_begun else "; to plan it, roll back (--back) and rerun the command"
+        return f"{name} is not in the plan, or has no planned offset{new}"
     if not evidence.has_begun or row is None or row.planned is None or row.began_right:
         return None
     if observed.topic_partition in evidence.committed_by_others and not row.members_seen:
         first = ""
         if row.first_commit is not None:
             first = (
-                f"; of {name} the plan is {row.planned}, and the first commit by others that was "
+                f"; {name} has the planned offset {row.planned}, and the first commit that was "
                 f"seen is {row.first_commit}"
             )
         return (
-            "others have committed for the group, and no member was seen to read this while our "
-            f"commit still stood, so records may have been skipped or repeated{first}"
+            "other clients have committed for the group before a member was seen with this "
+            f"partition, so records may have been skipped or duplicated{first}"
         )
     if observed.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
         return None
@@ -217,8 +217,8 @@ def _unknown_reason(
     if log_start > row.planned:
         was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
         return (
-            f"the log start of {name} is {log_start}{was}: it is not known whether the records "
-            f"from offset {row.planned} on were read before they expired"
+            f"the log start offset of {name} is {log_start}{was}; the records from offset "
+            f"{row.planned} may have expired before they were read"
         )
     return None
 

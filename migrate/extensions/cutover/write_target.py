@@ -105,7 +105,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
     if prime_command.status() == "running":
-        log.info("the command that primes the location runs, as an earlier run has started it")
+        log.info("the command prime of an earlier run is still running")
     elif not location.names():  # if the location is not empty, the command has already ended
         environment = {
             "CUT_OVER_PLAN": str(context.record.plan_path),
@@ -120,7 +120,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     _await_priming(context)
     if (code := prime_command.status()) != 0:
         raise PrimingFailed(
-            f"the command that primes {directory} has ended with exit code {code}",
+            f"the command prime for {directory} failed with exit code {code}",
             details=prime_command.last_lines(),
         )
     primed = observe(context, "target")
@@ -128,13 +128,13 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     target = _location_facts(primed)
     problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
     if problem is not None:
-        raise Refused(f"{directory}: {problem}; remove it, and run this again")
+        raise Refused(f"{directory}: {problem}; remove it, and rerun the command")
     _record_primed(context, target)
     for state in context.spec.states:
         words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
     batch = target.last_committed_batch
-    return f"primed {directory}: batch {batch} holds state, and ends where the plan says"
+    return f"primed {directory}; batch {batch} contains state, and ends at the planned offsets"
 
 
 def _await_priming(context: CutOverContext) -> None:
@@ -146,8 +146,8 @@ def _await_priming(context: CutOverContext) -> None:
             if lines := context.prime_command.last_lines():
                 stage.seen(lines[-1].strip())
     raise CutOverStopped(
-        f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
-        "this again to wait on",
+        f"the command prime is still running after {limit} (timeouts.prime); rerun the command to "
+        "wait longer",
         details=context.prime_command.last_lines(),
     )
 
@@ -176,7 +176,7 @@ def record_written(context: CutOverContext, facts: Facts) -> str:
     if context.spec.states and context.record.model.query_id is None:
         _record_primed(context, _location_facts(facts))
     context.record.change(written=now())
-    return f"{facts.target_name} holds the plan"
+    return f"{facts.target_name} contains the planned offsets"
 
 
 def _record_primed(context: CutOverContext, target: LocationFacts) -> None:

@@ -13,11 +13,11 @@ from migrate.model.extensions import READ, CommandText
 COMMANDS = {
     "scan": CommandText(
         READ,
-        "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
+        "List the jobs under a directory: newest checkpoint, lag, and obstacles to a move.",
         """\
-# Every job below a directory
+# List every job under a directory
 $ migrate scan s3://bucket/flink --latest-only
-# With lag, as tables, and a plan for each job without an obstacle
+# Write tables with the lag, and a plan for each job without an obstacle
 $ migrate scan s3://bucket/flink -b broker:9092 --output inventory --plans plans
 """,
     ),

@@ -61,7 +61,7 @@ def scan(
     ),
     kafka: KafkaArguments,
 ) -> None:
-    """Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.
+    """List the jobs under a directory: newest checkpoint, lag, and obstacles to a move.
 
     A job whose newest checkpoint cannot be read has a line with the reason. In the tables of
     --output, each checkpoint that cannot be read has a row with the error.

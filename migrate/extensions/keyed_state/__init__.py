@@ -5,13 +5,13 @@ from migrate.model.extensions import READ, CommandText
 COMMANDS = {
     "state": CommandText(
         READ,
-        "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
+        "List the keyed states of a checkpoint, or show the entries of one.",
         """\
-# Which keyed states there are
+# The list of keyed states
 $ migrate state savepoint-1
-# The first entries of one
+# The first entries of one state
 $ migrate state savepoint-1 --operator orders --state totals --limit 10
-# All of its entries, for a program
+# All entries of one state, as JSON
 $ migrate state s3://bucket/savepoints/savepoint-1 --operator orders --state totals
 """,
     ),

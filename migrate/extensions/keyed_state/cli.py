@@ -52,7 +52,7 @@ def state(
     ),
     reading: ReadArguments,
 ) -> None:
-    """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
+    """List the keyed states of a checkpoint, or show the entries of one."""
     if output is not None:
         if state is None or format is not None or limit is not None:
             raise UsageError("--output goes with --state, without --format and --limit")

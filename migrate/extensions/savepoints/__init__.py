@@ -9,13 +9,13 @@ from migrate.model.extensions import WRITE, CommandText
 COMMANDS = {
     "to-flink": CommandText(
         WRITE,
-        "Write a new savepoint with other Kafka positions and the same state.",
+        "Write a new savepoint with different Kafka positions and the same state.",
         """\
-# From a file, topic,partition,offset a line
+# From a CSV file with the columns topic, partition, and offset
 $ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
 # From another checkpoint
 $ migrate to-flink savepoint-1 --from savepoint-2 --out savepoint-3 -b broker:9092
-# Back to Flink from where a Spark query stopped, with the job's state
+# Back to Flink from a stopped Spark query, with the job's state
 $ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b broker:9092 \
 --allow-state-mismatch
 """,

@@ -28,22 +28,22 @@ def to_flink(
         ..., "--from", metavar="SIDE", help=f"The positions to write: {SIDE}"
     ),
     out: str = typer.Option(
-        ..., "--out", metavar="DIR", help="The new savepoint: a new directory, local or at a URL."
+        ..., "--out", metavar="DIR", help="Write the savepoint to this new directory or URL."
     ),
     allow_state_mismatch: bool = option(
-        "Write the savepoint although its state belongs to other positions: the records between "
-        "those and the written positions are then counted twice, or are missing from the state.",
+        "Write the savepoint even if its state belongs to different positions. The state then "
+        "double-counts or lacks the records between the old and the new positions.",
         panel=ALLOWED,
     ),
     arguments: MoveArguments,
 ) -> None:
-    """Write a new savepoint with other Kafka positions and the same state.
+    """Write a new savepoint with different Kafka positions and the same state.
 
     Prints the path of the new savepoint, for flink run -s. SAVEPOINT is only read. Its files are
-    copied, so that either savepoint can be deleted.
+    copied, so you can delete either savepoint.
 
-    Refuses (exit 4, nothing written) positions that would lose or repeat records, and positions
-    that do not fit the job's state.
+    Positions that would lose or duplicate records, or that do not match the job's state, are
+    refused (exit 4, nothing written).
     """
     arguments = with_move_environment(arguments)
     written = to_flink_module.to_flink(
@@ -57,4 +57,4 @@ def to_flink(
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"
-    log.info(f"next: {restore}, with the unchanged job; to see the changes: {check}")
+    log.info(f"next: {restore}, with the unchanged job; to show the changes: {check}")

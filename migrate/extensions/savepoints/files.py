@@ -71,9 +71,9 @@ def copies_of(
         match span.value:
             case RelativeFileState(path=path):
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
-                    raise Refused(f"a handle names the file {path!r}, outside of the savepoint")
+                    raise Refused(f"a handle points to {path!r}, outside of the savepoint")
                 if add_copy(span.value, path) != path:
-                    raise Refused(f"two handles name the file {path!r} differently")
+                    raise Refused(f"two handles use different names for the file {path!r}")
             case FileState(uri=uri) as stream:
                 if version < _FIRST_RELATIVE:
                     raise Refused(

@@ -168,7 +168,9 @@ def _changed_clusters(body: bytes, version: int, changes: OffsetChanges) -> byte
         if next_offset is not None and key.cluster not in clusters
     )
     if missing:
-        raise Refused(f"cluster {missing[0]!r} has no enumerator yet: no partition can be added")
+        raise Refused(
+            f"no partition can be added to cluster {missing[0]!r}; it has no enumerator yet"
+        )
     spans = {id(span.value): span for span in cursor.spans}
     out, end = b"", 0
     for span, name in sorted((spans[id(frame)], name) for name, frame in clusters.items()):
@@ -187,8 +189,9 @@ def _changed_entries(
         return body
     if version == 0:
         raise Refused(
-            "its enumerator is of version 0 (connector 1.12.0 to 1.12.2), which no partition "
-            "is added to or removed from; restore the job with a later one and take a savepoint"
+            "migrate cannot add or remove partitions; the state has enumerator version 0 "
+            "(connector 1.12.0 to 1.12.2); restore the job with a later connector, and take a "
+            "savepoint"
         )
     cursor = Cursor(body, "enumerator state")
     count = cursor.i32("partitions")

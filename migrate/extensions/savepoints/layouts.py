@@ -49,7 +49,9 @@ def utf(text: str) -> bytes:
         for (unit,) in struct.iter_unpack(">H", units)
     )
     if len(data) > _LONGEST_UTF:
-        raise Refused(f"a name of {len(data)} bytes: Flink's formats take {_LONGEST_UTF}")
+        raise Refused(
+            f"a name has {len(data)} bytes; Flink's formats store at most {_LONGEST_UTF} bytes"
+        )
     return struct.pack(">H", len(data)) + data
 
 

@@ -67,12 +67,14 @@ def changed_source(
     """
     if isinstance(source, BeamKafkaIO):
         raise Refused(
-            f"{_name(operator)}: the splits of an Apache Beam pipeline's KafkaIO are not written; "
-            "choose the other sources, or start the pipeline from a consumer group's offsets"
+            f"{_name(operator)}: migrate cannot write the positions of an Apache Beam pipeline's "
+            "KafkaIO; choose other sources, or start the pipeline from a consumer group's offsets"
         )
     current = source.current if isinstance(source, HybridSource) else source
     if isinstance(current, UnknownSource):
-        raise Refused(f"{_name(operator)}: it reads no Kafka source now ({current.reason})")
+        raise Refused(
+            f"{_name(operator)} does not currently read a Kafka source ({current.reason})"
+        )
     is_legacy = isinstance(source, LegacyConsumer)
     state_name = LEGACY_CONSUMER_STATE if is_legacy else SOURCE_READER_STATE
     handles = _handles(operator, state_name)
@@ -81,8 +83,8 @@ def changed_source(
     shared = [key for key in changes if readers[key] > 1]
     if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
         raise Refused(
-            f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
-            "read it from there; leave it out with --partitions, or take another savepoint"
+            f"{_name(operator)}: {readers[shared[0]]} readers have {shared[0]}, and each of them "
+            "would read it; omit it with --partitions, or take another savepoint"
         )
     added = {
         key: next_offset
@@ -201,8 +203,8 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
         new = [key for key in added if key.cluster == cluster]
         if new and state.enumerator is None:
             raise Refused(
-                f"{_name(operator)}: its enumerator's state is not there, so that Flink would "
-                f"discover {new[0]} once more, and read it twice; no partition can be added"
+                f"{_name(operator)}: no partition can be added; the enumerator's state is missing, "
+                f"so Flink would also discover {new[0]}, and read it twice"
             )
         entries = state.enumerator.entries if state.enumerator is not None else ()
         assigned = {
@@ -213,16 +215,15 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
         finished = [key for key in new if (key.topic, key.partition) in assigned]
         if finished:
             raise Refused(
-                f"{_name(operator)}: {join_some(map(str, finished), 1)} had been read to the end "
-                "of a bounded source, and no reader holds it any more; leave it out with "
-                "--partitions"
+                f"{_name(operator)}: {join_some(map(str, finished), 1)} was read to the end of a "
+                "bounded source, and no reader has it anymore; omit it with --partitions"
             )
         splits = [reader.split for reader in state.reader_splits]
         splits += [entry.split for entry in entries if entry.split is not None]
         if new and any(split.stopping_offset is not None for split in splits):
             raise Refused(
-                f"{_name(operator)}: it is bounded, and where it would stop in {new[0]} is "
-                "not in the state; leave it out with --partitions"
+                f"{_name(operator)} is bounded, but its state lacks the stop offset of {new[0]}; "
+                "omit it with --partitions"
             )
 
 
@@ -251,8 +252,9 @@ def _subtask_for(
         if handle is not None and not isinstance(handle.stream, EmptySegment):
             return subtask
     raise Refused(
-        f"{_name(operator)}: none of its {counted(parallelism, 'subtask')} keeps reader state that "
-        f"{key} could be added to; take the savepoint while they run"
+        f"{_name(operator)}: {key} cannot be added; none of the "
+        f"{counted(parallelism, 'subtask')} has reader state; take the savepoint while the "
+        "subtasks are running"
     )
 
 

@@ -58,8 +58,8 @@ def state_mismatches(
     if not lines:
         return [], []
     own_state = (
-        f"{counted(len(sizes), 'operator')} of the job {'keeps' if len(sizes) == 1 else 'keep'} "
-        f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
+        f"{counted(len(sizes), 'operator')} of the job {'stores' if len(sizes) == 1 else 'store'} "
+        f"{sum(sizes)} bytes of state that belongs to the savepoint's own positions"
     )
     if allowed:
         return [], [
@@ -69,7 +69,7 @@ def state_mismatches(
     return [
         Refusal(
             f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
-            "go on with that state all the same with --allow-state-mismatch",
+            "to use this state anyway, add --allow-state-mismatch",
         )
     ], []
 
@@ -105,9 +105,8 @@ def check_savepoint(
     if in_flight:
         ids = ", ".join(sorted({finding.operator_id or "" for finding in in_flight}))
         problem = (
-            f"records are in flight in the savepoint (operators {ids}): Flink processes them "
-            "first, whatever positions it goes on from, and a position that goes back reads them "
-            "once more"
+            f"the savepoint contains in-flight records (operators {ids}); Flink processes them "
+            "first at any start position, and rewound positions reprocess them"
         )
         if policies.allow_in_flight:
             warnings.append(warning_text(Code.IN_FLIGHT_RECORDS, problem))

@@ -103,7 +103,7 @@ def to_flink(
     path, _ = directory.to_read
     old = read(str(savepoint), allow_external_files=request.allow_external_files)
     if is_within(path, old.checkpoint.pointer):
-        raise Refused(f"{path} lies in the savepoint itself; name a directory elsewhere")
+        raise Refused(f"{path} is inside the original savepoint; choose a different directory")
     chosen, ignored = choose_leniently(old, request)
     side = side_input(
         parse_side(from_side),
@@ -121,14 +121,17 @@ def to_flink(
         choose(old, request)  # raises, with the names that exist
     policies = request.job_policies
     if request.to_kafka.is_given and policies.partitions is not None:
-        raise UsageError("--partitions: no part of a source can read another cluster")
+        raise UsageError(
+            "--partitions cannot be combined with another cluster; all partitions of a source must "
+            "be in the same cluster"
+        )
     matches = match_sources(chosen, all_side_sources, policies)
     if other_clusters := list(other_cluster_refusals(matches, all_side_sources)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
-            "--topic-pattern: which of several sources would read a new topic is not known; choose "
-            "one with --source"
+            "--topic-pattern requires one source; several sources may read a new topic; choose one "
+            "with --source"
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
@@ -205,7 +208,7 @@ def _write(
             old.checkpoint, new_offsets, path, allow_external_files=request.allow_external_files
         )
     changed = sum(map(len, new_offsets.values()))
-    log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
+    log.info(f"wrote {new}: {counted(changed, 'partition')} changed, everything else unchanged")
     return NewSavepoint(new, partitions, warnings)
 
 
@@ -219,14 +222,17 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
     directory = named_location("--out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
         raise UsageError(
-            f"--out {directory.name}: a store without a rename cannot be given a savepoint whole "
-            "through its mount; name its URL, or a local directory, and copy it there"
+            f"--out {directory.name} is the mount of an object store without a rename; migrate "
+            "cannot write a complete savepoint through it; pass the store's URL, or pass a local "
+            "directory and copy the savepoint"
         )
     names, name = directory.names(), directory.for_spark
     if names is None:
-        raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a new one")
+        raise Refused(
+            f"{name} is a file, a symbolic link, or inside a file; choose a new directory"
+        )
     if names:
-        raise Refused(f"{name} is not empty; name a new directory")
+        raise Refused(f"{name} is not empty; choose a new directory")
     return directory
 
 

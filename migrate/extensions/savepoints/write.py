@@ -172,7 +172,8 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
     if copy.size is not None and done != copy.size:
         raise DecodeError(
             ErrorKind.TRUNCATED,
-            f"it ends early: {copy.size} bytes wanted from byte {copy.start}, {done} there",
+            f"the file ends early; {copy.size} bytes were expected from byte {copy.start}, but "
+            f"only {done} exist",
             file=copy.path,
         )
 
@@ -187,8 +188,10 @@ def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges
             if next_offset is not None
         }
         if next_offsets(new.sources[operator_id]) != expected:
-            raise AssertionError(f"operator {operator_id}: the new savepoint has other positions")
+            raise AssertionError(
+                f"operator {operator_id}: the new savepoint has unexpected positions"
+            )
         if entries(new.sources[operator_id]) != entries_after(source, operator_changes):
             raise AssertionError(
-                f"operator {operator_id}: the new savepoint's enumerator knows other partitions"
+                f"operator {operator_id}: the new savepoint's enumerator has unexpected partitions"
             )
