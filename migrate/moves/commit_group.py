@@ -117,7 +117,7 @@ class GroupChange:
         wait_for_checkpoint(
             self._watch,
             lambda: recheck_plan(self._request, self.plan)[1],
-            f"group {source_group} has not moved, and " if source_group is not None else "",
+            f"group {source_group} has no newer commits, and " if source_group is not None else "",
         )
         if confirm is not None:
             confirm()
@@ -197,10 +197,10 @@ def commit_group(
     try:
         length = len(metadata.encode())
     except UnicodeEncodeError as error:
-        raise UsageError("--metadata: the string is not valid UTF-8") from error
+        raise UsageError("--metadata is not valid UTF-8") from error
     if length > LONGEST_METADATA:
         raise UsageError(
-            f"--metadata: the string has {length} bytes, and Kafka allows {LONGEST_METADATA}"
+            f"--metadata has {length} bytes, but Kafka allows at most {LONGEST_METADATA}"
         )
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
@@ -221,7 +221,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
-        raise UsageError("this plan was made without a broker: make a new one for the group")
+        raise UsageError("this plan was created without a broker; create a new plan for the group")
     path = path or rollback_files.default_path(before.name, Path())
     newest_change, watch = None, NO_WATCH
     refusals = tuple(map(str, move.refusals))
@@ -256,8 +256,8 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
     for member in group.members:
         log.info(f"  member {member.client_id} on {member.host}")
     log.info(
-        "Kafka deletes an idle group's offsets after offsets.retention.minutes; start its "
-        "consumers before then"
+        "Kafka deletes the offsets of an idle group after offsets.retention.minutes; start its "
+        "consumers before that time"
     )
     if newest_change is not None:
         log.info(f"{newest_change.path}: {newest_change.progress.value}")

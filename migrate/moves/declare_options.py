@@ -39,7 +39,8 @@ class ReadArguments(TypedDict, total=False):
     allow_external_files: Annotated[
         bool,
         Option(
-            "Also open files that the checkpoint names outside of its own directories.", panel=READ
+            "Also open files that the checkpoint references outside of its directories.",
+            panel=READ,
         ),
     ]
 

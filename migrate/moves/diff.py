@@ -52,15 +52,18 @@ def diff(
     if to_kafka.is_given:
         if not job.is_given:
             raise UsageError(
-                "--to-kafka-config and --to-bootstrap-servers name the cluster of RIGHT: add "
-                "--bootstrap-servers HOST:PORT for that of LEFT"
+                "--to-kafka-config and --to-bootstrap-servers specify the cluster of RIGHT; add "
+                "--bootstrap-servers HOST:PORT for the cluster of LEFT"
             )
         if left_side.kind is SideKind.BROKER:
-            raise UsageError(f"{left_side.label}: its positions are of no record to look for")
+            raise UsageError(
+                f"{left_side.label}: its positions refer to no record, so they cannot be found "
+                "in the other cluster"
+            )
         old, new = job.config(), to_kafka.config()
         translate = partial(translate_side, old=old, new=new, names=topic_map or {})
     elif topic_map:
-        raise UsageError("--topic-map goes with --to-kafka-config or --to-bootstrap-servers")
+        raise UsageError("--topic-map requires --to-kafka-config or --to-bootstrap-servers")
     with timed(f"reading {left_side.label} and {right_side.label}"):
         sides = load_sides(
             left_side, right_side, new, choice(arguments), left_broker=old, translate=translate

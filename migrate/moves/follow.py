@@ -67,11 +67,13 @@ def follow(
 
     brokers = kafka(arguments, KafkaArguments)
     if not query.startswith(SPARK_PREFIX) or query == SPARK_PREFIX:
-        raise UsageError("follow takes a Spark query: name its checkpoint location spark:DIR")
+        raise UsageError(
+            "follow requires a Spark query; specify its checkpoint location as spark:DIR"
+        )
     if not group:
-        raise UsageError("--group: no name (an unset variable?)")
+        raise UsageError("--group is empty (an unset variable?)")
     if not brokers.is_given:
-        raise UsageError("follow needs a broker: add --bootstrap-servers HOST:PORT")
+        raise UsageError("follow needs a broker; add --bootstrap-servers HOST:PORT")
     try:
         pause = parse_duration(every)
     except ValueError as error:
@@ -87,7 +89,7 @@ def follow(
             raise InputError(f"{location}: {why_no_start(location, files)}")
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
-    again = f"looking again in {pause:g} s"
+    again = f"polling again in {pause:g} s"
     while True:
         problem = ""
         try:
@@ -99,7 +101,7 @@ def follow(
                 # An unmounted directory is empty too, so this is reported. A query that restarts
                 # from scratch soon has batch 0.
                 problem = (
-                    f"batch {before} was committed, and now {query} has no committed batch; {again}"
+                    f"batch {before} was committed, but {query} now has no committed batch; {again}"
                 )
         except (ServiceError, EmptyEntry, OSError) as error:
             if once:
@@ -122,14 +124,14 @@ def follow(
 
 def _log_round(followed: Followed, group: str, *, may_have_output_beyond: bool) -> None:
     if followed.batch is None:
-        log.info("the query has not committed a batch yet: nothing to commit for the group")
+        log.info("the query has not committed a batch, so the group gets no offsets yet")
         return
     change = f"{counted(followed.written, 'offset')} committed" if followed.written else "no change"
     beyond = ""
     if may_have_output_beyond:
         beyond = f"; the query may have output beyond these offsets [{Code.OUTPUT_BEYOND}]"
     log.info(
-        f"group {group} stands after batch {followed.batch}: {change}, lag "
+        f"group {group} is at the end of batch {followed.batch}: {change}, lag "
         f"{sum(followed.lag.values())}{beyond}"
     )
 
@@ -138,19 +140,20 @@ def _write_metrics(file: Path, followed: Followed, group: str) -> None:
     """Write the metrics for Prometheus' node exporter; replace the file in one step."""
     of = f'group="{_label(group)}"'
     lines = [
-        "# HELP migrate_follow_look_seconds When the query was looked at, in seconds of the epoch.",
+        "# HELP migrate_follow_look_seconds Time of the last poll of the query, in seconds "
+        "since the epoch.",
         "# TYPE migrate_follow_look_seconds gauge",
         f"migrate_follow_look_seconds{{{of}}} {time.time():.3f}",
     ]
     if followed.batch is not None:
         lines += [
-            "# HELP migrate_follow_batch The newest batch that the query has committed.",
+            "# HELP migrate_follow_batch Newest batch that the query has committed.",
             "# TYPE migrate_follow_batch gauge",
             f"migrate_follow_batch{{{of}}} {followed.batch}",
         ]
     for name, meaning, values in (
-        ("next_offset", "What the group holds: the next offset to read.", followed.next_offsets),
-        ("lag", "Offsets from there to the log end.", followed.lag),
+        ("next_offset", "Next offset that is committed for the group.", followed.next_offsets),
+        ("lag", "Offsets from the next offset to the log end offset.", followed.lag),
     ):
         lines.append(f"# HELP migrate_follow_{name} {meaning}")
         lines.append(f"# TYPE migrate_follow_{name} gauge")

@@ -41,16 +41,17 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
         BrokerError: the broker did not answer, or denied access.
     """
     if chk is None:
-        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
+        raise UsageError("specify a checkpoint (CHK), or a saved plan with --plan")
     side = parse_side(chk)
     check_no_credentials(side.label, InputError)  # messages show the label
     broker = None
     if side.kind is not SideKind.CHECKPOINT:
         if request.target.group is not None and side.kind is not SideKind.SPARK:
-            raise UsageError(f"{side.label}: commit-group takes a checkpoint (CHK), or spark:DIR")
+            raise UsageError(f"{side.label}: commit-group requires a checkpoint (CHK) or spark:DIR")
         if (request.source, request.cluster, request.source_group) != (None, None, None):
             raise UsageError(
-                f"--source, --cluster and --source-group are Flink's: not with {side.label}"
+                "--source, --cluster, and --source-group require a Flink checkpoint, and "
+                f"cannot be combined with {side.label}"
             )
         broker = request.kafka.broker
     positions = side_input(
@@ -85,7 +86,8 @@ def ask_about(
         return None
     if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
         raise UsageError(
-            "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
+            "--topic-pattern cannot be used for a DynamicKafkaSource, because its pattern "
+            "matches streams, not topics"
         )
     question = make_question(
         positions,

@@ -56,9 +56,9 @@ class KafkaArguments(TypedDict, total=False):
     bootstrap_servers: Annotated[
         str | None,
         Option(
-            "The Kafka cluster that the job reads. Its log starts and ends are compared with the "
-            "positions, and its partitions with those of the checkpoint. "
-            "[env: MIGRATE_BOOTSTRAP_SERVERS]",
+            "Connect to the Kafka cluster that the job reads. migrate compares the positions "
+            "with the log start and log end offsets, and the checkpoint's partitions with the "
+            "topics. [env: MIGRATE_BOOTSTRAP_SERVERS]",
             flags=("--bootstrap-servers", "-b"),
             metavar="HOST:PORT,…",
         ),
@@ -66,8 +66,8 @@ class KafkaArguments(TypedDict, total=False):
     kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "A properties file of a Kafka client, Java's or librdkafka's: security and more. "
-            "[env: MIGRATE_KAFKA_CONFIG]",
+            "Read Kafka client properties, such as security settings, from a file. Java's and "
+            "librdkafka's names are accepted. [env: MIGRATE_KAFKA_CONFIG]",
             metavar="FILE",
             panel=_KAFKA,
         ),
@@ -75,7 +75,7 @@ class KafkaArguments(TypedDict, total=False):
     kafka_properties: Annotated[
         Mapping[str, str] | None,
         Option(
-            "One property of a Kafka client. Repeatable.",
+            "Set one Kafka client property. Repeatable.",
             flags=("-X",),
             metavar="KEY=VALUE",
             panel=_KAFKA,
@@ -90,8 +90,8 @@ class ToKafkaArguments(TypedDict, total=False):
     to_bootstrap_servers: Annotated[
         str | None,
         Option(
-            "The Kafka cluster that the target reads, if it is another one: each position is found "
-            "there by the records around it, or refused.",
+            "Connect to the Kafka cluster that the target reads, if it is not the job's. migrate "
+            "finds each position there by the surrounding records, or refuses the move.",
             metavar="HOST:PORT,…",
             panel=OTHER_CLUSTER,
         ),
@@ -99,7 +99,7 @@ class ToKafkaArguments(TypedDict, total=False):
     to_kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "A properties file for that cluster, as --kafka-config.",
+            "Read Kafka client properties of the target's cluster from a file, as --kafka-config.",
             metavar="FILE",
             panel=OTHER_CLUSTER,
         ),
@@ -115,12 +115,14 @@ class ChoiceArguments(ReadArguments, total=False):
 
     source: Annotated[
         str | None,
-        Option("The Kafka source: its operator id, name, uid, or topic:NAME.", metavar="S"),
+        Option(
+            "Choose the Kafka source by its operator ID, name, uid, or topic:NAME.", metavar="S"
+        ),
     ]
     cluster: Annotated[
         str | None,
         Option(
-            "The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
+            "Choose the Kafka cluster by its ID in the DynamicKafkaSource.",
             metavar="ID",
             panel=READ,
         ),
@@ -137,8 +139,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     source_group: Annotated[
         str | None,
         Option(
-            "The consumer group that the Flink job commits to. Its offsets resolve positions at "
-            "'committed', and show whether the job ran on after the checkpoint.",
+            "Pass the consumer group that the Flink job commits to. Its offsets resolve "
+            "positions at 'committed', and show whether the job kept running after the "
+            "checkpoint.",
             metavar="G",
             panel=_MOVES,
         ),
@@ -146,8 +149,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     flink_rest: Annotated[
         str | None,
         Option(
-            "Flink's JobManager: refuses the move while a job runs there, or if a job was restored "
-            "from this savepoint. [env: MIGRATE_FLINK_REST]",
+            "Query Flink's JobManager. Refuse the move while a job is running there, or if a job "
+            "was restored from this savepoint. [env: MIGRATE_FLINK_REST]",
             metavar="URL",
             panel=CHECKED,
         ),
@@ -155,7 +158,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     topic_map: Annotated[
         Mapping[str, str] | None,
         Option(
-            "Topic OLD has the name NEW in the target. Repeatable.",
+            "Map topic OLD to topic NEW of the target. Repeatable.",
             metavar="OLD=NEW",
             panel=_MOVES,
             read=parse_topic_map,
@@ -173,38 +176,48 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     topic_pattern: Annotated[
         str | None,
         Option(
-            "The topic pattern of the job, a Java regular expression. Checkpoints do not hold it. "
-            "Topics that match, and that the job had not discovered, are moved as new partitions.",
+            "Pass the job's topic pattern, a Java regular expression. Checkpoints do not contain "
+            "it. Matching topics that the job had not discovered move as new partitions.",
             metavar="REGEX",
             panel=_MOVES,
         ),
     ]
     on_expired: Annotated[
         OnExpired | Literal["fail", "earliest"],
-        Option("For a position below the log start.", metavar="HOW", panel=ALLOWED),
+        Option(
+            "Choose how to handle positions below the log start offset.",
+            metavar="HOW",
+            panel=ALLOWED,
+        ),
     ]
     on_beyond_end: Annotated[
         OnBeyondEnd | Literal["fail", "latest"],
-        Option("For a position beyond the log end.", metavar="HOW", panel=ALLOWED),
+        Option(
+            "Choose how to handle positions above the log end offset.", metavar="HOW", panel=ALLOWED
+        ),
     ]
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "For a partition that the checkpoint does not hold. as-flink: the log start if Flink "
-            "would start there, else refused.",
+            "Choose the start of partitions that the checkpoint does not contain. as-flink: the "
+            "log start offset if Flink would start there; otherwise, the move is refused.",
             metavar="HOW",
             panel=ALLOWED,
         ),
     ]
     gone: Annotated[
         Gone | Literal["fail", "skip"],
-        Option("For a topic or partition that Kafka no longer has.", panel=ALLOWED),
+        Option(
+            "Choose how to handle topics and partitions that no longer exist in Kafka.",
+            panel=ALLOWED,
+        ),
     ]
     unresolved: Annotated[
         str,
         Option(
-            "For a partition without an offset in the state: fail, earliest, latest, committed "
-            "(by --source-group), timestamp:T (ISO 8601, or epoch milliseconds). [default: fail]",
+            "Choose the start of partitions without an offset in the state: fail, earliest, "
+            "latest, committed (by --source-group), or timestamp:T (ISO 8601 or epoch "
+            "milliseconds). [default: fail]",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -212,7 +225,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     merge_sources: Annotated[
         MergeSources | Literal["fail", "min"],
         Option(
-            "For sources that read one topic from different positions.",
+            "Choose how to handle sources that read one topic from different positions.",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -220,8 +233,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     wait: Annotated[
         str | None,
         Option(
-            "How long to wait for a mirror that has not copied all consumed records, such as 30s "
-            "or 5m.",
+            "Wait up to this time for a mirror that has not copied all consumed records, such as "
+            "30s or 5m.",
             metavar="DURATION",
             panel=OTHER_CLUSTER,
         ),
@@ -229,9 +242,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     compare: Annotated[
         Compare | Literal["samples", "all"],
         Option(
-            "How much of a topic and its copy is compared. samples: up to 100,000 records on each "
-            "side of a position, and samples of longer logs. all: every record, which reads both "
-            "logs from their starts.",
+            "Choose how much of a topic and its copy is compared. samples: up to 100,000 records "
+            "on each side of a position, and samples of longer logs. all: every record. all "
+            "reads both logs from their starts.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
         ),
@@ -239,9 +252,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     on_ambiguous: Annotated[
         OnAmbiguous | Literal["fail", "first"],
         Option(
-            "For a position that matches several offsets of the other cluster, or whose records a "
-            "mirror has copied again. first: start at the first offset, which loses nothing and "
-            "duplicates records.",
+            "Choose the start of positions that match several offsets of the other cluster, or "
+            "whose records a mirror has copied twice. first: the first offset. It loses no "
+            "records, but duplicates some.",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -253,15 +266,15 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     allow_in_flight: Annotated[
         bool,
         Option(
-            "Move although records in flight, or in a sink's open transactions, are lost.",
+            "Move even if in-flight records, or records in a sink's open transactions, are lost.",
             panel=ALLOWED,
         ),
     ]
     allow_ran_on: Annotated[
         bool,
         Option(
-            "Move although the job ran on after the checkpoint, or still runs: what it emitted "
-            "since then is emitted again.",
+            "Move even if the job kept running after the checkpoint, or is still running. Its "
+            "later output is duplicated.",
             flags=("--allow-ran-on", "--allow-kept-running"),
             panel=ALLOWED,
         ),
@@ -406,11 +419,11 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
-        raise UsageError("--group: no name (an unset variable?)")
+        raise UsageError("--group is empty (an unset variable?)")
     prefix, separator, _ = (target.group or "").partition(":")
     if separator and prefix in ("group", "spark"):
         name = redact_url(str(target.group))
-        raise UsageError(f"--group {name}: give a group's name without the prefix {prefix}:")
+        raise UsageError(f"--group {name}: omit the prefix {prefix}: from the name")
     if target.group is not None and not brokers.is_given:
         raise broker_needed("commit-group")
     if (flink_rest := arguments.get("flink_rest")) is not None:
@@ -442,13 +455,14 @@ def _check_to_kafka(
     if to_kafka.is_given:
         if not job.is_given:
             raise UsageError(
-                "--to-kafka-config and --to-bootstrap-servers name the target's cluster: add "
-                "--bootstrap-servers HOST:PORT for the cluster that the job reads"
+                "--to-kafka-config and --to-bootstrap-servers specify the target's cluster; add "
+                "--bootstrap-servers HOST:PORT for the job's cluster"
             )
         return
     if policies.topic_pattern is not None and policies.topic_map:
         raise UsageError(
-            "--topic-pattern is of the job's own names: not with --topic-map, whose are others"
+            "--topic-pattern cannot be combined with --topic-map, because the pattern "
+            "matches only the job's topic names"
         )
     for option, is_set in (
         ("--wait", wait is not None),
@@ -456,7 +470,7 @@ def _check_to_kafka(
         ("--on-ambiguous", policies.on_ambiguous is not OnAmbiguous.FAIL),
     ):
         if is_set:
-            raise UsageError(f"{option} goes with --to-kafka-config or --to-bootstrap-servers")
+            raise UsageError(f"{option} requires --to-kafka-config or --to-bootstrap-servers")
 
 
 def _seconds(duration: str | None) -> float:

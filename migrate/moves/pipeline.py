@@ -57,8 +57,8 @@ class Move:
             and may_have_a_pattern(self.chosen_input.chosen)
         ):
             log.debug(
-                "note: a job that finds its topics by a pattern may not have found the youngest "
-                "yet, and they cannot be seen here: --topic-pattern REGEX looks for them"
+                "note: a job with a topic pattern may not have discovered the newest topics yet, "
+                "and they are not shown here; to check for them, add --topic-pattern REGEX"
             )
         return warnings
 

@@ -150,24 +150,25 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     named = (chk, request.source, request.cluster, request.source_group)
     if any(value is not None for value in named) or request.policies != Policies():
         raise UsageError(
-            "--plan FILE already says what moves: name no CHK, and no option that chooses or "
-            "allows something; to change the plan, make a new one with --plan-out"
+            "--plan FILE already specifies the move, and cannot be combined with CHK or options "
+            "that choose or allow something; to change the plan, create a new plan with "
+            "--plan-out"
         )
     plan, name = load_plan(plan)
     if plan.target != request.target:
         raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
-        raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
+        raise UsageError("this plan was created with a broker; add --bootstrap-servers HOST:PORT")
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
-    snapshot, _ = recheck_plan(request, plan, "; make a new plan with --plan-out")
+    snapshot, _ = recheck_plan(request, plan, "; create a new plan with --plan-out")
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
         warn(
             WarningCode.NO_TOPIC_IDS,
-            "these brokers give topics no id (Kafka < 2.8), so a topic that was deleted and "
-            "created again since the plan cannot be detected",
+            "topics have no IDs on these brokers (Kafka < 2.8), so a topic that was recreated "
+            "after the plan cannot be detected",
         )
     return replace(plan, snapshot=snapshot)
 
@@ -191,7 +192,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 def other_command_error(name: str, plan: Plan) -> UsageError:
     """Return the error that a plan is for another command; ``name`` is as in ``load_plan``."""
     command = shlex.join(plan.target.command)
-    way_out = f": apply it with `migrate {command} --plan {name}`" if name != "this" else ""
+    way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
 
 
@@ -247,7 +248,7 @@ def recheck_plan(
     if refusals:
         raise Refused(refusals)
     for line in lines:
-        warn(Code.RAN_ON, f"{line}; more is repeated than was planned")
+        warn(Code.RAN_ON, f"{line}; more records are duplicated than planned")
     return snapshot, ran_on
 
 

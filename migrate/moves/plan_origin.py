@@ -54,22 +54,24 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             extraction = read(origin.pointer, allow_external_files=allow_external_files)
             if extraction.origin.number != origin.number:
                 raise _AnotherOrigin(
-                    f"{origin.pointer} holds checkpoint {extraction.origin.number} now, and the "
-                    f"plan is of checkpoint {origin.number}"
+                    f"{origin.pointer} now contains checkpoint {extraction.origin.number}, but "
+                    f"the plan is of checkpoint {origin.number}"
                 )
             return extraction.sources
         case "batch":
             files = Files()
             directory, operator_id = _find_query(plan, files)
             if not files.is_file(offsets_path(directory, origin.number)):
-                missing = f"its log does not hold batch {origin.number} any more"
+                missing = f"its log no longer contains batch {origin.number}"
                 raise InputError(f"{directory}: {missing}")
             positions = positions_after(origin.pointer, directory, origin.number, files)
             return [listed_source(operator_id, "Spark query", positions, starts_others=True)]
         case "positions":
             side = parse_side(origin.pointer)
             if side.kind not in {*FILE_READERS, SideKind.HUDI}:
-                raise InputError(f"what {origin.pointer} was then cannot be read again")
+                raise InputError(
+                    f"the positions of {origin.pointer} at that time can no longer be read"
+                )
             sources = side_input(side, None, ()).sources
             return [
                 replace(source, operator_id=name) for source in sources for name in plan.operators
@@ -86,13 +88,13 @@ def describe_batches_since(plan: Plan) -> str:
         directory, _ = _find_query(plan, files)
         newest = newest_committed_batch(directory, files)
     except _UNREADABLE as error:
-        return f"whether it has committed another batch is not known ({error})"
+        return f"cannot determine whether it has committed a different batch ({error})"
     except _AnotherOrigin as other:
         return str(other)
     if newest == plan.origin.number:
         return ""
     committed = "no batch" if newest is None else f"batch {newest}"
-    return f"it has committed {committed}, and the plan is of batch {plan.origin.number}"
+    return f"it has committed {committed}, but the plan is of batch {plan.origin.number}"
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
@@ -105,7 +107,7 @@ def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
     directory = query_directory(plan.origin.pointer, files)
     operator_id = query_operator_id(directory, files)
     if operator_id not in plan.operators:
-        raise _AnotherOrigin(f"{directory} is of another query now")
+        raise _AnotherOrigin(f"{directory} is now of a different query")
     return directory, operator_id
 
 
@@ -120,14 +122,14 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
                 starts[source.operator_id] = position.start
     known = {operator for starts in starts_now.values() for operator in starts}
     for operator in sorted(set(plan.operators) - known):
-        yield f"operator {operator} has no positions there"
+        yield f"operator {operator} no longer has positions"
     for planned in plan.partitions:
         starts = starts_now.pop(planned.topic_partition, {})
         if problem := _difference(planned, starts):
             yield f"{planned.name}: {problem}"
     if not plan.only_some_partitions:
         for (topic, partition), starts in sorted(starts_now.items(), key=lambda item: item[0]):
-            yield f"{topic}-{partition}: the plan lacks it, which is at {_join_starts(starts)}"
+            yield f"{topic}-{partition}: not in the plan; its position is {_join_starts(starts)}"
 
 
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
@@ -143,18 +145,18 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
     """Return a planned partition's difference from its current ``starts``, or an empty string."""
     if planned.operator_id is None:
-        return f"the plan has it as unknown, and it is at {_join_starts(starts)}" if starts else ""
+        return f"unknown in the plan, but its position is {_join_starts(starts)}" if starts else ""
     if planned.operator_id not in starts:
-        return f"operator {planned.operator_id} does not have it"
+        return f"operator {planned.operator_id} does not have this partition"
     start = starts[planned.operator_id]
     if start != planned.position:
         planned_start = format_position(planned.position)
-        return f"it is at {format_position(start)}, and the plan has it at {planned_start}"
+        return f"its position is {format_position(start)}, but {planned_start} in the plan"
     if planned.verdict.is_at_position and any(
         isinstance(other, int) and isinstance(start, int) and other < start
         for other in starts.values()
     ):
-        return f"the plan has it at {start}, which is not the lowest of {_join_starts(starts)}"
+        return f"its position in the plan is {start}, and not the lowest of {_join_starts(starts)}"
     return ""
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
 
 _PROGRESS = {
-    ChangeProgress.APPLIED: "{} was made on {}; rolling back restores what was there before",
-    ChangeProgress.UNCHANGED: "{} of {} changed nothing, or was rolled back since",
-    ChangeProgress.IN_PART: "the group holds only part of {} of {}; rolling back restores what "
-    "was there before",
-    ChangeProgress.MOVED_ON: "the group has moved on since {} of {}",
+    ChangeProgress.APPLIED: "{} was made on {}; a rollback restores the earlier offsets",
+    ChangeProgress.UNCHANGED: "{} of {} changed nothing, or was already rolled back",
+    ChangeProgress.IN_PART: "the group has only some offsets of {} of {}; a rollback "
+    "restores the earlier offsets",
+    ChangeProgress.MOVED_ON: "the group has newer commits than {} of {}",
 }
 
 

@@ -46,20 +46,20 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     path = path_of(name.removeprefix(SPARK_PREFIX).removeprefix("plan:"), files)
     if not files.is_file(path):
         if files.list_directory(path) is None:
-            raise NothingToShow(f"{name}: there is no such file or directory")
+            raise NothingToShow(f"{name}: no such file or directory")
         return _location(name, files.absolute(path), files)
     kind = _kind(Path(path))
     reader = _READERS.get(kind)
     if kind == "flink-offset-migrate cut-over":
-        raise NothingToShow(f"{name}: a cut-over's record: open record.html beside it")
+        raise NothingToShow(f"{name}: a record of a cut-over; open record.html in its directory")
     if reader is None:
         raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
     return reader(Path(path))
 
 
 _UNKNOWN_FILE = (
-    "neither a plan (--plan-out), nor a rollback file (commit-group --execute), nor the checkpoint "
-    "location of a Spark query; `migrate inspect` shows a checkpoint of Flink's"
+    "not a plan (--plan-out), a rollback file (commit-group --execute), or a Spark query's "
+    "checkpoint location; use `migrate inspect` for checkpoints of Flink"
 )
 
 

@@ -36,7 +36,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """
     name = os.fspath(path)
     if name.startswith("spark:"):
-        raise UsageError(f"{option} {redact_url(name)}: give the directory without spark:")
+        raise UsageError(f"{option} {redact_url(name)}: omit the prefix spark:")
     try:
         return location(name)
     except UsageError as error:
@@ -60,8 +60,8 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
         raise Refused(
-            f"{location.name} and the sink {sink} are one folder, or one is in the other; name "
-            "two folders"
+            f"{location.name} and the sink {sink} are the same directory, or one contains the "
+            "other; choose two separate directories"
         )
 
 
@@ -77,20 +77,20 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     """
     if sink is None:
         if writer is not None:
-            raise UsageError("--sink-writer goes with --sink")
+            raise UsageError("--sink-writer requires --sink")
         return ()
     name, memory, warnings = _read_memory(sink)
     if refusals := list(_refusals(name, memory, writer)):
         raise Refused(refusals)
     for kind, what in (
-        (WriterKind.QUERY, "queries by their ids"),
+        (WriterKind.QUERY, "queries by ID"),
         (WriterKind.COMMIT_USER, "commit users"),
-        (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
+        (WriterKind.FLINK_JOB, "Flink jobs by ID"),
     ):
         if writers := memory.last_numbers(kind):
             log.info(
-                f"it remembers {what} ({len(writers)}): a new query is none of them, and has "
-                "nothing skipped on their account"
+                f"the sink remembers {what} ({len(writers)}); a new query differs from all of "
+                "them, so the sink skips no batches because of them"
             )
     if writer is None:
         warnings += _other_name_warnings(name, memory)
@@ -112,8 +112,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     """
     if sink is None:
         log.info(
-            "note: a sink that remembers batches skips those that the query has written to it "
-            f"after batch {batch}; --sink DIR looks"
+            "note: a sink that remembers batches skips the batches that the query has written "
+            "after "
+            f"batch {batch}; to check a sink, pass --sink DIR"
         )
         return
     name, memory, warnings = _read_memory(sink)
@@ -126,27 +127,27 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     ]
     if ahead:
         way_out = (
-            "copy the location of the query that wrote it"
+            "copy the checkpoint location of the query that wrote it"
             if ahead[0].kind is WriterKind.FILES
-            else "name a new directory"
+            else "choose a new directory"
         )
         raise Refused(
-            f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
-            f"{batch + 1}: it would skip what that one writes; {way_out}"
+            f"{name} remembers batch {ahead[0].last}, but the query would continue with batch "
+            f"{batch + 1}; the sink would skip the query's output; {way_out}"
         )
     last_file_batch = memory.last_numbers(WriterKind.FILES).get("")
     if last_file_batch is not None and last_file_batch < batch:
         raise Refused(
-            f"{name} is a file sink with batches up to {last_file_batch}, and the query would go "
-            f"on with batch {batch + 1}: Spark reads no file sink without the batches between; "
-            "name the query's own sink"
+            f"{name} is a file sink with batches up to {last_file_batch}, but the query would "
+            f"continue with batch {batch + 1}; Spark cannot read a file sink without the batches "
+            "between; pass the query's own sink"
         )
     if last_file_batch is None and not set(memory.formats) - {FILE_SINK}:
         text = (
-            f"{name} has no batch of the query: if the query writes files (without foreachBatch), "
-            f"Spark will not read this directory, as batches 0 to {batch} are missing, and the "
-            "query will fail when it compacts _spark_metadata; name its own sink, or copy "
-            "_spark_metadata from there before the start"
+            f"{name} has no batch of the query; if the query writes files (without "
+            f"foreachBatch), Spark will not read this directory, because batches 0 to {batch} "
+            "are missing, and the query will fail when it compacts _spark_metadata; pass the "
+            "query's own sink, or copy its _spark_metadata before the start"
         )
         warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
     _warn(warnings)
@@ -164,14 +165,14 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
     name, memory, warnings = _read_memory(sink)
     if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
         text = (
-            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: it may drop the records of "
-            "a job of such an id that starts without its state"
+            f"{name} remembers checkpoints of Flink's {_listed(jobs)}; if a job with such an ID "
+            "starts without its state, the sink may drop the job's records"
         )
         warnings.append(warning_text(Code.SINK_MEMORY, text))
     if memory.last_numbers(WriterKind.FILES):
         text = (
-            f"{name} is the file sink of a Spark query (_spark_metadata): Spark does not read the "
-            "files that Flink adds there"
+            f"{name} is the file sink of a Spark query (_spark_metadata); Spark does not read "
+            "files that Flink adds to this directory"
         )
         warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
     return _warn(warnings)
@@ -188,11 +189,10 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
         raise Refused(f"--sink {name}: {error}") from error
     unread = [f"{name} was not read completely: {why}" for why in memory.unread]
     if memory.empty:
-        log.info(f"{name}: nothing is there yet, so the sink remembers no batch")
+        log.info(f"{name}: the sink is empty, so it remembers no batch")
     elif not memory.formats:
         unread.append(
-            f"{name} is a sink of an unknown kind: it may skip what is written under numbers that "
-            "it remembers"
+            f"{name} is an unknown kind of sink; it may skip batches whose numbers it remembers"
         )
     for format in memory.formats:
         log.info(f"{name}: {format}")
@@ -211,50 +211,50 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
     A file sink skips them for every new query, the other sinks only for a query that writes under
     a name in their memory.
     """
-    scope = " of every query that sets none" if writer is None else ""
+    scope = " (the default of queries without one)" if writer is None else ""
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     for kind, key, what, under, way_out in (
         (
             WriterKind.FILES,
             "",
-            "is the file sink of another query, and remembers its batches up to",
+            "is the file sink of a different query, and remembers its batches up to",
             "(_spark_metadata)",
-            "name a new directory for the sink, and read both",
+            "choose a new directory for the sink, and read both directories",
         ),
         (
             WriterKind.HUDI,
             identifier,
             "is a Hudi table, and remembers batch",
             f"of the checkpoint identifier {identifier!r}{scope}",
-            "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and give "
-            "that name here too (--sink-writer)",
+            "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass "
+            "this name with --sink-writer too",
         ),
         (
             WriterKind.TXN_APP,
             writer,
             "is a Delta table, and remembers version",
             f"of txnAppId {writer!r}",
-            "take a new txnAppId",
+            "choose a new txnAppId",
         ),
     ):
         last = memory.last_numbers(kind).get(key) if key is not None else None
         if last is not None:
             yield (
-                f"{name} {what} {last} {under}: a new query's batches 0 to {last} would be skipped "
-                f"without a word, and their records lost; {way_out}"
+                f"{name} {what} {last} {under}; the sink would silently skip batches 0 to {last} "
+                f"of a new query, and their records would be lost; {way_out}"
             )
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
     """Yield warnings about the names that the sink remembers, for a query of unknown name."""
     for what, setting, kind in (
-        ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
-        ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
+        ("checkpoint identifier", "a query sets", WriterKind.HUDI),
+        ("txnAppId", "a foreachBatch writes under", WriterKind.TXN_APP),
     ):
         if writers := memory.last_numbers(kind):
             text = (
-                f"{name} remembers batches of {what} {_listed(writers)}: it skips the batches of "
-                f"{setting} such a name, up to that number"
+                f"{name} remembers batches of {what} {_listed(writers)}; if {setting} such a "
+                "name, the sink skips the batches up to that number"
             )
             yield warning_text(WarningCode.SINK_WRITER, text)
 
@@ -262,7 +262,7 @@ def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]
 def _listed(writers: Mapping[str, int]) -> str:
     """Return the first ``_MAX_NAMED`` writers with their last numbers, as text."""
     named = [
-        f"{writer!r} up to {last}{' (for good)' if last >= _END_OF_INPUT else ''}"
+        f"{writer!r} up to {last}{' (permanently)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()
     ]
     return join_some(named, _MAX_NAMED)

@@ -109,8 +109,8 @@ def _assign(
             )
     if request.policies.topic_pattern is not None and len(names) > 1:
         raise UsageError(
-            "--topic-pattern: which of several streams would read a new topic is not known; plan "
-            "each by itself, with --source"
+            "--topic-pattern cannot be used with several streams, because the stream of a new "
+            "topic cannot be determined; plan each stream separately with --source"
         )
     return assign_sources(*chosen_input, names)
 
@@ -124,8 +124,8 @@ def _report_assignment(assignment: Assignment) -> None:
     for topic, topic_readers in sorted(readers.items()):
         if len(topic_readers) > 1:
             log.info(
-                f"note: {topic} goes to Spark sources {' and '.join(map(str, topic_readers))}: "
-                "right where they are joined; a union of them has its records twice"
+                f"note: {topic} goes to Spark sources {' and '.join(map(str, topic_readers))}; "
+                "this is correct if they are joined, but a union would duplicate its records"
             )
     last = max(assignment.by_number)
     if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
@@ -137,7 +137,7 @@ def _report_assignment(assignment: Assignment) -> None:
         )
     for source in assignment.left_out:
         names = ", ".join(sorted(source.topics))
-        log.info(f"note: operator {source.operator_id} ({names}) goes to no Spark source")
+        log.info(f"note: operator {source.operator_id} ({names}) is not assigned to a Spark source")
 
 
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
@@ -149,8 +149,8 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
     if move.snapshot is None or move.request.policies.one_cluster:
         return
     way_out = (
-        "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
-        "Spark source then starts at its own positions, and these are not checked"
+        "if they read the same Kafka cluster, add --one-cluster; otherwise, omit -b, so that "
+        "each Spark source starts at its own positions without a check"
     )
     for topic in shared_topics(sources):
         if topic.may_be_two_topics:
@@ -171,7 +171,7 @@ def _unassigned_topic_refusals(
             moves = policies.partitions is None or topic in policies.partitions
             if moves and (source.operator_id, topic) not in taken:
                 yield (
-                    f"topic {topic} of operator {source.operator_id} goes to no Spark source, so "
-                    f"nothing would read its records; name it too (--spark-source N=topic:{topic}),"
-                    " or choose what moves with --source or --partitions"
+                    f"topic {topic} of operator {source.operator_id} is not assigned to a Spark "
+                    "source, so the query would not read its records; add --spark-source "
+                    f"N=topic:{topic}, or choose the topics with --source or --partitions"
                 )

@@ -86,15 +86,21 @@ def to_spark(
     sources: Sequence[SourceStart]
     if keep_state is not None:
         if request.to_kafka.is_given:
-            raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
+            raise UsageError(
+                "--keep-state cannot be combined with a different target cluster, because a "
+                "copied query continues in its own cluster"
+            )
         if plan is not None or spark_source or state:
-            raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
+            raise UsageError(
+                "--keep-state requires a side, and cannot be combined with --plan, "
+                "--spark-source, or --state"
+            )
         copy_query = service("stateful_query", "copy_query")
         copy: SparkStart = copy_query(chk, request, keep_state, checkpoint_dir, sink, level)
         return copy
     if state:
         if chk is None or plan is not None or spark_source:
-            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+            raise UsageError("--state requires a checkpoint (CHK) and one stream")
         prime_query = service("stateful_query", "prime_query")
         start: SparkStart = prime_query(
             chk, request, state, checkpoint_dir, sink, sink_writer, level
@@ -102,7 +108,7 @@ def to_spark(
         return start
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
     if spark_source and (chk is None or plan is not None):
-        raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        raise UsageError("--spark-source requires a checkpoint (CHK), not a saved plan")
     writes = target is not None
     move = None
     if plan is not None:
@@ -129,11 +135,12 @@ def to_spark(
                 write_seed(sources, target)
             except PermissionError as error:
                 raise UsageError(
-                    f"--checkpoint-dir {target.name}: {error.strerror}; name another directory"
+                    f"--checkpoint-dir {target.name}: {error.strerror}; choose a different "
+                    "directory"
                 ) from error
         log.info(
-            f"wrote {target.name}: use it as checkpointLocation (with a continuous trigger, and in "
-            "a declarative pipeline, use startingOffsets instead)"
+            f"wrote {target.name}; use it as checkpointLocation (for continuous triggers and "
+            "declarative pipelines, use startingOffsets instead)"
         )
     return SparkStart(
         streams,

@@ -75,13 +75,13 @@ def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
     """
     if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
-            "the target of this plan reads another cluster: add --to-kafka-config FILE or "
+            "the target of this plan reads a different cluster; add --to-kafka-config FILE or "
             "--to-bootstrap-servers HOST:PORT"
         )
     if target_kafka.is_given and not plan.is_translated:
         raise UsageError(
-            "the target of this plan reads the job's cluster: leave out --to-kafka-config and "
-            "--to-bootstrap-servers, or make a new plan with them"
+            "the target of this plan reads the job's cluster; omit --to-kafka-config and "
+            "--to-bootstrap-servers, or create a new plan with them"
         )
 
 
@@ -167,20 +167,21 @@ def find_translation_changes(
             continue
         match = translated.get((own.topic, planned.partition))
         if match is None:
-            unmatched.append(f"{planned.name}: the job's cluster no longer has the records")
+            unmatched.append(f"{planned.name}: the job's cluster no longer contains the records")
         elif match.next_offset is None:
             unmatched.append(f"{planned.name}: {match.reason or match.outcome.value}")
         elif not match.agrees_with(next_offset):
             other_places.append(
                 f"{planned.name}: the next record after {own.next_offset} in the job's cluster "
-                f"is at {match.next_offset} there, and the plan has {next_offset}"
+                f"is at {match.next_offset} in the target's cluster, but the plan has "
+                f"{next_offset}"
             )
         elif match.outcome.is_lossless:
-            line = f"{planned.name}: {match.outcome.value}: its records may be read twice"
+            line = f"{planned.name}: {match.outcome.value}; its records may be duplicated"
             (duplicates if own.outcome.is_lossless else unmatched).append(line)
         elif match.is_sampled:
             sampled.append(
                 f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "
-                "compared: verify a plan made with --compare all"
+                "compared; verify a plan that was created with --compare all"
             )
     return TranslationChanges(other_places, unmatched, duplicates, sampled)

@@ -128,11 +128,11 @@ def verify(
         )
         return with_state
     if expect is not None or sample is not None or merge_keys:
-        raise UsageError("--expect, --sample and --merge-keys go with --state")
+        raise UsageError("--expect, --sample, and --merge-keys require --state")
     if ttl_ms is not ... or stopped_at_ms is not None:
-        raise UsageError("--ttl and --stopped-at go with --state")
+        raise UsageError("--ttl and --stopped-at require --state")
     if spark_conf and not run:
-        raise UsageError("--spark-conf goes with --run")
+        raise UsageError("--spark-conf requires --run or --state")
     if run:
         from migrate.spark.resume_check import check_pyspark
 
@@ -152,12 +152,12 @@ def verify(
         check_target_kafka(plan, to_kafka)
     side = _parse_target(target)
     if run and side.kind is not SideKind.SPARK:
-        raise UsageError("--run is about a Spark query: it goes with spark:DIR")
+        raise UsageError("--run verifies a Spark query, and requires spark:DIR")
     broker = to_kafka.broker if to_kafka.is_given else job.broker
     if broker is None and side.kind is SideKind.GROUP:
         raise broker_needed(side.label)
     if broker is None and run:
-        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
+        raise UsageError("--run needs a broker; add --bootstrap-servers HOST:PORT")
     snapshot = _ask(broker, expected, side)
     if side.kind is SideKind.SPARK:
         verification = _verify_query(side, expected, snapshot, broker if run else None, spark_conf)
@@ -179,7 +179,7 @@ def _check_order(moved: str, target: str) -> None:
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
-                "both are targets; put the savepoint, or plan:FILE, in front of one of them"
+                "both arguments are targets; put the savepoint or plan:FILE before one of them"
             )
         swapped = f"{redact_url(target)} {redact_url(moved)}"
         raise UsageError(f"the checkpoint comes first: verify {swapped}")
@@ -202,12 +202,12 @@ def _parse_target(target: str) -> Side:
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
     if target.startswith(("json:", "csv:", "broker:")):
         raise UsageError(
-            f"{target}: verify looks at spark:DIR or group:NAME; `migrate diff CHK {target}` "
+            f"{target}: verify requires spark:DIR or group:NAME; `migrate diff CHK {target}` "
             "compares any two sides"
         )
     raise UsageError(
-        f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
-        f"or group:{target}; the checkpoint comes before it"
+        f"{target}: not a target; write spark:{target} (a query's checkpoint location) or "
+        f"group:{target} after the checkpoint"
     )
 
 
@@ -252,7 +252,9 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
         ("--one-cluster", one_cluster),
     ):
         if is_set:
-            raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
+            raise UsageError(
+                f"{option} requires a checkpoint, and cannot be combined with plan:FILE"
+            )
     if moved == _PLAN:
         raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
     plan = read_plan(local_path(moved.removeprefix(_PLAN)))
@@ -271,12 +273,12 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
             refusal, same = topic.disagreement_refusal(one_cluster=True), ""
         elif topic.may_be_two_topics and not one_cluster:
             refusal = topic.unnamed_cluster_refusal()
-            same = "or if they read the same Kafka cluster, add --one-cluster, "
+            same = "add --one-cluster if they read the same Kafka cluster, "
         else:
             continue
         raise Refused(
-            f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, {same}or verify the "
-            "plan that was applied (plan:FILE)"
+            f"{moved}: {refusal.what}; choose one source with --source OPERATOR_ID, {same}or "
+            "verify the plan that was applied (plan:FILE)"
         )
     at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
     return _Expected(source_positions(moved, chosen), at_earliest)
@@ -299,8 +301,8 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
 
 def _translated_error(target: str) -> Refused:
     return Refused(
-        f"the offsets of {target} are of another cluster than those of the checkpoint; verify the "
-        f"plan that was applied: verify plan:FILE {target} --to-kafka-config FILE"
+        f"the offsets of {target} are of a different cluster than the checkpoint's offsets; "
+        f"verify the plan that was applied: verify plan:FILE {target} --to-kafka-config FILE"
     )
 
 
@@ -314,7 +316,7 @@ def _only_planned(
     return tuple(row for row in partitions if row.topic_partition in planned)
 
 
-_BOTH_CLUSTERS = "name the job's cluster with -b, and the target's with --to-kafka-config"
+_BOTH_CLUSTERS = "pass the job's cluster with -b, and the target's cluster with --to-kafka-config"
 
 
 def _compare_records(
@@ -401,7 +403,7 @@ def _verify_group(
     if expected.plan is None and group.committed and not (written or verification.verified):
         warn(
             WarningCode.GROUP_ORIGIN_UNKNOWN,
-            f"no rollback file in this folder shows who committed the offsets of {side.label}; "
-            "they are compared as offsets of the cluster that the job reads",
+            "no rollback file in this directory shows which client committed the offsets of "
+            f"{side.label}; they are compared as offsets of the job's cluster",
         )
     return verification

@@ -168,7 +168,9 @@ def _around(
         # The copy may be of a record that was not read.
         is_known = yield from _are_known([match.unknown], depth)
         if is_known is not False:
-            match = not_found_match("the records there are in another order than in the job's log")
+            match = not_found_match(
+                "the copies have a different order than the records in the job's log"
+            )
         else:
             match = replace(match, records=1, bound=Bound.AT_LEAST)
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER, OTHER_ORDER)
@@ -423,7 +425,7 @@ class _Check:
             if violation := _violation(follower, lacking, foreign):
                 return violation
             if not is_done:
-                return not_found_match("the start of the job's log is not found there")
+                return not_found_match("the start of the job's log was not found in the copy")
             self._count(follower.compared)
             if follower.late:
                 is_later = yield from _are_known(follower.late, self._depth)
@@ -606,7 +608,7 @@ class _Check:
             self._skip(max(1, last.new - stretch.new_at))
             if not first.is_doubtful:
                 return None
-            return not_found_match("a part of the job's log is not found there")
+            return not_found_match("a part of the job's log was not found in the copy")
         self._count(follower.compared)
         lacking = 0 if follower.is_violated else follower.lacking(last.old)
         foreign = follower.foreign + bool(follower.trailing)
@@ -729,7 +731,7 @@ class _Check:
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=1)
             is_doubtful |= is_other is None
         if not match.is_all_copied and is_doubtful:
-            return not_found_match("not all records there are found in the job's log")
+            return not_found_match("some copies were not found in the job's log")
         if not match.is_all_copied:
             return Match(MatchOutcome.FOREIGN, records=least)
         if is_doubtful:  # too many records are as new as these

@@ -65,24 +65,26 @@ class _Comparison:
         if copies != sorted(set(copies)) or any(
             len(self._copies(record)) > 1 for record in self._old_run
         ):
-            return not_found_match("some records are there twice, or in another order")
+            return not_found_match(
+                "some records have several copies, or the copies have a different order"
+            )
         if self._old.before and not self.before and not self._new.is_from_start:
-            return not_found_match("no copy of the records before it")
+            return not_found_match("the records before the position have no copy")
         lacking, tombstones = self._count_lacking(both)
         if lacking and self._new.is_to_end and not self.after:
             return Match(MatchOutcome.LAGGING, records=lacking + tombstones, bound=Bound.AT_MOST)
         if lacking:
             return not_found_match(
-                f"{counted(lacking, 'record')} around it without a copy, and no later record there "
-                "has the same key"
+                f"{counted(lacking, 'record')} around the position without a copy, and the new "
+                "log has no later record with the same key"
             )
         if self._has_unexplained(both):
             return not_found_match(
-                "records that the job's log lacks lie around the place, and no later record has "
-                "the same key"
+                "some records around the position in the new log are not in the job's log, and "
+                "no later record has the same key"
             )
         if not self.after and not self._new.is_to_end:
-            return not_found_match("no copy of the records after it")
+            return not_found_match("the records after the position have no copy")
         return self._place(tombstones)
 
     def _place(self, tombstones: int) -> Match:

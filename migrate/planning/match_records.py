@@ -51,10 +51,13 @@ from itertools import pairwise, takewhile
 
 from migrate.model.record import Record, Surroundings
 
-NO_COPY = "no copy of the records around it"
-EQUAL_RECORDS = "too many equal records around it"
-OTHER_ORDER = "the equal records there may be in another order than in the job's log"
-MAY_BEGIN_LATER = "the first records there equal others, so the log there may begin after it"
+NO_COPY = "the records around the position have no copy"
+EQUAL_RECORDS = "too many equal records around the position"
+OTHER_ORDER = "the equal records in the new log may have a different order than in the job's log"
+MAY_BEGIN_LATER = (
+    "the first records of the new log equal other records, so the new log may start after the "
+    "position"
+)
 
 
 class MatchOutcome(str, Enum):
@@ -177,10 +180,10 @@ def match_records(
     if not (old.before or old.after):
         if not new.records and new.is_from_start and new.is_to_end:
             return Match(MatchOutcome.AT_END, new.first_unread, is_searched_to_end=True)
-        return not_found_match("the job's log has no record to compare")
+        return not_found_match("the job's log has no records to compare")
     if not new.records and new.is_from_start and new.is_to_end:
         if new.first_unread > new.log_start or new.log_start > 0:
-            return not_found_match("the new log has no records any more")
+            return not_found_match("the new log no longer contains records")
         bound = Bound.EXACT if old.is_from_start else Bound.AT_LEAST
         return Match(MatchOutcome.LAGGING, records=len(old.before), bound=bound)
     alignment = _Alignment(old, new, is_compacted, syncs)
@@ -471,12 +474,12 @@ class _Alignment:
         least, most = self._lowest[-1] + 1, self._highest[-1] + 1
         trailing = place < len(self._run)
         if not (self._new.is_to_end or trailing):
-            return not_found_match("too many records have the same time")
+            return not_found_match("too many records have the same timestamp")
         top = max(self._highest) + 1  # before the mirror went back, if it did
         if most < self._position <= top:
             # It has copied the consumed records, and will copy some of them again.
             if least == 0 or not self._old.is_from_start:
-                return not_found_match("the mirror has gone back, and copies older records again")
+                return not_found_match("the mirror has rewound, and is copying older records again")
             again = self._position - least
             return self._make(MatchOutcome.WENT_BACK, place, again, Bound.AT_MOST)
         if most < self._position:
@@ -573,14 +576,14 @@ def match_without_place(old: Surroundings, new: Surroundings) -> Match:
     """Return ``NOT_FOUND``, with the reason why no record of ``old`` has a copy in ``new``."""
     if any(record.is_append_time for record in new.records):
         return not_found_match(
-            "the new topic has the time of the copy as timestamp "
+            "the timestamps of the new topic are the times of the copies "
             "(message.timestamp.type=LogAppendTime)"
         )
     copies = {copy.digest: copy for copy in new.records}
     for record in (*old.after[:1], *old.before[-1:]):
         if copy := copies.get(record.digest):  # it differs from the record only in its headers
             return not_found_match(
-                "its copy with the same key, value and time has other headers"
+                "its copy with the same key, value, and timestamp has different headers"
                 + _lacking_headers(record, copy)
             )
     return not_found_match(NO_COPY)
@@ -588,4 +591,4 @@ def match_without_place(old: Surroundings, new: Surroundings) -> Match:
 
 def _lacking_headers(record: Record, copy: Record) -> str:
     names = {name for name, _ in record.headers} - {name for name, _ in copy.headers}
-    return f": it lacks {', '.join(sorted(names))}" if names else ""
+    return f"; the copy lacks {', '.join(sorted(names))}" if names else ""

@@ -75,25 +75,25 @@ def topic_pattern_warnings(
         if young:
             yield warning_text(
                 WarningCode.YOUNG_TOPIC,
-                f"{counted(len(young), 'young topic')} named like the job's "
-                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{of_time} "
-                f"(the first is {young[0]}: {_first_record(snapshot, young[0])}); if the job finds "
+                f"{counted(len(young), 'new topic')} with a name like the job's "
+                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{of_time} (the first "
+                f"is {young[0]}: {_first_record(snapshot, young[0])}); if the job discovers "
                 f"topics by a pattern, add --topic-pattern, such as '{pattern.text}'",
             )
         return
     if not pattern.matching(topics_of(chosen)):
         yield warning_text(
             WarningCode.PATTERN_UNMATCHED,
-            f"--topic-pattern {pattern.text!r} matches no topic of the checkpoint: is it the "
-            "job's?",
+            f"--topic-pattern {pattern.text!r} matches no topic of the checkpoint; check that it "
+            "is the job's pattern",
         )
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_MAX_NAMED]:
         yield warning_text(
             WarningCode.NEW_TOPIC,
             f"topic {topic} matches --topic-pattern and is not in the checkpoint{of_time} "
-            f"({_first_record(snapshot, topic)}): it moves as a new topic, which the job had not "
-            "discovered yet",
+            f"({_first_record(snapshot, topic)}); it moves as a new topic that the job had not "
+            "discovered",
         )
     if more := len(new[_MAX_NAMED:]):
         yield warning_text(
@@ -105,6 +105,6 @@ def topic_pattern_warnings(
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:
     first = snapshot.matched_topics[topic]
     if first is not None:
-        return f"its first record is of {iso_time(first)}"
+        return f"its first record is from {iso_time(first)}"
     empty = all(log.start == log.end for log in snapshot.topics.get(topic, {}).values())
-    return "it has no record yet" if empty else "its records have no time"
+    return "it has no records" if empty else "its records have no timestamps"

@@ -32,9 +32,9 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
         pattern = policies.topic_pattern
         unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
-            they_read = f"they read: {', '.join(sorted(topics)) or 'no topic'}"
+            they_read = f"the sources read: {', '.join(sorted(topics)) or 'no topic'}"
             raise NoSuchName(
-                f"{option} {unknown[0]}: no source reads it", unknown[0], topics, they_read
+                f"{option} {unknown[0]}: no source reads this topic", unknown[0], topics, they_read
             )
 
 
@@ -63,9 +63,9 @@ def relevant_findings(
     sizes = [size for operator, size in plan_input.state_bytes.items() if operator in with_state]
     if sizes:
         message = (
-            f"{counted(len(sizes), 'operator')} hold{'s' if len(sizes) == 1 else ''} {sum(sizes)} "
-            "bytes of state, which does not move: records that were read and not yet emitted may "
-            "be in it"
+            f"{counted(len(sizes), 'operator')} {'has' if len(sizes) == 1 else 'have'} "
+            f"{sum(sizes)} bytes of state that is not migrated; it may contain records that were "
+            "read but not emitted"
         )
         findings.append(Finding(Code.STATE_NOT_MOVED, message))
     return findings
@@ -89,16 +89,16 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
     named = sorted(cluster for cluster in clusters if cluster is not None)
     if len(named) > 1:
         yield Refusal(
-            f"there are positions of {len(named)} Kafka clusters: {', '.join(map(repr, named))}",
-            "a target takes one: choose it with --cluster ID",
+            f"the positions are of {len(named)} Kafka clusters ({', '.join(map(repr, named))})",
+            "a target reads only one cluster; choose it with --cluster ID",
         )
     if named and None in clusters:
         unnamed = [source.operator_id for source in chosen if None in source.clusters]
         yield Refusal(
-            f"the state of some sources does not name their Kafka cluster (operators "
-            f"{', '.join(unnamed)}): it may not be {' or '.join(map(repr, named))}, which the "
-            "others read",
-            "move them one by one with --source",
+            "the state of some sources does not identify their Kafka cluster (operators "
+            f"{', '.join(unnamed)}); their cluster may differ from the other sources' cluster "
+            f"{' or '.join(map(repr, named))}",
+            "move these sources one at a time with --source",
         )
 
 
@@ -109,8 +109,8 @@ def name_collision_refusals(
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield Refusal(
-                f"--topic-map {old}={new}: {new} is a topic of the checkpoint itself",
-                "rename that one too, or leave it out with --partitions",
+                f"--topic-map {old}={new}: the checkpoint already has a topic {new}",
+                "rename that topic too, or omit it with --partitions",
             )
 
 
@@ -131,8 +131,8 @@ def shared_group_refusals(
     if len(marked) > 1:
         yield Refusal(
             f"{len(marked)} sources are still at the 'committed' marker (operators "
-            f"{', '.join(marked)}), and --source-group names the group of one",
-            "move them one by one with --source",
+            f"{', '.join(marked)}), but --source-group specifies the group of one source",
+            "move these sources one at a time with --source",
         )
 
 
@@ -158,8 +158,9 @@ def other_brokers_warnings(
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
         yield warning_text(
             WarningCode.OTHER_BROKERS,
-            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _MAX_NAMED)}, and "
-            f"{bootstrap_servers} was asked: on another cluster the offsets mean other records",
+            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _MAX_NAMED)}, but "
+            f"{bootstrap_servers} was queried; in a different cluster, the offsets refer to "
+            "different records",
         )
 
 

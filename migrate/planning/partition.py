@@ -56,15 +56,17 @@ def _resolve(
             if committed is not None:
                 return Verdict.MARKER_RESOLVED, committed
             group = snapshot.source_group
-            return "it has read no record and is still at the 'committed' marker" + (
-                f", and group {group.name!r} has committed nothing for it"
+            return (
+                "the job has read no record, so the position is still the 'committed' marker"
+            ) + (
+                f", and group {group.name!r} has no committed offset for it"
                 if group is not None
-                else ": only Flink's own consumer group knows its start"
+                else "; only Flink's own consumer group has its start offset"
             )
         case Marker.LATEST:
             return (
-                "it has read no record and is still at the 'latest' marker: today's log end "
-                "would skip what came since the job started"
+                "the job has read no record, so the position is still the 'latest' marker; a "
+                "start at today's log end would skip the records written after the job's start"
             )
         case None:
             return position.reason
@@ -78,8 +80,8 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
         return _planned(position, _verdict(position), position.start, job_reached=position.start)
     problem = (
-        f"it has read no record and is still at the '{position.start.value}' marker, which only a "
-        "broker can resolve"
+        f"the job has read no record, so the position is still the '{position.start.value}' "
+        "marker; only a broker can resolve it"
         if position.start is not None
         else position.reason
     )
@@ -93,7 +95,7 @@ def _plan_unresolved(
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
-            problem += ", and --unresolved committed finds nothing committed by --source-group"
+            problem += ", and --unresolved committed finds no offset of --source-group"
         return _planned(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
@@ -130,8 +132,8 @@ def _plan_in_range(
         if policies.on_expired is OnExpired.EARLIEST:
             return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
         problem = (
-            f"its next offset {next_offset} is below the log start {log.start}: "
-            f"up to {lost} records are already gone"
+            f"next offset {next_offset} is below the log start offset {log.start}; up to {lost} "
+            "records were deleted"
         )
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
@@ -141,8 +143,8 @@ def _plan_in_range(
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
         problem = (
-            f"its next offset {next_offset} is beyond the log end {log.end}: the topic was "
-            "recreated, or this is another cluster"
+            f"next offset {next_offset} is higher than the log end offset {log.end}; the topic "
+            "was recreated, or this is a different cluster"
         )
         return _planned(position, Verdict.BEYOND_END, None, log, lost=lost, problem=problem)
     if _looks_recreated(position, next_offset, log):
@@ -180,7 +182,8 @@ def new_partition(
     )
     moved = replace(new, next_offset=log.start, job_reached=log.start, older_offsets=older)
     size = log.end - log.start
-    problem = f"it is not {'among the positions' if from_position_list else 'in the checkpoint'}"
+    listed_in = "among the positions" if from_position_list else "in the checkpoint"
+    problem = f"the partition is not {listed_in}"
     match policies.new_partitions:
         case NewPartitions.AS_FLINK if at_log_start:
             return moved
@@ -192,10 +195,10 @@ def new_partition(
         case NewPartitions.AS_FLINK:
             new = replace(new, verdict=Verdict.UNRESOLVED)
             problem += (
-                ", and where their reader would start it is not known"
+                "; the start offset of its reader cannot be determined"
                 if from_position_list
-                else ", and where Flink would start it is the job's starting policy, which is not "
-                "in the state"
+                else "; Flink's start offset depends on the job's starting policy, and the state "
+                "does not contain this policy"
             )
     return replace(new, lost=None, repeated=None, problem=problem)
 

@@ -127,8 +127,8 @@ def _check_at_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
         own = row.translation.next_offset if row.translation is not None else row.next_offset
         if row.verdict.is_at_position and own != row.position:
             raise ValueError(
-                f"{row.topic}-{row.partition}: the verdict is {row.verdict.value!r}, and its "
-                f"next_offset {own} is not its position {row.position}"
+                f"{row.topic}-{row.partition}: the verdict is {row.verdict.value!r}, but its "
+                f"next_offset {own} differs from its position {row.position}"
             )
     return rows
 
@@ -217,15 +217,15 @@ def read_plan(path: Path) -> Plan:
     raw = _raw_plan(content)
     if raw.get("version") == 1:
         raise InputError(
-            f"{path}: a plan of version 1, which an older release saved without a checksum; make "
-            "a new one with --plan-out"
+            f"{path}: a plan of version 1, saved by an older release without a checksum; create "
+            "a new plan with --plan-out"
         )
     saved = parse(
         PlanFile,
         content,
         path,
         f"plan of version {VERSION}",
-        edited_hint="make a new one with --plan-out and the options for the change",
+        edited_hint="create a new plan with --plan-out and the changed options",
     )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)

@@ -156,11 +156,11 @@ def make_plan(
 
 def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
     """Return the refusal of a plan that moves nothing."""
-    text = "there is nothing to move: no partition is left that has an offset"
+    text = "there is nothing to move; no partition has an offset"
     if policies.partitions is not None:
         known = sorted({position.topic_partition for s in chosen for position in s.positions})
         names = join_some((f"{topic}-{partition}" for topic, partition in known), _MAX_NAMED)
-        text += f"; the checkpoint holds {names}"
+        text += f"; the checkpoint contains {names}"
     return Refusal(text)
 
 

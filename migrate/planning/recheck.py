@@ -16,8 +16,9 @@ def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
     if plan.cluster_id == snapshot.cluster_id:
         return
     raise Refused(
-        f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}: does -b name "
-        "the plan's cluster? Make a new plan only if the job has moved there"
+        f"the brokers are of cluster {snapshot.cluster_id}, but the plan is for cluster "
+        f"{plan.cluster_id}; check the value of -b, and create a new plan only if the job has "
+        "moved to this cluster"
     )
 
 
@@ -43,17 +44,17 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     check_cluster(plan, snapshot)
     recreated = recreated_topics(plan, snapshot)
     for topic in recreated:
-        yield f"topic {topic} was deleted and created again since the plan was made"
+        yield f"topic {topic} was recreated after the plan was created"
     if recreated:
         return
     if _is_applied(plan, snapshot):
-        yield "the plan has been applied already: the group holds its offsets"
+        yield "the plan was already applied; the group has all its offsets"
         return
     known = {planned.topic_partition: planned for planned in plan.partitions}
     now = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
         for topic, partition in sorted(now.keys() - known.keys()):
-            yield f"{topic}-{partition} is new since the plan was made"
+            yield f"{topic}-{partition} is new since the plan was created"
     for topic_partition, planned in known.items():
         log = now.get(topic_partition)
         yield from _find_log_changes(planned, log)
@@ -61,8 +62,8 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
             current = snapshot.target_group.next_offset(*topic_partition)
             if current != planned.current:
                 yield (
-                    f"the group held {format_position(planned.current)} for {planned.name} and "
-                    f"now holds {format_position(current)}"
+                    f"the group's offset of {planned.name} has changed from "
+                    f"{format_position(planned.current)} to {format_position(current)}"
                 )
 
 
@@ -83,19 +84,20 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
     name = planned.name
     if log is None:
         if planned.log_end is not None:
-            yield f"{name} is gone since the plan was made"
+            yield f"{name} no longer exists"
         return
     if planned.log_end is None:
-        yield f"{name} was not there when the plan was made, and is now"
+        yield f"{name} did not exist when the plan was created, but exists now"
     if planned.next_offset is not None and not log.covers(planned.next_offset):
         yield (
-            f"{name} now holds {log.start} to {log.end}: its next offset {planned.next_offset} "
-            "is no longer in the log"
+            f"{name} now contains offsets {log.start} to {log.end}, so its next offset "
+            f"{planned.next_offset} is no longer in the log"
         )
     if planned.log_end is not None and log.end < planned.log_end:
         yield (
-            f"{name} ended at {planned.log_end} and now ends at {log.end}: it has lost records, "
-            "or was recreated (before Kafka 2.8 topics have no id to tell by)"
+            f"the log end offset of {name} has decreased from {planned.log_end} to {log.end}; "
+            "records were lost, or the topic was recreated (before Kafka 2.8, topics have no ID "
+            "that shows this)"
         )
 
 
@@ -124,6 +126,6 @@ def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[
         first, then, now = changed[0]
         whose = "it" if of_the_group else f"its group {group.name!r}"
         yield (
-            f"{whose} has moved in {counted(len(changed), 'partition')} (the first is {first}: it "
-            f"held {format_position(then)} and now holds {format_position(now)})"
+            f"{whose} has new offsets in {counted(len(changed), 'partition')} (the first is "
+            f"{first}: from {format_position(then)} to {format_position(now)})"
         )

@@ -20,16 +20,16 @@ NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
 _MAX_NAMED = 20
 # Verdicts whose problem texts contain offsets, and so differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
-_OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
-_LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
+_OTHER_BROKERS = "pass the job's brokers with --bootstrap-servers, or "
+_LEAVE_OUT = f"{_OTHER_BROKERS}omit it with --gone skip"
 # The remedy for a problem; ``_way_out`` handles the other verdicts.
 _WAYS_OUT = {
-    Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
-    "earliest",
-    Verdict.BEYOND_END: f"{_OTHER_BROKERS}skip to the end with --on-beyond-end latest",
+    Verdict.EXPIRED: "move from a newer checkpoint, or continue after the gap with "
+    "--on-expired earliest",
+    Verdict.BEYOND_END: f"{_OTHER_BROKERS}skip to the log end with --on-beyond-end latest",
     Verdict.TOPIC_GONE: _LEAVE_OUT,
     Verdict.PARTITION_GONE: _LEAVE_OUT,
-    Verdict.NEW_PARTITION: "choose with --new-partitions earliest or latest",
+    Verdict.NEW_PARTITION: "choose a start with --new-partitions earliest or latest",
 }
 
 
@@ -44,7 +44,7 @@ def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refus
         names = join_some((planned.name for planned in same), _MAX_NAMED)
         if not problem:
             problem = same[0].problem
-            problem += f" (the first; {len(same)} in all)" if len(same) > 1 else ""
+            problem += f" (the first of {len(same)})" if len(same) > 1 else ""
         yield Refusal(f"{names}: {verdict.value}: {problem}", way_out)
 
 
@@ -54,15 +54,15 @@ def _way_out(planned: PlannedPartition) -> str:
         return way_out
     if planned.operator_id is None:
         return _WAYS_OUT[Verdict.NEW_PARTITION]
-    choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
+    choose = "choose a start with --unresolved earliest|latest|committed|timestamp:T"
     match planned.position:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
             needed = "--bootstrap-servers HOST:PORT " if planned.log_end is None else ""
-            return f"name Flink's own with {needed}--source-group GROUP, or {choose}"
+            return f"pass Flink's own group with {needed}--source-group GROUP, or {choose}"
         case Marker.LATEST:
-            later = "move from a later checkpoint, which has its offset once it has had a record"
+            later = "wait until the partition has a record, and move from a later checkpoint"
             return f"{later}, or {choose}"
         case _:
             return choose
@@ -91,8 +91,8 @@ def collect_warnings(
     ):
         yield warning_text(
             WarningCode.SOURCE_GROUP_EMPTY,
-            f"group {group.name!r}{did_you_mean(group.alike)} has committed nothing for these "
-            "topics, so it does not show whether the job ran on",
+            f"group {group.name!r}{did_you_mean(group.alike)} has committed no offset for these "
+            "topics, so it does not show whether the job kept running",
         )
     if snapshot is None:
         yield warning_text(WarningCode.NOT_CHECKED, NOT_CHECKED)
@@ -102,36 +102,39 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     """Yield warnings of records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         every = (
-            "; every partition is suspect, as with a checkpoint of another cluster, and these "
-            "offsets would then lose or repeat records"
+            "; all partitions are suspect, as in a different cluster, where these offsets would "
+            "lose or duplicate records"
         )
         yield warning_text(
             WarningCode.MAYBE_RECREATED,
-            f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
-            f"again, or of another cluster (the first is {suspects[0].name}): does -b name the "
-            f"job's brokers?{every if len(suspects) == len(partitions) else ''}",
+            f"{counted(len(suspects), 'partition')} may be of a recreated topic or of a "
+            "different cluster (the first is "
+            f"{suspects[0].name}){every if len(suspects) == len(partitions) else ''}; check that "
+            "-b specifies the job's brokers",
         )
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
             WarningCode.UNLISTED_PARTITION,
-            f"{counted(len(older), 'partition')} held records before the checkpoint, which does "
-            f"not list them (the first is {older[0].name}: up to {older[0].older_offsets})",
+            f"the checkpoint does not list {counted(len(older), 'partition')} with records older "
+            f"than the checkpoint (the first is {older[0].name}: up to {older[0].older_offsets} "
+            "records)",
         )
     if beyond := _describe_ran_on(partitions):
-        yield warning_text(Code.RAN_ON, f"{beyond}: these records will be emitted again")
+        yield warning_text(Code.RAN_ON, f"{beyond}; these records will be duplicated")
     if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
             f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
-            f"{counted(len(merged), 'partition')} will be read again (the first is "
-            f"{merged[0].name}: from {merged[0].next_offset}, and one source had reached "
-            f"{merged[0].job_reached})",
+            f"{counted(len(merged), 'partition')} will be reprocessed (the first is "
+            f"{merged[0].name}: from offset {merged[0].next_offset}, although one source had "
+            f"reached {merged[0].job_reached})",
         )
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
-            f"--merge-sources min: a source of the topic lacks {counted(len(partly), 'partition')} "
-            f"(the first is {partly[0].name}), and loses the records below its next offset",
+            "--merge-sources min: one source of the topic has no position for "
+            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}), and loses the "
+            "records below its next offset",
         )
 
 
@@ -139,8 +142,8 @@ def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]
     """Yield a refusal if Flink's own group proves that the job kept running."""
     if beyond := _describe_ran_on(partitions):
         yield Refusal(
-            f"{beyond}, and what Flink emitted since would be emitted again",
-            "move from a newer checkpoint, or add --allow-ran-on to repeat them",
+            f"{beyond}; Flink's output after the checkpoint would be duplicated",
+            "move from a newer checkpoint, or add --allow-ran-on to accept the duplicates",
         )
 
 
@@ -158,8 +161,8 @@ def target_group_warnings(
         yield new_group_warning(group)
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
-        ("back", "it reads up to {} again", -1),
-        ("ahead", f"it skips up to {{}}{reader_clause(origin)}", 1),
+        ("rewound", "up to {} will be reprocessed", -1),
+        ("moved ahead", f"up to {{}}{reader_clause(origin)} will be skipped", 1),
     ):
         same_way = [(planned, by * sign) for planned, by in moved if by * sign > 0]
         if same_way:
@@ -167,9 +170,9 @@ def target_group_warnings(
             records = counted(sum(by for _, by in same_way), "record")
             yield warning_text(
                 WarningCode.GROUP_MOVED,
-                f"group {group.name!r} is moved {direction} in "
+                f"group {group.name!r} will be {direction} in "
                 f"{counted(len(same_way), 'partition')} (the first is {first.name}: from "
-                f"{first.current} to {first.next_offset}): {effect.format(records)}",
+                f"{first.current} to {first.next_offset}); {effect.format(records)}",
             )
 
 
@@ -177,8 +180,8 @@ def new_group_warning(group: GroupView) -> WarningText:
     """Return the warning that a consumer group is created."""
     return warning_text(
         WarningCode.NEW_GROUP,
-        f"group {group.name!r} does not exist yet and will be created; check its name"
-        f"{did_you_mean(group.alike)}",
+        f"group {group.name!r} does not exist and will be created; check its "
+        f"name{did_you_mean(group.alike)}",
     )
 
 
@@ -186,10 +189,10 @@ def reader_clause(origin: Origin) -> str:
     """Return ", which X has read", or "" for an unknown reader X of the positions."""
     match origin.kind:
         case "checkpoint":
-            return ", which Flink has read"
+            return " that Flink has read"
         case "batch":
-            return ", which Spark has read"
-    return f", which group {origin.group!r} has read" if origin.group is not None else ""
+            return " that Spark has read"
+    return f" that group {origin.group!r} has read" if origin.group is not None else ""
 
 
 def missing_partition_refusals(
@@ -211,22 +214,24 @@ def missing_partition_refusals(
         if missing:
             names = join_some((f"{topic}-{number}" for number in missing), 1)
             text = f"--partitions: neither the checkpoint nor the broker has {names}"
-            yield Refusal(text, "name those there are")
+            yield Refusal(text, "pass existing partitions")
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
     """Warn if a recreated topic cannot be detected, because the checkpoint's time is uncertain."""
     if snapshot is None or origin.kind != "checkpoint":
         return
-    hidden = "a topic that was deleted and created again cannot be detected"
+    hidden = "a recreated topic cannot be detected"
     if origin.written_at is None:
-        yield warning_text(WarningCode.AGE_UNKNOWN, f"the checkpoint's age is unknown, so {hidden}")
+        yield warning_text(
+            WarningCode.AGE_UNKNOWN, f"the age of the checkpoint cannot be determined, so {hidden}"
+        )
     elif origin.copied_from is not None:
         written_in = redact_url(origin.copied_from)
         yield warning_text(
             WarningCode.AGE_UNKNOWN,
             f"the checkpoint is a copy of {written_in}, and its file is dated "
-            f"{iso_time(origin.written_at)}: if that is only the time of the copy, {hidden}",
+            f"{iso_time(origin.written_at)}; if this is the time of the copy, {hidden}",
         )
 
 
@@ -240,8 +245,8 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
         if new in topics and new != old:
             yield warning_text(
                 WarningCode.RENAMED_TOPIC,
-                f"--topic-map {old}={new}: the same offset may be another record in another topic; "
-                "compare the records first",
+                f"--topic-map {old}={new}: the same offset may refer to a different record in a "
+                "different topic; compare the records first",
             )
 
 
@@ -264,8 +269,8 @@ def partial_topic_warnings(
     if incomplete:
         yield warning_text(
             WarningCode.PARTIAL_TOPIC,
-            f"--partitions leaves out partitions of {counted(len(incomplete), 'topic')} (the first "
-            f"is {min(incomplete)}): the query must assign exactly the partitions that move",
+            f"--partitions omits partitions of {counted(len(incomplete), 'topic')} (the first is "
+            f"{min(incomplete)}); the query must assign exactly the partitions that move",
         )
 
 
@@ -276,10 +281,10 @@ def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
         return ""
     first = beyond[0]
     return (
-        "the job ran on after this checkpoint: Flink's group has committed "
-        f"{counted(sum(planned.ran_on_by for planned in beyond), 'record')} beyond "
-        f"{counted(len(beyond), 'partition')} (the first is {first.name}: committed "
-        f"{first.flink_committed}, to go on from {first.next_offset})"
+        "the job kept running after this checkpoint; Flink's group has committed "
+        f"{counted(sum(planned.ran_on_by for planned in beyond), 'record')} beyond the positions "
+        f"of {counted(len(beyond), 'partition')} (the first is {first.name}: committed "
+        f"{first.flink_committed}, next offset {first.next_offset})"
     )
 
 
@@ -300,7 +305,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 
 def _cost(planned: PlannedPartition) -> Iterator[str]:
-    for effect, records in (("loses", planned.lost), ("repeats", planned.repeated)):
+    for effect, records in (("loses", planned.lost), ("duplicates", planned.repeated)):
         if records != 0:
             amount = "?" if records is None else f"up to {records}"
             yield f", {effect} {amount} records"

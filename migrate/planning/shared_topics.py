@@ -46,13 +46,17 @@ class SharedTopic(NamedTuple):
         shown = ("none" if start is None else format_start(start) for start in starts)
         operators = ", ".join(source.operator_id for source in self.sources)
         way_out = (
-            "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
-            "their state does not show, take the lower with --one-cluster --merge-sources min"
+            "choose one source with --source OPERATOR_ID, or use the lower offsets with "
+            "--one-cluster --merge-sources min if all sources read the same Kafka cluster (their "
+            "state does not show it)"
             if self.may_be_two_topics and not one_cluster
-            else "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
+            else (
+                "choose one source with --source OPERATOR_ID, or use the lower offsets with "
+                "--merge-sources min"
+            )
         )
         return Refusal(
-            f"{len(self.sources)} sources read topic {self.name} and disagree on "
+            f"{len(self.sources)} sources of topic {self.name} have different positions in "
             f"{len(self.differing)} of its partitions (operators {operators}; "
             f"{self.name}-{partition}: {' and '.join(shown)})",
             way_out,
@@ -61,11 +65,11 @@ class SharedTopic(NamedTuple):
     def unnamed_cluster_refusal(self) -> Refusal:
         """Return the refusal of a topic whose sources may read different Kafka clusters."""
         return Refusal(
-            f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), "
-            "and their state does not name their Kafka cluster: on two clusters these are two "
+            f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), and "
+            "their state does not identify their Kafka cluster; in two clusters, these are two "
             "topics",
-            "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, add "
-            "--one-cluster",
+            "choose one source with --source OPERATOR_ID, or add --one-cluster if all sources "
+            "read the same Kafka cluster",
         )
 
 
@@ -114,8 +118,8 @@ def one_cluster_warnings(
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(
                 WarningCode.ONE_CLUSTER,
-                f"--one-cluster: {topic.readers_text} are taken to read topic {topic.name} of "
-                "the same Kafka cluster, which their state does not name",
+                f"--one-cluster: {topic.readers_text} are assumed to read topic {topic.name} of "
+                "the same Kafka cluster; their state does not identify the cluster",
             )
 
 

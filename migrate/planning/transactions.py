@@ -54,14 +54,14 @@ def resolve_transactions(
             remaining.append(replace(finding, message=refusal.what))
         elif pending and len(by_outcome[TxnOutcome.COMMITTED]) == len(pending):
             notes.append(
-                f"{_named(pending)} of {finding.operator} is committed, as the brokers' "
-                "transaction log shows, although the checkpoint has it as pending"
+                f"{_named(pending)} of {finding.operator} is committed according to the brokers' "
+                "transaction log, although it is pending in the checkpoint"
             )
         elif restored:
-            what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
+            what = f"{_named(pending)} of a KafkaSink" if pending else "the pending data of a sink"
             message = finding.when_restored or (
-                f"{what} may not be committed yet: the restored job commits it, unless the brokers "
-                "have aborted it by then"
+                f"{what} may not be committed yet; the restored job commits it, unless the "
+                "brokers abort it first"
             )
             remaining.append(replace(finding, message=message))
         elif pending:
@@ -86,27 +86,28 @@ def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
     """Return the refusal of transactions whose output is or will be lost, or None."""
     if by_outcome[TxnOutcome.OPEN] and not restored:
         return Refusal(
-            f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers: "
-            "what it holds of the job's output is lost when it times out",
-            "restore the job from here once, let it commit, and stop it again with a savepoint; or "
+            f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers; "
+            "its output will be lost when it times out",
+            "restore the job from here once, let it commit, and stop it with a new savepoint; or "
             "add --allow-in-flight to accept the loss",
         )
     if by_outcome[TxnOutcome.ABORTED]:
         return Refusal(
-            f"{_named(by_outcome[TxnOutcome.ABORTED])} of a KafkaSink was aborted on the brokers: "
-            "its output is lost, and a start from here does not read those records again",
-            "move from an older checkpoint, which repeats what was committed since; or add "
-            "--allow-in-flight to accept the loss",
+            f"{_named(by_outcome[TxnOutcome.ABORTED])} of a KafkaSink was aborted on the "
+            "brokers; its output is lost, and a start from here does not reprocess the records "
+            "behind it",
+            "move from an older checkpoint, and accept duplicates of the output committed after "
+            "it; or add --allow-in-flight to accept the loss",
         )
     return None
 
 
 def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:
     if snapshot is None:
-        return "add -b HOST:PORT to ask the sink's brokers"
+        return "add -b HOST:PORT to query the sink's brokers"
     if snapshot.transactions_error:
-        return f"the brokers do not say what became of it ({snapshot.transactions_error})"
-    return f"these brokers do not know {_named(unknown)}"
+        return f"the brokers did not report its outcome ({snapshot.transactions_error})"
+    return f"these brokers have no record of {_named(unknown)}"
 
 
 def _named(transactions: Iterable[PendingTransaction]) -> str:

@@ -40,15 +40,15 @@ def topic_refusals(
         logs = target.topics.get(name)
         if logs is None:
             yield Refusal(
-                f"topic {topic}: the cluster that the target reads has no topic {name}"
-                f"{did_you_mean(target.alike.get(name, ()))}",
-                f"name the copy with --topic-map {topic}=NAME",
+                f"topic {topic}: the target's cluster has no topic "
+                f"{name}{did_you_mean(target.alike.get(name, ()))}",
+                f"specify the copy with --topic-map {topic}=NAME",
             )
         elif len(logs) != len(here[topic]):
             yield Refusal(
-                f"topic {topic} has {counted(len(here[topic]), 'partition')}, and {name} in the "
-                f"cluster that the target reads has {len(logs)}: in which of them a record is "
-                "copied is not known",
+                f"topic {topic} has {counted(len(here[topic]), 'partition')}, but {name} in the "
+                f"target's cluster has {len(logs)}; the partition of a copied record cannot be "
+                "determined",
                 "mirror it to a topic with the same number of partitions",
             )
 
@@ -152,38 +152,43 @@ def _translation_refusals(
             case MatchOutcome.AMBIGUOUS | MatchOutcome.WENT_BACK:
                 what = _WHY_SEVERAL[outcome]
                 way_out = (
-                    "start at the first of them, which loses nothing and duplicates "
-                    f"{records}, with --on-ambiguous first"
+                    "start at the first of these offsets with --on-ambiguous first; this "
+                    f"loses no records and duplicates {records}"
                 )
                 if outcome is MatchOutcome.WENT_BACK:
-                    way_out = f"if it still copies, wait with --wait 5m; {way_out}"
+                    way_out = (
+                        f"if the mirror is still copying, wait with --wait 5m; otherwise, {way_out}"
+                    )
             case MatchOutcome.EXPIRED:
-                what = f"the log there begins {records} later"
+                what = f"the target's log starts {records} later"
                 way_out = "mirror the topic again, or move while both clusters have the records"
             case MatchOutcome.FILTERED:
-                what = f"{records} of the job's log skipped: the next copy is of a later record"
+                what = f"the mirror skipped {records} of the job's log, and copied a later record"
                 way_out = "mirror all records of the topic to a new topic, in their order"
             case MatchOutcome.FOREIGN:
-                what = f"{records} there not in the job's log"
+                what = f"the job's log does not contain {records} of the target's log"
                 way_out = (
-                    "other clients write to the topic, or wrote before the mirror was done: mirror "
-                    "to a topic that nobody else writes to"
+                    "other clients write to the topic, or wrote to it before the mirror "
+                    "finished; mirror to a topic without other writers"
                 )
             case MatchOutcome.OTHER_PARTITIONING:
-                what = f"{records} not in the partition where the job's log has them"
-                way_out = "mirror to a new topic, and let the mirror keep each record's partition"
+                what = f"{records} in a different partition than in the job's log"
+                way_out = (
+                    "mirror to a new topic, and configure the mirror to keep each record's "
+                    "partition"
+                )
             case _:
                 what = reason
                 way_out = (
-                    "check that --topic-map names the copy of the topic, and that the mirror keeps "
-                    "each record's partition"
+                    "check that --topic-map specifies the copy of the topic, and that the mirror "
+                    "keeps each record's partition"
                 )
         yield Refusal(f"{names}: {outcome.value}: {what}", way_out)
 
 
 _WHY_SEVERAL = {
-    MatchOutcome.AMBIGUOUS: "several places there agree with the job's log",
-    MatchOutcome.WENT_BACK: "from the position on, the log there has records twice",
+    MatchOutcome.AMBIGUOUS: "several offsets in the target's log agree with the job's log",
+    MatchOutcome.WENT_BACK: "the target's log contains duplicates from the position onward",
 }
 
 
@@ -213,9 +218,10 @@ def _aborted_warnings(
     if aborted:
         yield warning_text(
             WarningCode.ABORTED_COPIES,
-            f"{join_some(aborted, _MAX_NAMED)}: at least {counted(sum(aborted.values()), 'record')}"
-            " of aborted transactions after the position: a target with "
-            "isolation.level=read_uncommitted (Spark's default) reads them",
+            f"{join_some(aborted, _MAX_NAMED)}: at least "
+            f"{counted(sum(aborted.values()), 'record')} of aborted transactions after the "
+            "position; a target with isolation.level=read_uncommitted (Spark's default) reads "
+            "them",
         )
 
 
@@ -232,14 +238,14 @@ def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[Warn
         yield warning_text(
             WarningCode.HISTORY_SAMPLED,
             f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
-            "not compared, which a mirror may have dropped or moved, or other clients written; "
-            "--compare all compares them",
+            "not compared; a mirror may have dropped or moved them, or other clients may have "
+            "written them; to compare them, add --compare all",
         )
 
 
 ASSUMPTION = (
-    "matched means that the mirror keeps partitions and order, and that nobody else writes to the "
-    "new topic, as far as records were compared"
+    "for records that were not compared, matched positions assume that the mirror keeps "
+    "partitions and order, and that no other client writes to the new topic"
 )
 
 
@@ -257,7 +263,7 @@ def _notes(
             compared = sum(one.compared for one in alike)
             records = f" ({counted(compared, 'record')})" if compared else ""
             counts.append(f"{len(alike)} {outcome.value}{records}")
-    yield f"{counted(len(found), 'position')} looked for in the other cluster: {', '.join(counts)}"
+    yield f"searched the other cluster for {counted(len(found), 'position')}: {', '.join(counts)}"
     kept = [one for one in found if one.outcome.is_match or one.outcome.is_lossless]
     if any(one.outcome is not MatchOutcome.PROVED for one in kept):
         yield ASSUMPTION
@@ -266,6 +272,6 @@ def _notes(
     )
     if by_syncs:
         yield (
-            f"{counted(by_syncs, 'position')} next to equal records: the mirror's offset syncs "
-            "show which of them are copied"
+            f"{counted(by_syncs, 'position')} next to equal records; the mirror's offset syncs "
+            "show which of these records are copied"
         )

@@ -62,7 +62,7 @@ class TotalsReport(Model):
     offsets_behind: _Count
     lag: _Count | None = Field(description="the sum of the known lags")
     lag_unknown: _Count = Field(
-        description="the number of the right side's partitions whose lag is not known"
+        description="the number of the right side's partitions without a known lag"
     )
 
 
@@ -78,8 +78,8 @@ class RowReport(Model):
     records_between: _Count | None
     log: LogReport | None
     lag: _Count | None = Field(
-        description="the log end minus the right side's next offset; null if one of them is not "
-        "known, or if the offset is beyond the log end"
+        description="the log end offset minus the right side's next offset; null if either is "
+        "unknown, or if the next offset is higher than the log end offset"
     )
 
 

@@ -119,7 +119,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
     from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:
-        yield f"nothing to do: group {outcome.group} holds these offsets"
+        yield f"nothing to do; group {outcome.group} already has these offsets"
         return
     done = [row.target for row in outcome.partitions if row.result is Result.COMMITTED]
     removed = done.count(None)
@@ -129,7 +129,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
             continue
         failure = row.failure
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
-        current = "" if row.now is None else f"; it holds {row.now.next_offset}"
+        current = "" if row.now is None else f"; its offset is {row.now.next_offset}"
         yield f"{printable(row.topic)}-{row.partition} {row.result.value}{why}{current}"
 
 

@@ -59,9 +59,9 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
         if row.right is Unknown.ABSENT:
             missing.append(name)
         elif row.right_offset is None:
-            known = "; the broker knows it: -b HOST:PORT" if row.right is Marker.EARLIEST else ""
+            known = "; to resolve it, add -b HOST:PORT" if row.right is Marker.EARLIEST else ""
             state = format_start(row.right)
-            raise Refused([f"{label}: {name} is {state}, which is no offset to write{known}"])
+            raise Refused([f"{label}: {name} is {state}, and not an offset{known}"])
         else:
             next_offsets[row.topic, row.partition] = row.right_offset
     if not next_offsets:
@@ -69,7 +69,7 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     if missing:
         warn(
             WarningCode.MISSING_OFFSETS,
-            f"{label} has no offset of {join_some(missing, _MAX_NAMED)}: the reader of the output "
-            "starts there at its own default",
+            f"{label} has no offset of {join_some(missing, _MAX_NAMED)}; the reader of the "
+            "output starts these partitions at its own default",
         )
     return next_offsets

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield a plan: origin, target, partitions, warnings, and the command that applies it."""
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
-    stopped = ", with which the job was stopped" if plan.origin.stopped else ""
+    stopped = " (stop-with-savepoint)" if plan.origin.stopped else ""
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
     yield f"to:      {printable(plan.target.title)}\n"
-    cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
+    cluster = plan.cluster_id or "no broker was queried, so nothing was checked against Kafka"
     there = f"; its target reads {plan.to_cluster_id}" if plan.is_translated else ""
     yield f"cluster: {printable(cluster + there)}\n\n"
     yield plan_table(plan.partitions, out, wide=wide)
@@ -43,7 +43,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
     """Yield the group's offsets before the change, and the intended offsets after it."""
     before, after = file.before.committed, file.after.committed
     yield f"rollback file of {file.created_at}, written before a {file.change}\n"
-    new = "" if file.before.exists else ", which did not exist before"
+    new = "" if file.before.exists else " (did not exist before)"
     yield f"group:   {printable(file.group)}{new}\n"
     yield f"brokers: {printable(file.bootstrap_servers)}\n\n"
     rows = [
@@ -53,7 +53,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
     yield _table(("BEFORE", "AFTER"), rows, out)
     changed = counted(len(file.changed_partitions), "partition")
     command = printable(shlex.join(["migrate", "rollback", name]))
-    yield f"\n{changed} changed; to see what would be restored: {command}\n"
+    yield f"{changed} changed; to preview the rollback: {command}\n"
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
@@ -62,7 +62,7 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {printable(location.directory)}\n"
     if location.committed is None:
-        yield "no query has run from it yet\n\n"
+        yield "no query has run from it\n\n"
     else:
         yield f"a query has run from it, and is {location.committed.note}\n\n"
     partitions = sorted({key for side in sides.values() for key in side.starts})
@@ -71,7 +71,7 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
     whole = counted(len(partitions), "partition")
     spark = name if name.startswith(SPARK_PREFIX) else SPARK_PREFIX + name
     command = printable(shlex.join(["migrate", "verify", "CHK", spark]))
-    yield f"\n{whole}; did it start where the checkpoint ended: {command}\n"
+    yield f"{whole}; to verify that the query starts where the checkpoint ended: {command}\n"
 
 
 _Row = tuple["TopicPartition", Sequence[str]]

@@ -56,16 +56,17 @@ def _up_to(verification: Verification, outcome: StartOutcome) -> str:
 
 
 _MEANINGS = {
-    StartOutcome.EXPIRED: "the target goes on below the log start: its next records are gone, and "
-    "a query fails there; move again from a newer checkpoint, or go on with --on-expired earliest",
-    StartOutcome.BEYOND_END: "the target goes on beyond the log end: the topic was created again, "
-    "or this is another cluster than the job's",
-    StartOutcome.RECREATED: "the topic was deleted and created again since the plan was made: the "
-    "offsets are of another log; make a new plan",
-    StartOutcome.GONE: "the broker has no such topic or partition; are these the brokers of the "
-    "move?",
-    StartOutcome.MOVED_ON: "others have committed since, and where they started cannot be told "
-    "from the group any more; verify before its consumers start, or add --allow-moved-on",
+    StartOutcome.EXPIRED: "the target's next offset is below the log start offset; these "
+    "records were deleted, and a query fails there; move again from a newer checkpoint, or "
+    "continue with --on-expired earliest",
+    StartOutcome.BEYOND_END: "the target's next offset is higher than the log end offset; the "
+    "topic was recreated, or this is a different cluster than the job's",
+    StartOutcome.RECREATED: "the topic was recreated after the plan was created, so the "
+    "offsets are of a different log; create a new plan",
+    StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
+    "brokers of the move",
+    StartOutcome.MOVED_ON: "another client has committed newer offsets, so the group no "
+    "longer shows the start offsets; verify before the consumers start, or add --allow-moved-on",
 }
 # The maximum number of items that are shown in a list.
 _MAX_SHOWN = 20
@@ -76,15 +77,15 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
-            "the query began with the continuous trigger, which ignores a seed and does not record "
-            "where it started: compare what it has written with the checkpoint"
+            "the query started with the continuous trigger; this trigger ignores a seed and does "
+            "not record the start offsets; compare the query's output with the checkpoint"
         )
     yield from map(printable, verification.other_problems[1:])
     counts = verification.counts
     if verification.other_topics:
         yield (
-            f"the query reads {printable(join_some(verification.other_topics, _MAX_SHOWN))}, and "
-            "none of these topics: is this the checkpoint location of another query?"
+            f"the query reads {printable(join_some(verification.other_topics, _MAX_SHOWN))}, but "
+            "none of these topics; check that this is the query's checkpoint location"
         )
         return
     if verification.more_topics:
@@ -98,8 +99,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if unread:
         yield (
-            f"missing ({unread}): seeded, and not in each batch of the query's log: does the query "
-            "read these topics, by the seed's numbers?"
+            f"missing ({unread}): seeded, but not in each batch of the query's log; check that "
+            "the query reads these topics with the seed's source numbers"
         )
     unlisted = sum(
         row.outcome is StartOutcome.UNKNOWN and row.started is None
@@ -107,9 +108,9 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if unlisted and not verification.continuous:
         yield (
-            f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's log: "
-            "the query reads it from its next batch on, or never, if it assigns partitions; verify "
-            "after that batch"
+            f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's "
+            "log; the query reads these partitions from its next batch, or never if it assigns "
+            "partitions; verify after that batch"
         )
     again = sum(
         row.outcome is StartOutcome.REPEATED and not _started_below(row)
@@ -117,8 +118,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if again:
         yield (
-            f"repeated ({again}): a batch of the query's log ends below the one before it: records "
-            "were read twice, unless a repartitioning of the state has skipped a batch that failed"
+            f"repeated ({again}): a batch of the query's log ends below the previous batch; "
+            "records were read twice, unless a repartitioning of the state skipped a failed batch"
         )
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:
@@ -126,8 +127,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     if verification.maybe_flink_commits:
         yield (
             f"{verification.maybe_flink_commits} of these commits look like a Flink job's (no "
-            "leader epoch, no metadata): if it still runs and commits for this group, stop it and "
-            "move again"
+            "leader epoch, no metadata); if the job still runs and commits for this group, stop "
+            "it and move again"
         )
     yield from _about_lost_evidence(verification)
 
@@ -136,12 +137,12 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     """Return a line that reports whether the move is verified."""
     partitions = verification.partitions
     if not partitions:
-        return "not verified: there is no partition to compare"
+        return "not verified: no partitions to compare"
     if verification.other_problems:
         return f"not verified: {verification.other_problems[0]}"
     plan = verification.plan
     if plan is not None and plan.differences:
-        return "not verified: the plan is not what it was made from"
+        return "not verified: the plan differs from its origin"
     if plan is not None and plan.unmatched:
         unmatched = counted(len(plan.unmatched), "partition")
         return f"not verified: {unmatched} without a certain match in the target's cluster"
@@ -149,27 +150,27 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
     if not bad and verification.first_batches_gone:
-        said = f"the seed was right in {whole}, and whether the query began there cannot be told"
-        return f"verified but for this: {said}" if allow_moved_on else f"not verified: {said}"
+        said = f"the seed was correct in {whole}, but the query's start cannot be determined"
+        return f"verified except for this: {said}" if allow_moved_on else f"not verified: {said}"
     if not bad and verification.passed_by_log_start:
         return (
-            f"the seed was right in {whole}; what retention took before the first batch cannot be "
-            "told"
+            f"the seed was correct in {whole}; records that retention deleted before the first "
+            "batch cannot be determined"
         )
     if not bad:
         start = "started" if verification.has_run else "will start"
         if plan is not None and plan.not_compared:
-            return f"verified against the plan alone: {whole} {start} where the plan says"
+            return f"verified against the plan alone: {whole} {start} at the plan's offsets"
         if plan is not None and plan.other_starts:
             as_checkpoint = len(partitions) - len(plan.other_starts)
             return (
-                f"verified: {whole} {start} where the plan says, {as_checkpoint} of them where the "
-                "checkpoint ended"
+                f"verified: {whole} {start} at the plan's offsets, {as_checkpoint} of them where "
+                "the checkpoint ended"
             )
         return f"verified: {whole} {start} where the checkpoint ended"
     if allow_moved_on and verification.verified_or_moved_on:
-        return f"verified but for {of_all}, moved on as allowed"
-    return f"not verified: {of_all} did not come out ok"
+        return f"verified except for {of_all} with newer commits, as allowed"
+    return f"not verified: {of_all} failed verification"
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
@@ -179,13 +180,13 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         return
     if plan.not_compared:
         yield (
-            "the plan was not compared with what it was made from, which cannot be read: "
+            "the plan was not compared with its origin, because the origin cannot be read: "
             f"{printable(plan.not_compared)}"
         )
     for line in plan.differences[:_MAX_SHOWN]:
-        yield f"the plan is not what it was made from: {printable(line)}"
+        yield f"the plan differs from its origin: {printable(line)}"
     if len(plan.differences) > _MAX_SHOWN:
-        yield f"and {len(plan.differences) - _MAX_SHOWN} differences more; make the plan again"
+        yield f"and {len(plan.differences) - _MAX_SHOWN} more differences; create a new plan"
     if plan.unmatched:
         yield (
             f"without a match in the target's cluster ({len(plan.unmatched)}): "
@@ -204,14 +205,14 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
     if passed:
         topic, partition = passed[0]
         yield (
-            f"the log start of {counted(len(passed), 'partition')} lies above the seed now (the "
-            f"first is {printable(topic)}-{partition}): whether the query read those records "
-            "before retention took them cannot be told; if it has always run with "
-            "failOnDataLoss=true, which fails then, add --allow-moved-on"
+            f"the log start offset of {counted(len(passed), 'partition')} is now higher than the "
+            f"seed (the first is {printable(topic)}-{partition}); retention may have deleted "
+            "these records before the query read them; if the query has always run with "
+            "failOnDataLoss=true (it fails on such a loss), add --allow-moved-on"
         )
     if verification.first_batches_gone:
         yield (
-            "the query's log does not hold its first batches any more, which show that it began at "
-            "its seed (Spark keeps spark.sql.streaming.minBatchesToRetain of them, by default "
-            "100): see the record of the cut-over, if there is one, or add --allow-moved-on"
+            "the query's log no longer contains its first batches, so its start cannot be "
+            "verified (Spark keeps spark.sql.streaming.minBatchesToRetain batches, by default "
+            "100); check the record of the cut-over, if it exists, or add --allow-moved-on"
         )

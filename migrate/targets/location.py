@@ -115,7 +115,7 @@ def location(text: str) -> Location:
         raise UsageError(f"{text}: {problem}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # A line break would look like several of the printed options.
-        raise UsageError(f"{redact_url(text)!r}: no name of a directory")
+        raise UsageError(f"{redact_url(text)!r}: not a directory name")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
     scheme = _SCHEME.match(text)
@@ -126,7 +126,7 @@ def location(text: str) -> Location:
     files = Files()
     path = files.from_uri(text)
     if path is None:
-        raise UsageError(f"{text}: not a place that is written; name s3://BUCKET/… or its like")
+        raise UsageError(f"{text}: not a writable location; use a URL such as s3://BUCKET/…")
     if _SCHEME.match(path) is None:
         return _local(text, path)
     return RemoteDirectory(text, path, files)
@@ -143,7 +143,7 @@ def _local(text: str, path: str) -> LocalDirectory:
     mount = mount_of(directory)
     if mount is not None and not mount.is_dir():
         raise UsageError(
-            f"{text}: there is no {mount} on this machine; write a local directory and copy it "
-            "there whole before the query's first start"
+            f"{text}: {mount} does not exist on this machine; write to a local directory, and "
+            "copy the whole directory there before the query's first start"
         )
     return LocalDirectory(text, directory, mounted=mount is not None)

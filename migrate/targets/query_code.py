@@ -15,19 +15,20 @@ from dataclasses import dataclass
 from migrate.targets.source_options import Connector, SparkStream
 
 _SEVERAL_STREAMS = (
-    "Spark numbers all streams of a query, also those that do not read Kafka, by their place in "
-    "its plan, from 0:"
+    "Spark numbers all streams of a query from 0, in the order of its plan, including streams "
+    "that do not read Kafka:"
 )
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
 # The number of records that the trial shows.
 TRIAL_RECORDS = 20
 _GUESSED_VERSION = (
-    "No Spark is installed beside migrate: name your version of Spark with --spark-version."
+    "Spark is not installed in migrate's environment. Specify your Spark version with "
+    "--spark-version."
 )
 _SEEDED_LOCATION = (
     "migrate has written the query's start positions to this directory. Use it for one query only."
 )
-_NEW_LOCATION = "Put the path of a new directory here, which no other query uses."
+_NEW_LOCATION = "Put the path of a new directory here. No other query may use it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def query_code(
     note, declare = language.comment, language.declaration
     lines = [
         *code_head(language, streams, connector, file),
-        f"{note} A query to complete, where it says COMPLETE. As it is, it shows {TRIAL_RECORDS} "
-        "records and ends.",
+        f"{note} A query template. Edit the lines with COMPLETE. Unedited, it shows "
+        f"{TRIAL_RECORDS} records and ends.",
         *language.session,
     ]
     names = ["records"]
@@ -87,7 +88,7 @@ def query_code(
     location = language.literal(checkpoint_location or "CHECKPOINT-DIR")
     lines += [
         "",
-        f"{note} COMPLETE: what your query does with the records.",
+        f"{note} COMPLETE: process the records.",
         f"{declare}rows = {union}.selectExpr(",
         f"    {columns}",
         ")",
@@ -95,11 +96,11 @@ def query_code(
         f"{note} {_NEW_LOCATION if checkpoint_location is None else _SEEDED_LOCATION}",
         f"{declare}{language.checkpoint_location} = {location}",
         "",
-        f"{note} COMPLETE: where it writes. This line shows {TRIAL_RECORDS} records, and "
-        "leaves the directory as it is.",
+        f"{note} COMPLETE: write the rows. This line shows {TRIAL_RECORDS} records, and does not "
+        "change the directory.",
         f'{declare}sink = rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
         f".trigger({language.available_now})",
-        f"{note} For the real query, replace the line above by these lines, with your sink:",
+        f"{note} For the real query, replace the line above with these lines and your sink:",
         f"{note} {declare}sink = (",
         f'{note}     rows.writeStream.format("parquet").option("path", "DIRECTORY")',
         f'{note}     .option("checkpointLocation", {language.checkpoint_location})',
@@ -192,8 +193,8 @@ SCALA = Language(
     file="query.scala",
     environment_import=(),
     session=(
-        "// To compile it, make it the main method of an object, and run that with spark-submit "
-        "and the same --packages.",
+        "// To compile it, make it the main method of an object, and run the object with "
+        "spark-submit and the same --packages.",
         "import org.apache.spark.sql.SparkSession",
         "import org.apache.spark.sql.streaming.Trigger",
         "",

@@ -57,22 +57,21 @@ def check_free(location: Location) -> None:
     names = location.names()
     if names is None:
         raise Refused(
-            f"{location.name} is a file or a symbolic link, or is in a file; name a directory "
-            "itself"
+            f"{location.name} is a file or a symbolic link, or is in a file; choose a directory"
         )
     if not names:
         _check_outside_flink(location)
         return
     if is_unfinished(location):
         raise Refused(
-            f"{location.name} holds an unfinished seed, which another run writes or an interrupted "
-            "run left; if no run is active, remove it"
+            f"{location.name} contains an unfinished seed of an active or interrupted run; if no "
+            "run is active, remove it"
         )
     if names & FILES_OF_A_QUERY:
         raise Refused(
-            f"{location.name} is the checkpoint location of a query already; name a new directory"
+            f"{location.name} is already the checkpoint location of a query; choose a new directory"
         )
-    raise Refused(f"{location.name} is not empty; name a new directory")
+    raise Refused(f"{location.name} is not empty; choose a new directory")
 
 
 def _check_outside_flink(location: Location) -> None:
@@ -86,8 +85,8 @@ def _check_outside_flink(location: Location) -> None:
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
         if head == _MAGIC or "taskowned" in (names or ()):
             raise Refused(
-                f"{location.name} is in a checkpoint or savepoint of Flink's, which may delete "
-                f"it ({path}); name a folder outside"
+                f"{location.name} is in a checkpoint or savepoint of Flink ({path}), so Flink "
+                "may delete it; choose a directory outside"
             )
 
 
@@ -155,7 +154,9 @@ def remove_seed(location: Location) -> None:
         OSError: the seed cannot be removed.
     """
     if location.names() is None or not _holds_only_seed(location):
-        raise Refused(f"{location.name} holds more than a seed: a query has begun there")
+        raise Refused(
+            f"{location.name} contains more than a seed, because a query has already started"
+        )
     folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
     files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
     _remove_files(files, location)
@@ -189,7 +190,8 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
             if may_remain:  # a store's client may still complete a write after the interruption
                 warn(
                     WarningCode.REMAINING_FILES,
-                    f"{location.name} may hold an unfinished seed, on which Spark fails; remove it",
+                    f"{location.name} may contain an unfinished seed, and Spark fails on it; "
+                    "remove it",
                 )
         raise
 

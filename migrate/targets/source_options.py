@@ -107,7 +107,10 @@ def spark_streams(
         if seeded
         else "Used only on the first start; later starts use the query's checkpoint location."
     )
-    loss_note = "Spark's default: a query whose records are gone fails, and does not skip them."
+    loss_note = (
+        "Spark's default. If records were deleted before the query read them, the query fails "
+        "instead of skipping them."
+    )
     return tuple(
         SparkStream(
             source.number,
@@ -150,7 +153,7 @@ def _store(kind: str) -> Iterator[KafkaOption]:
     """Yield the options for a Java key store or trust store."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
-        f"For a PEM file, set kafka.ssl.{kind}.type to PEM, and leave out the password.",
+        f"For a PEM file, set kafka.ssl.{kind}.type to PEM, and omit the password.",
     )
     yield _from_environment(f"kafka.ssl.{kind}.password")
 
@@ -202,7 +205,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
     """
     if spark_version is not None and not _VERSION.fullmatch(spark_version):
         raise UsageError(
-            f"--spark-version {spark_version!r}: expected a version of Spark such as "
+            f"--spark-version {spark_version!r}: expected a Spark version such as "
             f"{_DEFAULT_VERSION}"
         )
     known = spark_version or _installed()

@@ -103,7 +103,7 @@ def test_recreated_topic_is_refused_by_saved_plan(
         *("--plan", plan, "--rollback-file", tmp_path / "r.json", "--execute", "--yes"),
     )
     assert (result.code, broker.committed(group)) == (4, {}), result.stderr
-    assert "created again" in result.stderr
+    assert "recreated" in result.stderr
 
 
 def _create_again(broker: Broker, topic: str) -> None:

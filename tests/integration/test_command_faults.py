@@ -188,7 +188,7 @@ def test_interrupted_rollback_reports_newest_rollback_file(case: Case) -> None:
             Api.OFFSET_COMMIT,
             Fault.HOLD,
             0,
-            "an earlier run changed nothing, or was taken back since",
+            "an earlier run changed nothing, or was rolled back",
         ),
         (Api.OFFSET_COMMIT, Fault.HOLD_ANSWER, 0, "applied by an earlier run"),
         (Api.DESCRIBE_GROUPS, Fault.HOLD, _TO_READ_BACK, "applied by an earlier run"),

@@ -365,7 +365,7 @@ def test_commit_during_writing_of_rollback_file_is_refused(
         case.proxied.commit(case.group, {(_TOPIC, 0): 9})
 
     monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
-    with pytest.raises(Refused, match="has changed since it was read"):
+    with pytest.raises(Refused, match="changed after the group was read"):
         case.commit()
     assert case.view().committed == {**case.held, (_TOPIC, 0): Committed(9)}
     assert not case.path.exists()

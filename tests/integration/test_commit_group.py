@@ -546,7 +546,7 @@ def test_group_with_newer_commits_is_refused_unless_forced(
         undo.read_preview(_config(broker), rollback_file.read(tmp_path / "r.json")).progress
         is ChangeProgress.MOVED_ON
     )
-    with pytest.raises(Refused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
+    with pytest.raises(Refused, match=rf"has newer commits; 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
     forced = _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
@@ -603,6 +603,6 @@ def test_group_changed_after_dry_run_is_not_restored(
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
     seen = undo.read_preview(_config(broker), rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
-    with pytest.raises(Refused, match="changed since it was read"):
+    with pytest.raises(Refused, match="changed after the group was read"):
         undo.restore(_config(broker), seen, tmp_path / "back.json", force=True)
     assert broker.committed(group)[topic, 0] == 9

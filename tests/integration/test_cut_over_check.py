@@ -49,8 +49,8 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
         refused = migrate("cut-over", spec, *mode)
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
         for reason in (
-            f"refused: {tmp_path / 'query'} is not empty; name a new directory",
-            "is the file sink of another query, and remembers its batches up to",
+            f"refused: {tmp_path / 'query'} is not empty; choose a new directory",
+            "is the file sink of a different query, and remembers its batches up to",
             "refused: start: the program ./no-such-program does not exist",
         ):
             assert reason in refused.stderr
@@ -143,7 +143,7 @@ def test_query_without_batches_of_seeded_topic_is_not_verified(
     judged = migrate("verify", moved, target, "-b", broker.bootstrap_servers)
     assert judged.code == 5, judged.stderr
     assert "3 ok, 2 missing" in judged.stdout
-    assert "seeded, and not in each batch of the query's log" in judged.stderr
+    assert "seeded, but not in each batch of the query's log" in judged.stderr
 
 
 def test_each_stream_of_query_resumes_from_assigned_spark_source(

@@ -201,7 +201,9 @@ def test_group_ahead_of_query_is_refused_and_metrics_are_exported(
     case.broker.commit(case.group, {place: 5, other: 1})
     refused = case.follow("--metrics-file", metrics)
     assert refused.code == 4 and not metrics.exists()
-    assert f"is beyond the query in 1 partition (the first is {case.topic}-0: 5, " in refused.stderr
+    assert (
+        f"is ahead of the query in 1 partition (the first is {case.topic}-0: 5, " in refused.stderr
+    )
     assert "the query is at 3)" in refused.stderr and "--allow-moved-on" in refused.stderr
     assert case.held == {place: 5, other: 1}
 
@@ -250,8 +252,8 @@ def test_deleted_topic_is_reported_and_remaining_topics_are_followed(
         assert case.held == {(case.topic, 0): 3, (case.topic, 1): 3}
     with case.following("--every", "50ms") as process:
         assert process.stderr is not None
-        assert "which the query has read; left out" in process.stderr.readline()
-        assert "stands after batch 0" in process.stderr.readline()
+        assert "but these brokers have no such partition; omitted" in process.stderr.readline()
+        assert "is at the end of batch 0" in process.stderr.readline()
 
 
 def test_emptied_location_is_reported_and_metrics_stay_unchanged(
@@ -264,14 +266,14 @@ def test_emptied_location_is_reported_and_metrics_stay_unchanged(
     batch, metrics = case.batch, tmp_path / "metrics"
     with case.following("--every", "1s", "--metrics-file", str(metrics)) as process:
         assert process.stderr is not None
-        assert f"stands after batch {batch}" in process.stderr.readline()
+        assert f"is at the end of batch {batch}" in process.stderr.readline()
         (tmp_path / "empty").mkdir()
         _await(metrics.exists)  # then it pauses
         case.query.rename(tmp_path / "away")
         (tmp_path / "empty").rename(case.query)
         warning = process.stderr.readline()
         assert (
-            f"batch {batch} was committed, and now spark:{case.query} has no committed" in warning
+            f"batch {batch} was committed, but spark:{case.query} now has no committed" in warning
         )
         written = metrics.read_text()
         assert "[look-failed]" in process.stderr.readline()
@@ -287,7 +289,7 @@ def test_follow_ends_on_ctrl_c_and_retries_unreachable_broker(case: Case, spark:
         _await(case.read_all)
     with case.following("--every", "100ms") as process:
         assert process.stderr is not None
-        assert "stands after batch" in process.stderr.readline()
+        assert "is at the end of batch" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(_SECONDS) == 130
         assert process.stderr.read() == ""
@@ -296,5 +298,5 @@ def test_follow_ends_on_ctrl_c_and_retries_unreachable_broker(case: Case, spark:
     assert migrate(*away, "--once").code == 6
     with running(*away, "--every", "100ms") as process:
         assert process.stderr is not None
-        assert "looking again in 0.1 s" in process.stderr.readline()
+        assert "polling again in 0.1 s" in process.stderr.readline()
         assert process.poll() is None

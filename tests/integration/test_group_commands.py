@@ -60,9 +60,11 @@ def test_dry_run_shows_all_changes_and_commits_nothing(
         ["total", "18"],
     ]
     assert f"group {group}: Empty, classic, 0 members, 2 committed offsets" in result.stderr
-    assert f"the first is {topic}-1: from 9 to 4): it reads up to 5 records again" in result.stderr
     assert (
-        f"the first is {topic}-0: from 1 to 3): it skips up to 2 records, which Flink has read"
+        f"the first is {topic}-1: from 9 to 4); up to 5 records will be reprocessed"
+    ) in result.stderr
+    assert (
+        f"the first is {topic}-0: from 1 to 3); up to 2 records that Flink has read will be skipped"
         in result.stderr
     )
     assert "cannot determine whether the job still runs" in result.stderr
@@ -90,8 +92,8 @@ def test_rollback_file_on_full_disk_prevents_commit(
     )
     assert done.returncode == 6, done.stderr
     assert done.stderr.splitlines()[-2:] == [
-        "migrate: full.json: the rollback file cannot be written: File too large; name "
-        "a file on another disk with --rollback-file",
+        "migrate: full.json: the rollback file cannot be written: File too large; choose a file "
+        "on a different disk with --rollback-file",
         "nothing was committed",
     ]
     assert broker.committed(group) == {(topic, 0): 1}
@@ -107,7 +109,7 @@ def test_sink_option_warns_of_records_dropped_by_iceberg(
     for options in ((), ("--plan-out", tmp_path / "plan.json")):
         result = migrate(*move, "--sink", sink, *options)
         assert result.code == 0, result.stderr
-        assert "it may drop the records of a job of such an id" in result.stderr
+        assert "the sink may drop the job's records" in result.stderr
     (tmp_path / "sink").write_text("")
     refused = migrate(*move, "--sink", tmp_path / "sink")
     assert (refused.code, refused.stdout) == (4, "")
@@ -149,7 +151,7 @@ def test_missing_group_is_reported_in_dry_run_and_saved_plan(
     """Regression: `show` of the plan, read by a reviewer, lacked this warning."""
     command = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
     plan = tmp_path / "plan.json"
-    warning = f"warning: group {group!r} does not exist yet"
+    warning = f"warning: group {group!r} does not exist and will be created"
     for arguments in ((chk,), (chk, "--plan-out", plan), ("--plan", plan)):
         result = migrate(*command, *arguments)
         assert result.code == 0
@@ -308,7 +310,7 @@ def test_saved_plan_is_refused_after_group_has_newer_commits(
     broker.commit(group, {(topic, 0): 2})
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
     assert (moved.code, moved.stdout) == (4, "")
-    assert f"the group held no offset for {topic}-0 and now holds 2" in moved.stderr
+    assert f"the group's offset of {topic}-0 has changed from no offset to 2" in moved.stderr
     plan.unlink()
     assert migrate(*base, chk, "--plan-out", plan).code == 0
     broker.produce(topic, 0, ["more"])  # what is only newer changes nothing
@@ -337,7 +339,7 @@ def test_saved_spark_plan_is_refused_after_topic_changes(
             broker.create_topic(topic, 3)
     refused = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "make a new plan" in refused.stderr
+    assert "create a new plan" in refused.stderr
 
 
 def test_positions_older_than_topic_trigger_warning(
@@ -348,7 +350,7 @@ def test_positions_older_than_topic_trigger_warning(
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert result.code == 0
-    assert "3 partitions may be of a topic that was deleted and created again" in result.stderr
+    assert "3 partitions may be of a recreated topic" in result.stderr
     fresh = write_source(tmp_path / "new" / "chk-7", {0: splits(topic, [8, 8, 8])})
     assert "recreated" not in migrate("to-spark", fresh, "-b", broker.bootstrap_servers).stderr
 
@@ -388,7 +390,7 @@ def test_verify_is_inconclusive_once_group_has_newer_commits(
     verified = migrate("verify", chk, f"group:{group}", *base)
     assert verified.code == 5
     assert "3 moved on" in verified.stdout
-    assert "cannot be told from the group any more" in verified.stderr
+    assert "the group no longer shows the start offsets" in verified.stderr
     assert ("look like a Flink job's" in verified.stderr) is flinks
     allowed = migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on")
     assert allowed.code == 0
@@ -475,7 +477,7 @@ def test_verify_reports_records_expired_after_correct_start(
             line.split() for line in found.stdout.splitlines()
         ]
         assert "2 ok, 1 expired (up to 1 offset)" in found.stdout
-        assert "its next records are gone" in found.stderr
+        assert "these records were deleted" in found.stderr
     broker.delete_topic(topic)
     for found in (migrate("verify", chk, target, *base) for target in targets[:1]):
         assert found.code == 5
@@ -554,7 +556,7 @@ def test_topic_map_to_topic_of_checkpoint_is_refused(tmp_path: Path, broker: Bro
     chk = write_source(tmp_path / "chk-7", readers)
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"a={name}")
     assert (result.code, result.stdout) == (4, "")
-    assert "is a topic of the checkpoint itself" in result.stderr
+    assert "the checkpoint already has a topic" in result.stderr
 
 
 def test_records_deleted_during_confirmation_are_detected(
@@ -568,7 +570,7 @@ def test_records_deleted_during_confirmation_are_detected(
         broker.delete_records(topic, 0, 8)
         ended, stderr = session.answer("y")
     assert ended == 4, stderr
-    assert f"{topic}-0 now holds 8 to 10" in stderr
+    assert f"{topic}-0 now contains offsets 8 to 10" in stderr
     assert broker.committed(group) == {}
     assert not (tmp_path / "back.json").exists()
 
@@ -583,7 +585,7 @@ def test_timestamp_for_unresolved_positions_keeps_recreated_warning(
         *("--unresolved", "timestamp:2100-01-01T00:00:00Z"),
     )
     assert json.loads(result.stdout)[topic]["2"] == 10
-    assert "2 partitions may be of a topic that was deleted and created again" in result.stderr
+    assert "2 partitions may be of a recreated topic" in result.stderr
 
 
 def test_skipped_topic_created_after_planning_is_detected(
@@ -599,4 +601,4 @@ def test_skipped_topic_created_after_planning_is_detected(
     broker.create_topic(gone, 1)
     result = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
     assert (result.code, result.stdout) == (4, "")
-    assert "was not there when the plan was made" in result.stderr
+    assert "did not exist when the plan was created" in result.stderr

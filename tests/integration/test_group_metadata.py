@@ -141,8 +141,9 @@ def test_commit_warns_of_discarded_metadata(
     dry = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     assert dry.code == 0, dry.stderr
     assert (
-        f"the commit discards the metadata of 2 offsets of group {group} (the first is {topic}-0), "
-        "which its client may need; a rollback restores the metadata [metadata-discarded]"
+        f"the commit discards the metadata of 2 offsets of group {group} (the first is "
+        f"{topic}-0); the group's client may need it; a rollback restores the metadata "
+        "[metadata-discarded]"
     ) in dry.stderr
     assert "dry run: 3 of 3 offsets would change" in dry.stderr
 

@@ -48,7 +48,7 @@ def test_library_commits_and_rolls_back_like_commands(
     assert (done.outcome.applied, done.outcome.rollback_path) == (Applied.ALL, back)
     after = {(topic, 0): 3, (topic, 1): 4, (topic, 2): 0}
     assert broker.committed(group) == after
-    with pytest.raises(library.Refused, match="the plan has been applied already"):
+    with pytest.raises(library.Refused, match="the plan was already applied"):
         looked_at.execute()  # it was looked at before the group changed
     assert library.verify(chk, f"group:{group}", bootstrap_servers=servers).verified
     assert not library.diff(chk, f"group:{group}", bootstrap_servers=servers).differs
@@ -117,7 +117,7 @@ def test_misspelled_group_gets_suggestion(
     assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {broker.bootstrap_servers}" in dry.stderr
     meant = f"(did you mean {group!r}?)"
     assert f"check its name {meant} [new-group]" in dry.stderr
-    assert f"group {misspelt!r} {meant} has committed nothing" in dry.stderr
+    assert f"group {misspelt!r} {meant} has committed no offset" in dry.stderr
     side = migrate("diff", chk, f"group:{misspelt}")
     assert f"the group does not exist {meant}" in side.stdout
     assert "did you mean" not in migrate("commit-group", chk, "--group", "like-none").stderr

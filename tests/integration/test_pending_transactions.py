@@ -111,7 +111,7 @@ def _lines(result: Result, beginning: str) -> list[str]:
 
 
 def _committed(result: Result) -> list[str]:
-    said = "is committed, as the brokers' transaction log shows"
+    said = "is committed according to the brokers' transaction log"
     return [line for line in _lines(result, "transaction ") if said in line]
 
 
@@ -185,5 +185,7 @@ def test_transactions_unknown_to_brokers_trigger_warning(story: Story, broker: B
     flags = ("-b", broker.bootstrap_servers, "--topic-map", f"orders={topic}")
     result = migrate("to-spark", story.stopped, *flags)
     assert result.code == 0, result.stderr
-    warned = [line for line in _lines(result, "warning: ") if "these brokers do not know" in line]
+    warned = [
+        line for line in _lines(result, "warning: ") if "these brokers have no record of" in line
+    ]
     assert len(warned) == 2

@@ -89,17 +89,17 @@ def _recreate_larger(case: Case) -> None:
         (
             _expire,
             ["", "below log start"],
-            "1: the group held 4, whose records are gone; the log now holds 6",
+            "1: the group's earlier offset 4 is below the log start offset; the log now contains 6",
         ),
         (
             _recreate_smaller,
             ["topic recreated"] * 2,
-            "0: the group held 4 of a topic that was deleted and",
+            "0: the group's earlier offset 4 is of a topic that was recreated",
         ),
         (
             _recreate_larger,
             ["topic recreated"] * 2,
-            "1: the group held 4 of a topic that was deleted and",
+            "1: the group's earlier offset 4 is of a topic that was recreated",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_offset_outside_current_log_is_restored_only_with_force(
         refused = case.rollback(*flags)
         assert (refused.code, refused.stdout) == (4, "")
         assert f"{case.topic}-{says}" in refused.stderr
-        assert "add --force to bring it back all the same" in refused.stderr
+        assert "add --force to restore it anyway" in refused.stderr
         # Each partition is shown all the same.
         rows = [line for line in refused.stderr.splitlines() if line.split()[:1] == [case.topic]]
         assert [row.rstrip().endswith(doubt) for row, doubt in zip(rows, doubts, strict=True)]
@@ -132,9 +132,9 @@ def test_offset_beyond_end_is_refused_without_topic_ids(case: Case) -> None:
     refused = case.rollback()
     assert refused.code == 4
     assert (
-        f"{case.topic}-0: the group held 4, which is beyond the end; the log now holds 0 to 2"
-        in (refused.stderr)
-    )
+        f"{case.topic}-0: the group's earlier offset 4 is higher than the log end offset; the "
+        "log now contains 0 to 2"
+    ) in (refused.stderr)
 
 
 def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> None:
@@ -151,8 +151,8 @@ def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> 
     assert (refused.code, refused.stdout) == (4, "")
     for partition in range(2):
         assert (
-            f"{case.topic}-{partition}: the group held 4, and the partition is gone; add "
-            "--force to leave it out"
+            f"{case.topic}-{partition}: the group's earlier offset 4 is of a partition that no "
+            "longer exists; add --force to omit it"
         ) in refused.stderr
     left_out = case.rollback("--execute", "--yes", "--force")
     assert left_out.code == 0, left_out.stderr
@@ -171,7 +171,7 @@ def test_offset_expired_after_preview_is_refused(case: Case) -> None:
     seen = undo.read_preview(case.config, rollback_file.read(case.path))
     assert seen.unless_forced == ()
     _expire(case)
-    with pytest.raises(Refused, match="whose records are gone"):
+    with pytest.raises(Refused, match="is below the log start offset"):
         undo.restore(case.config, seen, case.path.with_name("back.json"))
     assert case.committed() == case.at(_COMMITTED)
 

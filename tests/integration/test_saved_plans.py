@@ -66,7 +66,7 @@ def test_fleet_omits_plan_for_job_with_recreated_topic(
     assert reason.startswith("suspect: 2 partitions may be of a topic created again")
     assert {path.name for path in (tmp_path / "plans").iterdir()} == {planned.file, INDEX}
     assert (
-        "2 partitions may be of a topic that was deleted and created again"
+        "2 partitions may be of a recreated topic"
         in _save(broker, chk, tmp_path / "plan.json").stderr
     )
 
@@ -84,7 +84,7 @@ def test_recreated_topic_of_any_size_is_refused_by_plan(
     _fill(broker, topic, 30)  # every position is in range, and no end is lower
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"topic {topic} was deleted and created again since the plan was made" in refused.stderr
+    assert f"topic {topic} was recreated after the plan was created" in refused.stderr
 
 
 def test_plan_is_refused_after_source_group_moved(
@@ -100,7 +100,7 @@ def test_plan_is_refused_after_source_group_moved(
     broker.commit(group, {(topic, 1): 7})
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-1: it held no offset and now holds 7" in refused.stderr
+    assert f"{topic}-1: from no offset to 7" in refused.stderr
 
 
 def test_plan_is_refused_after_newer_checkpoint(
@@ -131,9 +131,9 @@ def test_plan_allowing_running_job_is_applied_with_warning(
     write_source(chk.with_name("chk-9"), {0: splits(topic, [8, 4])})
     applied = _apply(broker, plan)
     assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
-    assert "it held 5 and now holds 8" in applied.stderr
+    assert "from 5 to 8" in applied.stderr
     assert "completed chk-9" in applied.stderr
-    assert "more is repeated than was planned" in applied.stderr
+    assert "more records are duplicated than planned" in applied.stderr
 
 
 def test_plan_of_deleted_checkpoint_is_refused(
@@ -183,13 +183,16 @@ def test_plan_without_topic_ids_detects_smaller_recreated_topic(
     edit_and_seal_plan(plan, lambda held: held.update(topic_ids={}))
     applied = _apply(broker, plan)
     assert applied.code == 0, applied.stderr
-    assert "warning: these brokers give topics no id" in applied.stderr
+    assert "warning: topics have no IDs on these brokers" in applied.stderr
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
     _fill(broker, topic, 5)
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-0 ended at 10 and now ends at 5: it has lost records" in refused.stderr
+    assert (
+        f"the log end offset of {topic}-0 has decreased from 10 to 5; records were lost"
+        in refused.stderr
+    )
 
 
 def test_edited_plan_is_neither_applied_nor_verified(
@@ -207,7 +210,10 @@ def test_edited_plan_is_neither_applied_nor_verified(
 
     untouched = plan.read_text()
     base = ("-b", broker.bootstrap_servers)
-    for rewrite, said in ((edit_plan, "edited"), (edit_and_seal_plan, "is not its position 3")):
+    for rewrite, said in (
+        (edit_plan, "edited"),
+        (edit_and_seal_plan, "differs from its position 3"),
+    ):
         plan.write_text(untouched)
         rewrite(plan, skip)
         for command in (
@@ -223,8 +229,8 @@ def test_edited_plan_is_neither_applied_nor_verified(
     assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
     found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
     assert found.code == 5
-    assert f"{topic}-0: it is at 3, and the plan has it at 8" in found.stderr
-    assert found.stderr.endswith("not verified: the plan is not what it was made from\n")
+    assert f"{topic}-0: its position is 3, but 8 in the plan" in found.stderr
+    assert found.stderr.endswith("not verified: the plan differs from its origin\n")
 
 
 def test_plan_from_group_is_refused_after_group_moved(
@@ -243,6 +249,6 @@ def test_plan_from_group_is_refused_after_group_moved(
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        f"the group kept running; it has moved in 1 partition (the first is {topic}-1: it held "
-        "4 and now holds 7); make a new plan with --plan-out" in refused.stderr
+        f"the group kept running; it has new offsets in 1 partition (the first is {topic}-1: "
+        "from 4 to 7); create a new plan with --plan-out" in refused.stderr
     )

@@ -592,7 +592,7 @@ def test_unreadable_transaction_log_is_reported_with_required_permission(
     assert denied in permitted.run("to-spark", chk, code=0)
     permitted.broker.allow(permitted.user, AclOperation.READ, ResourceType.TOPIC, log)
     said = permitted.run("to-spark", chk, code=0)
-    assert "these brokers do not know transaction 'pay-0-5'" in said
+    assert "these brokers have no record of transaction 'pay-0-5'" in said
 
 
 def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: Permitted) -> None:

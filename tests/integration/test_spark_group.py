@@ -112,7 +112,7 @@ def test_plan_of_query_with_newer_batches_is_refused(
         stale = migrate(*command, "--plan", f"{number}.json", "-b", servers)
         assert (stale.code, stale.stdout) == (4, "")
         assert "the query kept running; it has committed batch" in stale.stderr
-        assert "make a new plan with --plan-out" in stale.stderr
+        assert "create a new plan with --plan-out" in stale.stderr
 
 
 def test_expired_positions_of_query_are_refused(
@@ -131,7 +131,7 @@ def test_expired_positions_of_query_are_refused(
     )
 
     assert result.code == 4
-    assert "up to 5 records are already gone" in result.stderr
+    assert "up to 5 records were deleted" in result.stderr
 
 
 def test_rows_in_state_of_query_trigger_warning(

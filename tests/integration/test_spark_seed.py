@@ -126,8 +126,8 @@ def test_seeded_query_resumes_from_its_own_progress(
 
 
 _UNTOLD = (
-    "the seed was right in the one partition; what retention took before the first batch cannot be "
-    "told\n"
+    "the seed was correct in the one partition; records that retention deleted before the first "
+    "batch cannot be determined\n"
 )
 
 
@@ -271,7 +271,7 @@ def test_continuous_trigger_ignores_seed(
     verified = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
     assert verified.code == 5, verified.stdout
     assert "1 cannot tell" in verified.stdout
-    assert "began with the continuous trigger" in verified.stderr
+    assert "started with the continuous trigger" in verified.stderr
 
 
 def test_seed_without_metadata_file_is_complete(
@@ -416,7 +416,7 @@ def test_copied_query_fails_with_new_file_sink(
     copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "-b", servers)
     copied = migrate(*copy, "--checkpoint-dir", tmp_path / "new", "--sink", tmp_path / "new-sink")
     assert copied.code == 0, copied.stderr
-    assert "new-sink has no batch of the query: if the query writes files" in copied.stderr
+    assert "new-sink has no batch of the query; if the query writes files" in copied.stderr
     with pytest.raises(Py4JJavaError, match="_spark_metadata/0 doesn't exist"):
         spark.read_all(servers, options, tmp_path / "new", stateful=True)
 

@@ -85,7 +85,7 @@ def test_new_sink_receives_every_record_once(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, kind: str
 ) -> None:
     sink = tmp_path / "sink"
-    assert "nothing is there yet" in looked_at(chk, sink).stderr
+    assert "the sink is empty" in looked_at(chk, sink).stderr
     run(records(spark, servers, per_batch=30), seeded(chk, servers), kind, path=str(sink))
     assert offsets(spark, kind, sink) == EXPECTED
 
@@ -116,7 +116,7 @@ def test_file_sink_skips_batches_of_new_query_and_is_refused(
 
     refused = looked_at(chk, sink)
     assert refused.code == 4
-    assert "batches 0 to 4 would be skipped" in refused.stderr
+    assert "would silently skip batches 0 to 4" in refused.stderr
 
     # Nor does Spark see there what another writer adds, such as a Flink job that goes on.
     before = offsets(spark, "parquet", sink)
@@ -134,7 +134,7 @@ def test_compacted_log_of_file_sink_is_read(
     assert names == {*map(str, range(9)), "9.compact", "10"}
     for batch in ("10", ".10.crc"):
         (sink / "_spark_metadata" / batch).unlink()
-    assert "batches 0 to 9 would be skipped" in looked_at(chk, sink).stderr
+    assert "would silently skip batches 0 to 9" in looked_at(chk, sink).stderr
 
 
 def test_delta_table_skips_no_batches_of_new_query(
@@ -148,7 +148,10 @@ def test_delta_table_skips_no_batches_of_new_query(
 
     result = looked_at(chk, sink)
     assert result.code == 0
-    assert "it remembers queries by their ids (2): a new query is none of them" in result.stderr
+    assert (
+        "the sink remembers queries by ID (2); a new query differs from all of them"
+        in result.stderr
+    )
     assert "warning: " + str(sink) not in result.stderr
 
 

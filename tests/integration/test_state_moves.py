@@ -663,7 +663,7 @@ def test_streams_are_numbered_like_in_spark(
 
     before = {path: path.stat().st_mtime_ns for path in location.rglob("*")}
     asked: list[tuple[list[StateRows | DataFrame], Any, str]] = [
-        ([seen, nothing], both, "checkpoint location of a query already"),
+        ([seen, nothing], both, "already the checkpoint location of a query"),
         ([seen, nothing], lambda events, _: unseen(events), "does not read stream 1"),
         ([seen], lambda events: events.select("id"), "keeps state in 0 stores"),
     ]

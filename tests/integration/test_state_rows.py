@@ -910,9 +910,9 @@ def test_second_concurrent_prime_of_location_is_refused(
         run(unseen)  # another process that primes meanwhile, and is done first
         return unseen(events)
 
-    with pytest.raises(migrate.Refused, match="is the checkpoint location of a query already"):
+    with pytest.raises(migrate.Refused, match="is already the checkpoint location of a query"):
         run(overtaken)
-    with pytest.raises(migrate.Refused, match="is the checkpoint location of a query already"):
+    with pytest.raises(migrate.Refused, match="is already the checkpoint location of a query"):
         run(unseen)
     assert list(tmp_path.iterdir()) == [location]
 
@@ -1030,7 +1030,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have; "
     told += "40 of Flink's 40 entries compared"
     assert found.stdout.splitlines()[-1] == f"state totals/total: {told}"
-    assert "not verified: the state of the query is not Flink's" in found.stderr
+    assert "not verified: the query's state differs from Flink's" in found.stderr
 
 
 @pytest.mark.parametrize("sample", [True, False])

@@ -85,7 +85,7 @@ def test_running_job_is_refused_and_canceled_job_is_moved(
     assert broker.committed(f"new-{topic}") == {}
     done = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
     assert done.code == 0, done.stderr
-    assert f"group {flink} has not moved, and no checkpoint was completed in" in done.stderr
+    assert f"group {flink} has no newer commits, and no checkpoint was completed in" in done.stderr
     assert broker.committed(f"new-{topic}") == {(topic, 0): 10}
 
 
@@ -229,7 +229,7 @@ def test_job_progressing_during_wait_is_refused(
     code, told = _while_it_waits(go_on, broker, topic, tmp_path, chk, "--source-group", flink)
     assert code == 4
     (line,) = [line for line in told.splitlines() if "the job kept running; " in line]
-    assert {"checkpoint": "has completed chk-8", "group": "it held 7 and now holds 9"}[sign] in line
+    assert {"checkpoint": "has completed chk-8", "group": "from 7 to 9"}[sign] in line
     assert broker.committed(f"new-{topic}") == {}
 
 

@@ -355,7 +355,7 @@ def test_seed_is_written_to_object_store(s3: S3, tmp_path: Path) -> None:
 
     again = migrate("to-spark", chk, "--checkpoint-dir", seed)
     assert (again.code, again.stdout) == (4, "")
-    assert "the checkpoint location of a query already" in again.stderr
+    assert "already the checkpoint location of a query" in again.stderr
     store.system.invalidate_cache()
     assert store.system.cat_file(f"{seed}/metadata") == metadata
 
@@ -412,7 +412,7 @@ def test_sink_in_object_store_is_checked(s3: S3, tmp_path: Path) -> None:
     url = s3.store.put(sink.parent, "sink")
     result = migrate("to-spark", chk, "--sink", url)
     assert (result.code, result.stdout) == (4, "")
-    assert "batches 0 to 3 would be skipped" in result.stderr
+    assert "would silently skip batches 0 to 3" in result.stderr
 
 
 def test_seed_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_to_flink_applies_policies_of_all_moves(kafka: Broker, tmp_path: Path) -
     kafka.commit(topic, {(topic, 0): 2, (topic, 1): 7, (topic, 2): 8})
     refused = to_flink(f"group:{topic}", "a")
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-0: expired: its next offset 2 is below the log start 4" in refused.stderr
+    assert f"{topic}-0: expired: next offset 2 is below the log start offset 4" in refused.stderr
     assert f"reads {gone}-0, which the broker does not have" in refused.stderr
     allowed = to_flink(f"group:{topic}", "a", "--on-expired", "earliest", "--gone", "skip")
     assert allowed.code == 0, allowed.stderr

@@ -107,12 +107,14 @@ def test_newer_commits_of_source_group_require_override(
     broker.commit(group, {(topic, 0): 5})
     refused = _to_spark(tmp_path / "a", broker, topic, [4, 1, 1], "--source-group", group)
     assert refused.code == 4
-    assert "ran on after this checkpoint: Flink's group has committed 1 record" in refused.stderr
+    assert (
+        "kept running after this checkpoint; Flink's group has committed 1 record" in refused.stderr
+    )
     allowed = _to_spark(
         tmp_path / "b", broker, topic, [4, 1, 1], "--source-group", group, "--allow-ran-on"
     )
     assert _offsets(allowed, topic) == {0: 4, 1: 1, 2: 1}
-    assert f"{topic}-0: ok, from 4, repeats up to 1 records" in allowed.stderr
+    assert f"{topic}-0: ok, from 4, duplicates up to 1 records" in allowed.stderr
     assert "warning: the job kept running after this checkpoint" in allowed.stderr
 
 
@@ -121,7 +123,7 @@ def test_expired_positions_are_refused(tmp_path: Path, broker: Broker, topic: st
     result = _to_spark(tmp_path, broker, topic, [5, 1, 1])
     assert result.code == 4
     assert f"{topic}-0: expired" in result.stderr
-    assert "up to 1 records are already gone" in result.stderr
+    assert "up to 1 records were deleted" in result.stderr
 
 
 def test_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
@@ -166,7 +168,7 @@ def test_new_partition_older_than_checkpoint_triggers_warning(
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
-    assert "2 partitions held records before the checkpoint" in result.stderr
+    assert "2 partitions with records older than the checkpoint" in result.stderr
     assert f"(the first is {topic}-1: up to 10)" in result.stderr
     named = _to_spark(tmp_path / "named", broker, topic, [4], "--partitions", f"{topic}:0")
     assert _offsets(named, topic) == {0: 4}
@@ -176,7 +178,10 @@ def test_new_partition_older_than_checkpoint_triggers_warning(
     broker.produce(topic, 3, ["since"])
     os.utime(tmp_path / "named/chk-7/_metadata", (1_600_000_000,) * 2)  # before them all
     chk = tmp_path / "named/chk-7"
-    assert "held records" not in migrate("to-spark", chk, "-b", broker.bootstrap_servers).stderr
+    assert (
+        "with records older than"
+        not in migrate("to-spark", chk, "-b", broker.bootstrap_servers).stderr
+    )
 
 
 @pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])
@@ -236,7 +241,7 @@ def test_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic
         broker.produce(topic, partition, map(str, range(30)))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, no refusal
-    assert "3 partitions may be of a topic that was deleted and created again" in result.stderr
+    assert "3 partitions may be of a recreated topic" in result.stderr
     assert f"{topic}-0: suspect, from 8" in result.stderr
 
 
@@ -304,7 +309,7 @@ def test_group_without_offset_for_partition_requires_start_policy(
     broker.commit(group, {(topic, 0): 3, (topic, 1): 9})
     refused = _side(broker, f"group:{group}")
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-2: unresolved: it is not among the positions" in refused.stderr
+    assert f"{topic}-2: unresolved: the partition is not among the positions" in refused.stderr
     chosen = _side(broker, f"group:{group}", "--new-partitions", "earliest")
     assert _offsets(chosen, topic) == {0: 3, 1: 9, 2: 0}
 

@@ -27,7 +27,7 @@ from tests.support.running_jobs import running_job
 pytestmark = pytest.mark.integration
 
 _SOON = 60.0
-_NOTE = "they cannot be seen here: --topic-pattern REGEX looks for them"
+_NOTE = "they are not shown here; to check for them, add --topic-pattern REGEX"
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_undiscovered_topic_of_running_job_moves_with_topic_pattern(
     assert json.loads(moved.stdout) == {f"{family}-ap": {"0": 0, "1": 0}, **known}
     found = f"topic {family}-ap matches --topic-pattern and is not in the checkpoint of 2"
     assert found in moved.stderr
-    assert "(its first record is of 2023-11-14T22:13:20+00:00)" in moved.stderr
+    assert "(its first record is from 2023-11-14T22:13:20+00:00)" in moved.stderr
     assert _NOTE not in moved.stderr
 
 
@@ -92,7 +92,7 @@ def test_new_topics_with_similar_names_trigger_warning(
     assert told.code == 0
     assert young not in told.stdout
     assert "[young-topic]" in told.stderr
-    assert f"the first is {young}: it has no record yet" in told.stderr
+    assert f"the first is {young}: it has no records" in told.stderr
     assert f"such as '{family}-.*'" in told.stderr
     assert old not in told.stderr
 
@@ -132,7 +132,7 @@ def test_plan_stores_topic_pattern_and_detects_newer_topic(
     broker.create_topic(f"{family}-newer", 1)
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
     assert (moved.code, moved.stdout) == (4, "")
-    assert f"{family}-newer-0 is new since the plan was made" in moved.stderr
+    assert f"{family}-newer-0 is new since the plan was created" in moved.stderr
     assert broker.committed(group) == {}
 
 
@@ -142,10 +142,10 @@ def test_plan_stores_topic_pattern_and_detects_newer_topic(
         (("--topic-pattern", "["), "in two ways, or Java not at all"),
         (("--topic-pattern", "[]a[b]c]"), "may read '[]a[b]c]' (character 1) in two ways"),
         (("--topic-pattern", ""), "no pattern"),
-        (("--topic-pattern", "x", "--topic-map", "a=b"), "not with --topic-map"),
+        (("--topic-pattern", "x", "--topic-map", "a=b"), "cannot be combined with --topic-map"),
         (
             ("--topic-pattern", "x", "--spark-source", "0=topic:a", "--spark-source", "1=topic:b"),
-            "which of several streams",
+            "cannot be used with several streams",
         ),
     ],
 )

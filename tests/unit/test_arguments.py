@@ -97,7 +97,9 @@ def test_source_options_are_rejected_with_saved_plan(
     assert migrate("verify", f"plan:{plan}", f"spark:{query}").code == 0
     result = migrate("verify", f"plan:{plan}", f"spark:{query}", option, "x")
     assert (result.code, result.stdout) == (2, "")
-    assert f"{option} is about a checkpoint: not with plan:FILE" in result.stderr
+    assert (
+        f"{option} requires a checkpoint, and cannot be combined with plan:FILE"
+    ) in result.stderr
 
 
 def test_malformed_jobmanager_address_is_usage_error_without_secret() -> None:
@@ -231,7 +233,7 @@ def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) ->
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "pass the checkpointLocation of a query"),
         (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
         (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),
-        (("rollback", tmp_path / "none"), "name a file that commit-group --execute wrote"),
+        (("rollback", tmp_path / "none"), "pass a file that commit-group --execute wrote"),
     ):
         result = migrate(*arguments)
         assert (result.code, result.stdout) == (3, "")

@@ -205,7 +205,7 @@ def _disagree(directory: Path) -> Path:
         (_in_flight, "99 bytes of records"),
         (_twice, "2 times, with starts from 1 to 2"),
         (_damaged, "damaged"),
-        (_disagree, "choose one with --source"),
+        (_disagree, "choose one source with --source"),
     ],
 )
 def test_unsafe_move_is_refused_without_writing(

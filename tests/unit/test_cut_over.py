@@ -181,8 +181,8 @@ def test_verify_log_mentions_skipped_batch_if_batch_end_decreases() -> None:
     judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
     assert judged.partitions[0].records == 6
     (told,) = outcome_lines(judged)
-    assert told.startswith("repeated (1): a batch of the query's log ends below the one before it")
-    assert "has skipped a batch" in told
+    assert told.startswith("repeated (1): a batch of the query's log ends below the previous batch")
+    assert "skipped a failed batch" in told
     below = replace(judged.partitions[0], started=3, expected=5)
     assert not list(outcome_lines(replace(judged, partitions=(below,))))
 
@@ -255,7 +255,7 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
     # In Real-Time Mode a query writes before it logs its first batch.
     refused = _run(seeded, "--back")
     assert (refused.code, query.exists()) == (4, True)
-    assert "has logged no batch; in Real-Time Mode" in refused.stderr
+    assert "a query was started there and has logged no batch" in refused.stderr
     back = _run(seeded, "--back", "--nothing-started")
     assert back.code == 0, back.stderr
     assert not query.exists()

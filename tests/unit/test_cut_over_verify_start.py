@@ -150,14 +150,14 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
         [_row()],
         replace(
             Verification("t", (VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),)),
-            plan=PlanCheck(("orders-0: it is at 80, and the plan has it at 90",)),
+            plan=PlanCheck(("orders-0: its position is 80, but 90 in the plan",)),
         ),
         seen,
     )
     assert not changed.report.verified
     assert changed.text.endswith(
         "the plan differs from the savepoint: "
-        + ("orders-0: it is at 80, and the plan has it at 90")
+        + ("orders-0: its position is 80, but 90 in the plan")
     )
     nothing = verify_start([_row()], Verification("t", ()), seen)
     assert not nothing.report.verified

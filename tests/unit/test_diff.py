@@ -419,10 +419,10 @@ def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, form
     side.write_text('{"a":{"0":-1}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "a-0 is latest, which is no offset to write\n" in refused.stderr
+    assert "a-0 is latest, and not an offset\n" in refused.stderr
     side.write_text('{"a":{"0":-2}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
-    assert "a-0 is earliest, which is no offset to write; the broker knows it: -b" in refused.stderr
+    assert "a-0 is earliest, and not an offset; to resolve it, add -b" in refused.stderr
 
 
 @pytest.mark.parametrize("format", _OTHERS)
@@ -670,11 +670,14 @@ def test_verify_is_inconclusive_if_log_start_passed_seed(
     line = summary_line(checked)
     if passed:
         assert line == (
-            "the seed was right in the one partition; what retention took before the first batch "
-            "cannot be told"
+            "the seed was correct in the one partition; records that retention deleted before "
+            "the first batch cannot be determined"
         )
         (told,) = outcome_lines(checked)
-        assert "the log start of 1 partition lies above the seed now (the first is t-0)" in told
+        assert (
+            "the log start offset of 1 partition is now higher than the seed (the first is t-0)"
+            in told
+        )
     else:
         start = "started" if has_run else "will start"
         assert line == f"verified: the one partition {start} where the checkpoint ended"
@@ -690,7 +693,7 @@ def test_verify_is_inconclusive_if_log_start_passed_partition_without_offset(
     ranges = logs({0: (5, 300), 1: (150, 300)})
     verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
     assert verification.passed_by_log_start == (("t", 1),)
-    assert "cannot be told" in summary_line(verification)
+    assert "cannot be determined" in summary_line(verification)
 
 
 def test_verify_is_inconclusive_without_first_batches_of_query_log() -> None:
@@ -703,10 +706,10 @@ def test_verify_is_inconclusive_without_first_batches_of_query_log() -> None:
     gone = verify_log(checked, seeds, [(1, {"0": {("t", 0): 9}})])
     assert gone.first_batches_gone
     assert not gone.verified and gone.verified_or_moved_on
-    said = "the seed was right in the one partition, and whether the query began there cannot be"
-    assert summary_line(gone) == f"not verified: {said} told"
-    assert summary_line(gone, allow_moved_on=True) == f"verified but for this: {said} told"
-    assert any("does not hold its first batches any more" in line for line in outcome_lines(gone))
+    said = "the seed was correct in the one partition, but the query's start cannot be"
+    assert summary_line(gone) == f"not verified: {said} determined"
+    assert summary_line(gone, allow_moved_on=True) == f"verified except for this: {said} determined"
+    assert any("no longer contains its first batches" in line for line in outcome_lines(gone))
 
 
 def test_verify_is_inconclusive_for_partition_missing_from_seed_and_batch() -> None:
@@ -733,7 +736,7 @@ def test_verify_lists_topics_of_unrelated_query() -> None:
     checked = verify_query(expected, query, None, new_at_earliest=True)
     gone = verify_log(checked, {"0": {("clicks", 0): 3}}, [(1, {"0": {("clicks", 0): 9}})])
     (line,) = outcome_lines(gone)
-    assert line.startswith("the query reads clicks, and none of these topics")
+    assert line.startswith("the query reads clicks, but none of these topics")
     query = QueryStart(expected, expected, has_begun_batch=True)
     assert not verify_query(expected, query, None, new_at_earliest=True).other_topics
 

@@ -603,7 +603,7 @@ def test_cluster_choice_selects_sources_reading_the_cluster(tmp_path: Path) -> N
 def test_to_spark_moves_chosen_cluster_of_real_dynamic_source(name: str) -> None:
     refused = migrate("to-spark", golden(name))
     assert (refused.code, refused.stdout) == (4, "")
-    assert "2 Kafka clusters: 'east', 'west'; a target takes one" in refused.stderr
+    assert "2 Kafka clusters ('east', 'west'); a target reads only one" in refused.stderr
     unknown = migrate("to-spark", golden(name), "--cluster", "north")
     assert (unknown.code, unknown.stdout) == (2, "")
     assert "the clusters are: 'east', 'west'" in unknown.stderr
@@ -656,7 +656,7 @@ def test_brokers_of_different_cluster_are_warned_about(
     assert len(warned) == other
     for warning in warned:
         assert warning.startswith(
-            f"the job reads cluster 'east' at east:9092, and {asked} was asked: "
+            f"the job reads cluster 'east' at east:9092, but {asked} was queried; "
         )
         assert warning.endswith(" [other-brokers]")
 
@@ -664,9 +664,9 @@ def test_brokers_of_different_cluster_are_warned_about(
 @pytest.mark.parametrize(
     ("servers", "shown"),
     [
-        ("c:1,a:1,b:1", "at a:1, b:1, c:1, and"),
-        ("d:1,c:1,a:1,b:1", "at a:1, b:1, c:1 and 1 more, and"),
-        ("b:1,,a:1, ", "at a:1, b:1, and"),
+        ("c:1,a:1,b:1", "at a:1, b:1, c:1, but"),
+        ("d:1,c:1,a:1,b:1", "at a:1, b:1, c:1 and 1 more, but"),
+        ("b:1,,a:1, ", "at a:1, b:1, but"),
     ],
 )
 def test_broker_warning_lists_at_most_three_addresses(

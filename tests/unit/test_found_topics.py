@@ -170,9 +170,9 @@ def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
     said = _said(plan, "--topic-pattern")
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
-        f"topic t-new0 matches --topic-pattern and is not in the checkpoint of {taken} (its first "
-        f"record is of {taken}): it moves as a new topic, which the job had not discovered "
-        "yet [new-topic]"
+        f"topic t-new0 matches --topic-pattern and is not in the checkpoint of {taken} (its "
+        f"first record is from {taken}); it moves as a new topic that the job had not discovered "
+        "[new-topic]"
     )
     assert len(said) == 5
     assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
@@ -190,7 +190,7 @@ def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("empty", "told"), [((), "its records have no time"), (("t-new",), "it has no record yet")]
+    ("empty", "told"), [((), ("its records have no timestamps")), (("t-new",), "it has no records")]
 )
 def test_new_topic_without_timestamps_is_described_as_such(
     tmp_path: Path, empty: tuple[str, ...], told: str
@@ -204,8 +204,8 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
     policies = Policies(topic_pattern=topic_pattern("u-.*"))
     (said,) = _said(_plan(tmp_path, {}, policies), "--topic-pattern")
     assert said == (
-        "--topic-pattern 'u-.*' matches no topic of the checkpoint: is it the job's? "
-        "[pattern-unmatched]"
+        "--topic-pattern 'u-.*' matches no topic of the checkpoint; check that it is the job's "
+        "pattern [pattern-unmatched]"
     )
 
 
@@ -215,16 +215,16 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
         ({"t-old": _TAKEN - 24 * _HOUR}, None),
         (
             {"t-other": None, "u-new": _TAKEN},
-            "1 young topic named like the job's is not in the checkpoint",
+            "1 new topic with a name like the job's is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN - 24 * _HOUR + 1},
-            "1 young topic named like the job's is not in the checkpoint",
+            "1 new topic with a name like the job's is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
-            "2 young topics named like the job's are not in the checkpoint of "
-            "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is of",
+            "2 new topics with a name like the job's are not in the checkpoint of "
+            "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is from",
         ),
         ({"u-new": _TAKEN}, None),
     ],

@@ -47,7 +47,7 @@ Offsets = dict[tuple[str, int], Committed]
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 MEMBER = Member("app", "host")
-KILLED = " (a killed one is a member until its session times out, after 45 s by default)"
+KILLED = " (a killed member stays in the group until its session times out, by default after 45 s)"
 NOTHING: Offsets = {}
 
 
@@ -122,13 +122,16 @@ def test_active_and_changed_group_has_two_refusals() -> None:
         (_group(NOTHING, kind="unknown", exists=False), []),
         (
             _group(NOTHING, kind="unknown"),
-            ["group g is no consumer group (a share group or a streams group?); name another"],
+            [
+                "group g is not a consumer group (a share group or a streams group?); choose a "
+                "different group"
+            ],
         ),
         (
             _group(NOTHING, kind="streams"),
             [
-                "group g belongs to a Kafka Streams application, whose local state would not fit "
-                "other offsets; choose another group"
+                "group g belongs to a Kafka Streams application, and its local state would not "
+                "match other offsets; choose a different group"
             ],
         ),
         (
@@ -167,12 +170,35 @@ def test_rollback_of_streams_group_is_not_refused() -> None:
     [
         (_at(a0=1), _at(a0=1), None),
         (NOTHING, NOTHING, None),
-        (_at(a0=1, b0=2), _at(a0=1, b0=3), "1 of its offsets (the first is b-0: 2 then, 3 now)"),
-        (_at(a0=1), NOTHING, "1 of its offsets (the first is a-0: 1 then, none now)"),
-        (NOTHING, _at(a1=1, a0=0), "2 of its offsets (the first is a-0: none then, 0 now)"),
+        (
+            _at(a0=1, b0=2),
+            _at(a0=1, b0=3),
+            "1 offset of group g changed after the group was read (the first is b-0: 2 then, 3 "
+            "now)",
+        ),
+        (
+            _at(a0=1),
+            NOTHING,
+            "1 offset of group g changed after the group was read (the first is a-0: 1 then, "
+            "none now)",
+        ),
+        (
+            NOTHING,
+            _at(a1=1, a0=0),
+            "2 offsets of group g changed after the group was read (the first is a-0: none then, "
+            "0 now)",
+        ),
         # The same offset by another committer.
-        (_at(a0=1), {A0: Committed(1, "theirs")}, "(the first is a-0: 1 with another metadata)"),
-        (_at(a0=1), {A0: Committed(1, "", 3)}, "(the first is a-0: 1 with another leader epoch)"),
+        (
+            _at(a0=1),
+            {A0: Committed(1, "theirs")},
+            ("(the first is a-0: 1 with different metadata)"),
+        ),
+        (
+            _at(a0=1),
+            {A0: Committed(1, "", 3)},
+            ("(the first is a-0: 1 with a different leader epoch)"),
+        ),
     ],
 )
 def test_change_refusals_describe_first_changed_offset(
@@ -183,7 +209,7 @@ def test_change_refusals_describe_first_changed_offset(
         assert found == []
         return
     (refusal,) = found
-    assert refusal.startswith("group g has changed since it was read: ")
+    assert " of group g changed after the group was read (" in refusal
     assert told in refusal
 
 
@@ -347,7 +373,7 @@ def test_metadata_over_kafka_limit_is_usage_error(tmp_path: Path) -> None:
     command = ("commit-group", chk, "--group", "g", "-b", "localhost:1", "--metadata")
     result = migrate(*command, "x" * 32_768)
     assert result.code == 2
-    assert "--metadata: the string has 32768 bytes, and Kafka allows 32767" in result.stderr
+    assert "--metadata has 32768 bytes, but Kafka allows at most 32767" in result.stderr
 
 
 class _BusyGroups:
@@ -376,7 +402,7 @@ def test_follow_does_not_overwrite_concurrent_commit(
     """Regression: The concurrent commit was overwritten with a lower offset."""
     groups = _BusyGroups(Committed(1), Committed(15))
     following = _follower(groups, tmp_path, monkeypatch)
-    with pytest.raises(BrokerError, match="has changed since it was read: 1 of its offsets"):
+    with pytest.raises(BrokerError, match="1 offset of group g changed after the group was read"):
         following.commit_progress()
     assert groups.written == {}
 

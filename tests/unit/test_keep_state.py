@@ -249,7 +249,7 @@ def test_keep_state_requires_sink_at_newest_committed_batch(here: Path) -> None:
     (log / "2").write_text("v1")
     refused = _keep(_STATEFUL, "--sink", "sink")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "remembers batch 2, and the query would go on with batch 2" in refused.stderr
+    assert "remembers batch 2, but the query would continue with batch 2" in refused.stderr
     command = (
         *("to-spark", "json:side.json", "--keep-state", "spark:old"),
         *("--checkpoint-dir", "new", "--sink", "sink"),
@@ -257,7 +257,7 @@ def test_keep_state_requires_sink_at_newest_committed_batch(here: Path) -> None:
     (log / "2").rename(log / "0")
     behind = migrate(*command)
     assert (behind.code, behind.stdout) == (4, "")
-    assert "batches up to 0, and the query would go on with batch 2" in behind.stderr
+    assert "batches up to 0, but the query would continue with batch 2" in behind.stderr
     (log / "0").rename(log / "1")
     again = migrate(*command)
     assert again.code == 0

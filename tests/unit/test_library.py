@@ -132,7 +132,7 @@ def test_library_to_spark_writes_seed(tmp_path: Path) -> None:
     assert (stream.number, stream.next_offsets) == (0, {("t", 0): 3, ("t", 1): 4})
     seed = (tmp_path / "seed/sources/0/0").read_text()
     assert seed == f"\0v1\n{start.starting_offsets}"
-    with pytest.raises(library.Refused, match="query already"):
+    with pytest.raises(library.Refused, match="already the checkpoint location"):
         library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
 
 

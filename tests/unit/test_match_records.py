@@ -111,7 +111,7 @@ LETTERS = "a b c d e f g h"
         (
             _old(LETTERS, 8),
             _new(LETTERS + " e f"),
-            not_found_match("the mirror has gone back, and copies older records again"),
+            not_found_match("the mirror has rewound, and is copying older records again"),
         ),
         (_old(LETTERS, 4), _new("a b c d a b"), Match(MatchOutcome.WENT_BACK, 116, records=2)),
         (_old(LETTERS, 8), _new("a b c d e f e"), Match(MatchOutcome.LAGGING, records=2)),
@@ -135,7 +135,7 @@ def test_position_is_matched_in_copy(old: Surroundings, new: Surroundings, match
 @pytest.mark.parametrize(
     ("new", "reason"),
     [
-        (_new("X Y Z"), "no copy of the records around it"),
+        (_new("X Y Z"), "the records around the position have no copy"),
         (
             Surroundings(0, (), (_record(0, "X", is_append_time=True),), 1, True, True),
             "LogAppendTime",
@@ -187,7 +187,7 @@ def test_equal_records_are_compared_as_runs() -> None:
 def test_empty_log_proves_nothing() -> None:
     match = match_records(_old("", 0), _new(LETTERS))
     assert _short(match) == _short(
-        Match(MatchOutcome.NOT_FOUND, reason="the job's log has no record to compare")
+        Match(MatchOutcome.NOT_FOUND, reason="the job's log has no records to compare")
     )
 
 
@@ -200,9 +200,9 @@ HEADERS = (("trace", b"1"), ("user", None))
         (HEADERS, None),
         ((("__mirror", b"west"), *HEADERS), None),
         ((HEADERS[0], ("x", b""), HEADERS[1], ("y", b"")), None),
-        (HEADERS[:1], "it lacks user"),
-        (HEADERS[::-1], "other headers"),
-        ((("trace", b"2"), HEADERS[1]), "other headers"),
+        (HEADERS[:1], "the copy lacks user"),
+        (HEADERS[::-1], "different headers"),
+        ((("trace", b"2"), HEADERS[1]), "different headers"),
     ],
 )
 def test_added_headers_match_but_missing_or_changed_headers_do_not(
@@ -275,7 +275,10 @@ def test_match_loses_no_record_of_mirror_in_order(
         assert got == wanted, (match, contents, copied, position)
 
 
-NO_COPY = "1 record around it without a copy, and no later record there has the same key"
+NO_COPY = (
+    "1 record around the position without a copy, and the new log has no later record with the "
+    "same key"
+)
 KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
 
 

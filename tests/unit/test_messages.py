@@ -66,14 +66,14 @@ def test_checkpoint_location_without_prefix_suggests_spark_prefix(
         assert f"name it spark:{query}" in result.stderr
     swapped = migrate("verify", chk, query)
     assert (swapped.code, swapped.stdout) == (2, "")
-    assert f"spark:{query}" in swapped.stderr and "the checkpoint comes before it" in swapped.stderr
+    assert f"spark:{query}" in swapped.stderr and "after the checkpoint" in swapped.stderr
 
 
 @pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders"])
 def test_invalid_verify_target_suggests_spark_prefix(chk: Path, target: str) -> None:
     result = migrate("verify", chk, target)
     assert (result.code, result.stdout) == (2, "")
-    assert f"a target is named spark:{target}" in result.stderr
+    assert f"not a target; write spark:{target}" in result.stderr
 
 
 def test_url_with_missing_slash_gets_suggestion() -> None:
@@ -105,7 +105,7 @@ def test_closed_port_is_reported_within_seconds(servers: str, chk: Path) -> None
 def test_missing_partition_is_reported_with_existing_partitions(chk: Path) -> None:
     result = migrate("to-spark", chk, "--partitions", "t:9")
     assert (result.code, result.stdout) == (4, "")
-    assert "the checkpoint holds t-0, t-1" in result.stderr
+    assert "the checkpoint contains t-0, t-1" in result.stderr
 
 
 def test_execute_is_refused_for_commands_without_changes(chk: Path) -> None:
@@ -158,7 +158,7 @@ def test_same_refusal_of_partitions_is_reported_once(tmp_path: Path) -> None:
     result = migrate("to-spark", chk)
     (refused,) = [line for line in result.stderr.splitlines() if line.startswith("refused: ")]
     assert refused.startswith("refused: t-0, t-1, t-2, ")
-    assert "t-19 and 10 more: unresolved: it has read no record" in refused
+    assert "t-19 and 10 more: unresolved: the job has read no record" in refused
 
 
 def test_single_letter_password_is_redacted_only_as_whole_word() -> None:

@@ -120,7 +120,7 @@ def test_failed_verification_ends_with_summary(chk: Path, tmp_path: Path) -> Non
     found = migrate("verify", later, f"spark:{query}")
     assert found.code == 5
     assert "1 ok, 1 repeated (up to 1 offset)" in found.stdout
-    assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions did not come out ok"
+    assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions failed verification"
 
 
 def test_suggested_command_contains_kafka_options_without_properties() -> None:

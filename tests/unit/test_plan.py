@@ -61,8 +61,8 @@ def test_position_within_log_is_start_offset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("start", "log", "verdict", "says"),
     [
-        (4, (5, 9), Verdict.EXPIRED, "up to 1 records are already gone"),
-        (10, (5, 9), Verdict.BEYOND_END, "beyond the log end 9"),
+        (4, (5, 9), Verdict.EXPIRED, "up to 1 records were deleted"),
+        (10, (5, 9), Verdict.BEYOND_END, "higher than the log end offset 9"),
         (LATEST, (5, 9), Verdict.UNRESOLVED, "would skip"),
         (COMMITTED, (5, 9), Verdict.UNRESOLVED, "--source-group"),
     ],
@@ -92,14 +92,14 @@ def test_committed_marker_is_offset_of_source_group(tmp_path: Path) -> None:
     assert plan.next_offsets == {("t", 0): 33}
     nothing = _with_group({})
     (refusal,) = _plan(tmp_path / "again", [COMMITTED], nothing).refusals
-    assert "'flink-job' has committed nothing" in refusal.what
+    assert "'flink-job' has no committed offset" in refusal.what
 
 
 def test_source_group_ahead_of_position_requires_override(tmp_path: Path) -> None:
     snapshot = _with_group({("t", 0): 34})
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [33])}))
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
-    assert "ran on" in refusal.what
+    assert "kept running" in refusal.what
     assert "--allow-ran-on" in refusal.way_out
     allowed = make_plan(extraction, extraction.sources, snapshot, Policies(allow_ran_on=True))
     assert not allowed.refusals
@@ -168,7 +168,7 @@ def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -
     assert "t-1: 2 and 3" in refusal.what
     assert "--source" in refusal.way_out
     # A KafkaSource's state names no cluster: it may be one topic name on two.
-    assert "if they read the same Kafka cluster" in refusal.way_out
+    assert "if all sources read the same Kafka cluster" in refusal.way_out
     chosen = choose(extraction, Choice(source=_OTHER.hex()))
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
@@ -204,7 +204,7 @@ def test_topic_map_to_topic_of_checkpoint_is_refused_unless_swapped(tmp_path: Pa
     extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))
     renamed = Policies(topic_map={"a": "b"})
     (refusal,) = make_plan(extraction, extraction.sources, None, renamed).refusals
-    assert str(refusal).startswith("--topic-map a=b: b is a topic of the checkpoint itself; ")
+    assert str(refusal).startswith("--topic-map a=b: the checkpoint already has a topic b; ")
     swapped = Policies(topic_map={"a": "b", "b": "a"})
     plan = make_plan(extraction, extraction.sources, None, swapped)
     assert (plan.refusals, plan.next_offsets) == ((), {("a", 0): 2, ("b", 0): 1})
@@ -244,7 +244,7 @@ def test_source_group_with_commits_for_untouched_partition_proves_progress(tmp_p
         (refusal,) = make_plan(
             extraction, extraction.sources, _snapshot(logs, {place: 80})
         ).refusals
-        assert "ran on" in refusal.what
+        assert "kept running" in refusal.what
     level = _snapshot(logs, {("t", 0): 0})
     assert not make_plan(extraction, extraction.sources, level).refusals
 
@@ -257,7 +257,7 @@ def test_single_group_cannot_resolve_committed_for_two_sources(tmp_path: Path) -
     )
     snapshot = _snapshot({"a": [(0, 9)], "b": [(0, 9)]}, {("a", 0): 3, ("b", 0): 4})
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
-    assert "one by one" in refusal.way_out
+    assert "one at a time" in refusal.way_out
     first = extraction.sources[0]
     assert make_plan(extraction, [first], snapshot, ignore_other_sources=True).next_offsets == {
         ("a", 0): 3
@@ -281,7 +281,7 @@ def test_single_group_cannot_resolve_partly_committed_sources(
 def test_source_group_without_commits_triggers_warning(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [1])}))
     plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(0, 9)]}, {}))
-    assert any("has committed nothing for these topics" in warning for warning in plan.warnings)
+    assert any("has committed no offset for these topics" in warning for warning in plan.warnings)
 
 
 def test_committed_offset_out_of_range_is_refused(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_sources_with_different_partitions_of_topic_conflict(tmp_path: Path) -> 
         SourceState({0: [KafkaSplit("t", 1, 1)]}, operator_id=_OTHER),
     )
     (refusal,) = make_plan(extraction, extraction.sources, None).refusals
-    assert "disagree on 2" in refusal.what
+    assert "different positions in 2" in refusal.what
 
 
 def test_new_partition_start_depends_on_readers_of_its_topic(tmp_path: Path) -> None:
@@ -353,7 +353,11 @@ def test_rewind_and_skip_of_target_group_trigger_warning(tmp_path: Path) -> None
     target = GroupView("g", True, "Empty", "classic", committed=held)
     snapshot = replace(_log((0, 10), (0, 10), (0, 10)), target_group=target)
     back, ahead = [w for w in _plan(tmp_path, [5, 5, 5], snapshot).warnings if "group 'g'" in w]
-    assert back.startswith("group 'g' is moved back in 1 partition (the first is t-0: from 9 to 5)")
+    assert back.startswith(
+        "group 'g' will be rewound in 1 partition (the first is t-0: from 9 to 5)"
+    )
     assert "up to 4 records" in back
-    assert ahead.startswith("group 'g' is moved ahead in 1 partition (the first is t-1: from 2 to")
+    assert ahead.startswith(
+        "group 'g' will be moved ahead in 1 partition (the first is t-1: from 2 to"
+    )
     assert "up to 3 records" in ahead

@@ -103,7 +103,7 @@ def test_edited_plan_is_refused_by_every_command(plan: Path, edit: Edit) -> None
         result = migrate(*command)
         assert (result.code, result.stdout) == (3, ""), result
         assert f"{plan}: " in result.stderr
-        assert "edited" in result.stderr and "make a new one with --plan-out" in result.stderr
+        assert "edited" in result.stderr and "create a new plan with --plan-out" in result.stderr
 
 
 def test_reformatted_plan_is_unchanged(plan: Path) -> None:
@@ -126,7 +126,7 @@ def test_offset_different_from_position_is_refused_for_ok_partition(
     result = migrate("to-spark", "--plan", plan)
     assert (result.code, result.stdout) == (3, "")
     assert (
-        f"t-0: the verdict is {verdict!r}, and its next_offset 8 is not its position 3"
+        f"t-0: the verdict is {verdict!r}, but its next_offset 8 differs from its position 3"
         in result.stderr
     )
 
@@ -138,7 +138,7 @@ def test_plan_of_version_1_is_refused_with_remedy(plan: Path) -> None:
     result = migrate("to-spark", "--plan", plan)
     assert (result.code, result.stdout) == (3, "")
     assert "a plan of version 1" in result.stderr
-    assert "make a new one with --plan-out" in result.stderr
+    assert "create a new plan with --plan-out" in result.stderr
 
 
 def test_plan_format_has_fields_for_translation(plan: Path) -> None:
@@ -188,8 +188,11 @@ def test_control_characters_in_plan_warning_are_escaped(plan: Path) -> None:
         ((0, 10), ()),
         ((0, 30), ()),  # records were produced
         ((3, 10), ()),  # and others deleted, of which it needs none
-        ((4, 10), ("t-0 now holds 4 to 10: its next offset 3 is no longer in the log",)),
-        ((0, 9), ("t-0 ended at 10 and now ends at 9: it has lost records, or was recreated",)),
+        (
+            (4, 10),
+            (("t-0 now contains offsets 4 to 10, so its next offset 3 is no longer in the log"),),
+        ),
+        ((0, 9), ("the log end offset of t-0 has decreased from 10 to 9; records were lost",)),
     ],
 )
 def test_log_change_after_planning_is_reported(
@@ -213,8 +216,8 @@ def test_log_change_after_planning_is_reported(
     ("now", "moved"),
     [
         ({"t": {0: LogRange(0, 10), 1: LogRange(0, 10)}}, []),
-        ({"t": {0: LogRange(0, 10)}}, ["t-1 is gone since the plan was made"]),
-        ({}, ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"]),
+        ({"t": {0: LogRange(0, 10)}}, ["t-1 no longer exists"]),
+        ({}, ["t-0 no longer exists", "t-1 no longer exists"]),
     ],
 )
 def test_partition_or_topic_deleted_after_planning_is_reported(

@@ -16,9 +16,9 @@ from migrate.planning import refusals_and_warnings as messages
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 _NO_BROKER = "not checked against Kafka; add -b HOST:PORT [not-checked]"
-_NEW = "choose with --new-partitions earliest or latest"
-_CHOOSE = "choose with --unresolved earliest|latest|committed|timestamp:T"
-_BROKERS = "name the job's brokers with --bootstrap-servers"
+_NEW = "choose a start with --new-partitions earliest or latest"
+_CHOOSE = "choose a start with --unresolved earliest|latest|committed|timestamp:T"
+_BROKERS = "pass the job's brokers with --bootstrap-servers"
 
 
 def _planned(
@@ -74,14 +74,14 @@ def _source(*partitions: int, topic: str = "t") -> Source:
     [
         (
             _planned(verdict=Verdict.EXPIRED),
-            "move from a newer checkpoint, or go on after the gap with --on-expired earliest",
+            "move from a newer checkpoint, or continue after the gap with --on-expired earliest",
         ),
         (
             _planned(verdict=Verdict.BEYOND_END),
-            f"{_BROKERS}, or skip to the end with --on-beyond-end latest",
+            f"{_BROKERS}, or skip to the log end with --on-beyond-end latest",
         ),
-        (_planned(verdict=Verdict.TOPIC_GONE), f"{_BROKERS}, or leave it out with --gone skip"),
-        (_planned(verdict=Verdict.PARTITION_GONE), f"{_BROKERS}, or leave it out with --gone skip"),
+        (_planned(verdict=Verdict.TOPIC_GONE), f"{_BROKERS}, or omit it with --gone skip"),
+        (_planned(verdict=Verdict.PARTITION_GONE), f"{_BROKERS}, or omit it with --gone skip"),
         (_planned(verdict=Verdict.NEW_PARTITION, operator_id="a"), _NEW),
         (_planned(verdict=Verdict.UNRESOLVED), _NEW),
         (_planned(verdict=Verdict.UNRESOLVED, operator_id="a"), _CHOOSE),
@@ -91,19 +91,19 @@ def _source(*partitions: int, topic: str = "t") -> Source:
         ),
         (
             _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.LATEST),
-            "move from a later checkpoint, which has its offset once it has had a record, or "
+            "wait until the partition has a record, and move from a later checkpoint, or "
             + _CHOOSE,
         ),
         (
             _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED),
-            "name Flink's own with --bootstrap-servers HOST:PORT --source-group GROUP, or "
+            "pass Flink's own group with --bootstrap-servers HOST:PORT --source-group GROUP, or "
             + _CHOOSE,
         ),
         (
             _planned(
                 verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED, log_end=0
             ),
-            f"name Flink's own with --source-group GROUP, or {_CHOOSE}",
+            f"pass Flink's own group with --source-group GROUP, or {_CHOOSE}",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_same_problem_of_several_partitions_is_reported_once() -> None:
         _planned(2, problem="it has another reason", verdict=Verdict.UNRESOLVED, topic="u"),
     )
     assert [text.rpartition("; ")[0] for text in told] == [
-        "t-0, t-1: expired: offset 4 is gone (the first; 2 in all)",
+        "t-0, t-1: expired: offset 4 is gone (the first of 2)",
         "u-0, u-1: unresolved: it has no start",
         "t-2: beyond end: offset 9 is not yet there",
         "u-2: unresolved: it has another reason",
@@ -149,7 +149,8 @@ def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], 
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
     assert str(told) == (
-        f"--partitions: neither the checkpoint nor the broker has t-7{more}; name those there are"
+        f"--partitions: neither the checkpoint nor the broker has t-7{more}; pass existing "
+        "partitions"
     )
     assert not list(messages.missing_partition_refusals([_source(0, 1)], there, Policies()))
     assert not list(messages.missing_partition_refusals([_source(0, 1)], [], policies))
@@ -209,8 +210,8 @@ def test_output_beyond_log_triggers_warning_unless_no_records_remain(
 
 def test_source_group_without_commits_for_topics_triggers_warning() -> None:
     nothing = (
-        "group 'g' has committed nothing for these topics, so it does not show whether the job ran "
-        "on [source-group-empty]"
+        "group 'g' has committed no offset for these topics, so it does not show whether the job "
+        "kept running [source-group-empty]"
     )
     planned = [_planned(0, 5, job_reached=5), _planned(1, 5, job_reached=5)]
     for committed, told in (
@@ -229,20 +230,19 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
-        "2 partitions may be of a topic that was deleted and created again, or of another cluster "
-        "(the first is t-1): does -b name the job's brokers? [maybe-recreated]"
+        "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
+        "check that -b specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
-        "2 partitions may be of a topic that was deleted and created again, or of another cluster "
-        "(the first is t-1): does -b name the job's brokers?; every partition is suspect, as with "
-        "a checkpoint of another cluster, and these offsets would then lose or repeat records "
-        "[maybe-recreated]"
+        "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
+        "all partitions are suspect, as in a different cluster, where these offsets would lose or "
+        "duplicate records; check that -b specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "2 partitions held records before the checkpoint, which does not list them (the first is "
-        "t-1: up to 1) [unlisted-partition]"
+        "the checkpoint does not list 2 partitions with records older than the checkpoint (the "
+        "first is t-1: up to 1 records) [unlisted-partition]"
     ]
     ran_on = [
         _planned(0, 5, job_reached=5, flink_committed=5),
@@ -250,26 +250,26 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         _planned(2, 5, job_reached=6, flink_committed=7),
     ]
     how = (
-        "the job ran on after this checkpoint: Flink's group has committed 3 records beyond 2 "
-        "partitions (the first is t-1: committed 7, to go on from 5)"
+        "the job kept running after this checkpoint; Flink's group has committed 3 records "
+        "beyond the positions of 2 partitions (the first is t-1: committed 7, next offset 5)"
     )
-    assert _warned(*ran_on)[:1] == [f"{how}: these records will be emitted again [ran-on]"]
+    assert _warned(*ran_on)[:1] == [f"{how}; these records will be duplicated [ran-on]"]
     assert [str(refusal) for refusal in messages.ran_on_refusals(ran_on)] == [
-        f"{how}, and what Flink emitted since would be emitted again; move from a newer "
-        "checkpoint, or add --allow-ran-on to repeat them"
+        f"{how}; Flink's output after the checkpoint would be duplicated; move from a newer "
+        "checkpoint, or add --allow-ran-on to accept the duplicates"
     ]
     assert not list(messages.ran_on_refusals(ran_on[:1]))
     assert _warned(
         _planned(0, 5, job_reached=5), _planned(1, 5, job_reached=6), _planned(2, 5, job_reached=9)
     ) == [
-        "--merge-sources min: 5 records of 2 partitions will be read again (the first is t-1: from "
-        "5, and one source had reached 6) [merged-positions]"
+        "--merge-sources min: 5 records of 2 partitions will be reprocessed (the first is t-1: "
+        "from offset 5, although one source had reached 6) [merged-positions]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
-        "--merge-sources min: a source of the topic lacks 2 partitions (the first is t-1), and "
-        "loses the records below its next offset [merged-positions]"
+        "--merge-sources min: one source of the topic has no position for 2 partitions (the first "
+        "is t-1), and loses the records below its next offset [merged-positions]"
     ]
 
 
@@ -278,7 +278,7 @@ def test_warning_about_new_group_suggests_similar_names() -> None:
     assert list(
         messages.target_group_warnings(Origin("checkpoint", "/chk-7", 7), snapshot, [])
     ) == [
-        "group 'g' does not exist yet and will be created; check its name (did you mean 'h'?) "
+        "group 'g' does not exist and will be created; check its name (did you mean 'h'?) "
         "[new-group]"
     ]
 
@@ -294,30 +294,30 @@ def test_rewind_and_skip_of_existing_group_are_reported() -> None:
     ]
     snapshot = _snapshot(target_group=_group({("t", 0): 5}))
     for origin, reader in (
-        (Origin("checkpoint", "/chk-7", 7), ", which Flink has read"),
-        (Origin("batch", "spark:/query", 7), ", which Spark has read"),
-        (Origin("positions", "group:h", 0), ", which group 'h' has read"),
+        (Origin("checkpoint", "/chk-7", 7), " that Flink has read"),
+        (Origin("batch", "spark:/query", 7), " that Spark has read"),
+        (Origin("positions", "group:h", 0), " that group 'h' has read"),
         (Origin("positions", "broker:latest", 0), ""),
     ):
         assert list(messages.target_group_warnings(origin, snapshot, planned)) == [
-            "group 'g' is moved back in 2 partitions (the first is t-2: from 6 to 5): it reads up "
-            "to 5 records again [group-moved]",
-            "group 'g' is moved ahead in 1 partition (the first is t-4: from 3 to 5): it skips up "
-            f"to 2 records{reader} [group-moved]",
+            "group 'g' will be rewound in 2 partitions (the first is t-2: from 6 to 5); up to 5 "
+            "records will be reprocessed [group-moved]",
+            "group 'g' will be moved ahead in 1 partition (the first is t-4: from 3 to 5); up "
+            f"to 2 records{reader} will be skipped [group-moved]",
         ]
         assert list(messages.target_group_warnings(origin, _snapshot(), planned)) == []
 
 
 def test_unknown_checkpoint_age_triggers_warning() -> None:
     unknown = Origin("checkpoint", "/chk-7", 7)
-    hidden = "a topic that was deleted and created again cannot be detected [age-unknown]"
+    hidden = "a recreated topic cannot be detected [age-unknown]"
     assert list(messages.unknown_age_warnings(unknown, _snapshot())) == [
-        f"the checkpoint's age is unknown, so {hidden}"
+        f"the age of the checkpoint cannot be determined, so {hidden}"
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
     assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
         "the checkpoint is a copy of s3://…@b/chk-7, and its file is dated "
-        f"1970-01-01T00:00:00+00:00: if that is only the time of the copy, {hidden}"
+        f"1970-01-01T00:00:00+00:00; if this is the time of the copy, {hidden}"
     ]
     known = Origin("checkpoint", "/chk-7", 7, written_at=0)
     assert list(messages.unknown_age_warnings(known, _snapshot())) == []
@@ -329,8 +329,8 @@ def test_renamed_topic_triggers_warning() -> None:
     policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
     moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
     assert list(messages.renamed_topic_warnings(moved, policies)) == [
-        "--topic-map t=u: the same offset may be another record in another topic; compare the "
-        "records first [renamed-topic]"
+        "--topic-map t=u: the same offset may refer to a different record in a different topic; "
+        "compare the records first [renamed-topic]"
     ]
     assert list(messages.renamed_topic_warnings(moved, Policies())) == []
 
@@ -342,7 +342,7 @@ def test_warning_about_partial_topics_shows_first_topic() -> None:
     chosen = [_source(0, 1), _source(0, 1, topic="s"), _source(0, topic="whole")]
     (told,) = messages.partial_topic_warnings(chosen, None, policies)
     assert told == (
-        "--partitions leaves out partitions of 2 topics (the first is s): the query must assign "
+        "--partitions omits partitions of 2 topics (the first is s); the query must assign "
         "exactly the partitions that move [partial-topic]"
     )
     more = ClusterSnapshot({"whole": {0: LogRange(0, 1), 1: LogRange(0, 1)}})
@@ -376,8 +376,8 @@ def test_plan_lines_list_partitions_with_losses_or_problems() -> None:
     ) == [
         "8 partitions of 2 topics: 5 ok, 1 suspect, 1 expired, 1 topic gone",
         "t-2: ok, from 5, loses up to 1 records",
-        "t-3: ok, from 5, repeats ? records",
-        "t-4: ok, from 5, loses up to 2 records, repeats up to 3 records",
+        "t-3: ok, from 5, duplicates ? records",
+        "t-4: ok, from 5, loses up to 2 records, duplicates up to 3 records",
         "t-5: suspect, from 5",
         "t-7: expired, from 0, loses ? records",
         "in order",

@@ -92,9 +92,9 @@ def test_findings_of_unselected_sources_are_omitted(named: bool, kept: list[int]
 @pytest.mark.parametrize(
     ("held", "told"),
     [
-        ({_A: 5, _C: 9}, "2 operators hold 14 bytes"),
-        ({_A: 5}, "1 operator holds 5 bytes"),
-        ({_C: 0}, "1 operator holds 0 bytes"),
+        ({_A: 5, _C: 9}, "2 operators have 14 bytes"),
+        ({_A: 5}, "1 operator has 5 bytes"),
+        ({_C: 0}, "1 operator has 0 bytes"),
         ({"d" * 32: 9}, None),
     ],
 )
@@ -106,8 +106,8 @@ def test_state_not_moved_is_reported_in_single_finding(
     expected = [
         Finding(
             Code.STATE_NOT_MOVED,
-            f"{told} of state, which does not move: records that were read and not yet emitted may "
-            "be in it",
+            f"{told} of state that is not migrated; it may contain records that were read but "
+            "not emitted",
         )
     ]
     assert obstacles.relevant_findings(found, found.sources, False) == (expected if told else [])
@@ -141,16 +141,16 @@ def test_blockers_are_refused_unless_allowed() -> None:
         (
             ["west", "east"],
             [
-                "there are positions of 2 Kafka clusters: 'east', 'west'; a target takes one: "
-                "choose it with --cluster ID"
+                "the positions are of 2 Kafka clusters ('east', 'west'); a target reads only "
+                "one cluster; choose it with --cluster ID"
             ],
         ),
         (
             [None, "east"],
             [
-                "the state of some sources does not name their Kafka cluster (operators "
-                f"{_A}): it may not be 'east', which the others read; move them one by one with "
-                "--source"
+                "the state of some sources does not identify their Kafka cluster (operators "
+                f"{_A}); their cluster may differ from the other sources' cluster 'east'; move "
+                "these sources one at a time with --source"
             ],
         ),
     ],
@@ -172,8 +172,11 @@ def test_three_clusters_with_unnamed_cluster_are_refused() -> None:
         _source(_C, _at(1)),
     ]
     several, unnamed = _texts(obstacles.several_cluster_refusals(sources))
-    assert several.startswith("there are positions of 2 Kafka clusters: 'east', 'west'; ")
-    assert f"(operators {_A}, {_C}): it may not be 'east' or 'west', which" in unnamed
+    assert several.startswith("the positions are of 2 Kafka clusters ('east', 'west'); ")
+    assert (
+        f"(operators {_A}, {_C}); their cluster may differ from the other sources' cluster "
+        "'east' or 'west'" in unnamed
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,8 +201,8 @@ def test_brokers_unknown_to_job_trigger_warning(
     told = list(obstacles.other_brokers_warnings([source], asked))
     assert told == (
         [
-            f"the job reads cluster 'east' at {shown}, and {asked} was asked: on another cluster "
-            "the offsets mean other records [other-brokers]"
+            f"the job reads cluster 'east' at {shown}, but {asked} was queried; in a different "
+            "cluster, the offsets refer to different records [other-brokers]"
         ]
         if shown
         else []
@@ -250,21 +253,24 @@ def test_sources_of_topic_must_agree_on_all_partitions(
     sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
     expected = (
         [
-            f"2 sources read topic t and disagree on {told.format(_A, _B)}; choose one with "
-            "--source OPERATOR_ID or, if they read the same Kafka cluster, which their state does "
-            f"not show, take the lower with --one-cluster {_LOWER}"
+            f"2 sources of topic t have different positions in {told.format(_A, _B)}; choose one "
+            "source with --source OPERATOR_ID, or use the lower offsets with --one-cluster "
+            f"{_LOWER} "
+            "if all sources read the same Kafka cluster (their state does not show it)"
         ]
         if told
         else []
     )
-    disagreements = [one for one in _refused(sources, Policies()) if "disagree" in one]
+    disagreements = [one for one in _refused(sources, Policies()) if "different positions" in one]
     assert disagreements == expected
 
 
 def test_sources_of_same_named_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _refused(sources, Policies())
-    assert told.endswith(f"; choose one with --source OPERATOR_ID, or take the lower with {_LOWER}")
+    assert told.endswith(
+        f"; choose one source with --source OPERATOR_ID, or use the lower offsets with {_LOWER}"
+    )
     assert _refused(sources, _MIN) == []
     # A source may hold one partition of two clusters; it is no other source.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
@@ -279,14 +285,14 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
     ]
     assert _refused(sources, Policies()) == _refused(sources, _MIN)
     assert _refused(sources, Policies()) == [
-        f"2 sources read topic t (operators {_A}, {_B}), and their state does not name their Kafka "
-        "cluster: on two clusters these are two topics; choose one with --source OPERATOR_ID or, "
-        "if they read the same Kafka cluster, add --one-cluster"
+        f"2 sources read topic t (operators {_A}, {_B}), and their state does not identify their "
+        "Kafka cluster; in two clusters, these are two topics; choose one source with --source "
+        "OPERATOR_ID, or add --one-cluster if all sources read the same Kafka cluster"
     ]
     assert _refused(sources, _ONE) == []
     assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [
-        f"--one-cluster: operators {_A}, {_B} are taken to read topic t of the same Kafka cluster, "
-        "which their state does not name [one-cluster]"
+        f"--one-cluster: operators {_A}, {_B} are assumed to read topic t of the same Kafka "
+        "cluster; their state does not identify the cluster [one-cluster]"
     ]
     assert list(one_cluster_warnings(shared_topics(sources), Policies())) == []
 
@@ -304,8 +310,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
 def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
-            "--topic-map t=u: u is a topic of the checkpoint itself; rename that one too, or "
-            "leave it out with --partitions"
+            "--topic-map t=u: the checkpoint already has a topic u; rename that topic too, or "
+            "omit it with --partitions"
         ]
         if told
         else []
@@ -321,8 +327,9 @@ def test_single_group_for_two_committed_sources_is_refused() -> None:
     group = GroupView("g", True, "Empty", "classic")
     named, unnamed = ClusterSnapshot({}, source_group=group), ClusterSnapshot({})
     assert _texts(obstacles.shared_group_refusals(sources, named)) == [
-        f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), and "
-        "--source-group names the group of one; move them one by one with --source"
+        f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), but "
+        "--source-group specifies the group of one source; move these sources one at a time with "
+        "--source"
     ]
     for some, snapshot in ((sources[1:], named), (sources, unnamed), (sources, None)):
         assert _texts(obstacles.shared_group_refusals(some, snapshot)) == []

@@ -27,7 +27,7 @@ from migrate.planning.partition import new_partition, plan_position
 from migrate.planning.plan import PlannedPartition, Verdict
 
 _LOG = LogRange(10, 30, first_at=17)
-_SKIP = "today's log end would skip what came since the job started"
+_SKIP = "a start at today's log end would skip the records written after the job's start"
 
 
 def _at(start: int | Marker | None, state: PositionState = PositionState.NEXT) -> Position:
@@ -61,8 +61,8 @@ def _planned(
                 "verdict": Verdict.EXPIRED,
                 "next_offset": None,
                 "lost": 1,
-                "problem": "its next offset 9 is below the log start 10: up to 1 records are "
-                "already gone",
+                "problem": "next offset 9 is below the log start offset 10; up to 1 "
+                "records were deleted",
             },
         ),
         (10, {"verdict": Verdict.OK, "next_offset": 10}),
@@ -73,8 +73,8 @@ def _planned(
                 "verdict": Verdict.BEYOND_END,
                 "next_offset": None,
                 "lost": 20,
-                "problem": "its next offset 31 is beyond the log end 30: the topic was "
-                "recreated, or this is another cluster",
+                "problem": "next offset 31 is higher than the log end offset 30; the topic was "
+                "recreated, or this is a different cluster",
             },
         ),
     ],
@@ -111,8 +111,8 @@ def test_finished_position_starts_at_its_end() -> None:
         *(
             (
                 marker,
-                f"it has read no record and is still at the '{marker.value}' marker, which only a "
-                "broker can resolve",
+                f"the job has read no record, so the position is still the '{marker.value}' "
+                "marker; only a broker can resolve it",
             )
             for marker in Marker
         ),
@@ -138,11 +138,14 @@ def test_position_requiring_broker_is_refused_without_broker(
     ("start", "problem"),
     [
         (None, "nobody knows"),
-        (Marker.LATEST, f"it has read no record and is still at the 'latest' marker: {_SKIP}"),
+        (
+            Marker.LATEST,
+            f"the job has read no record, so the position is still the 'latest' marker; {_SKIP}",
+        ),
         (
             Marker.COMMITTED,
-            "it has read no record and is still at the 'committed' marker, and group 'g' has "
-            "committed nothing for it",
+            "the job has read no record, so the position is still the 'committed' marker, and "
+            "group 'g' has no committed offset for it",
         ),
     ],
 )
@@ -158,12 +161,12 @@ def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem:
     )
     wanted = _planned(_at(start), policies=Policies(unresolved=Unresolved.COMMITTED))
     assert wanted.problem == (
-        f"{problem}, and --unresolved committed finds nothing committed by --source-group"
+        f"{problem}, and --unresolved committed finds no offset of --source-group"
     )
     untold = plan_position(_at(Marker.COMMITTED), ClusterSnapshot({"t": {0: _LOG}}), Policies())
     assert untold.problem == (
-        "it has read no record and is still at the 'committed' marker: only Flink's own consumer "
-        "group knows its start"
+        "the job has read no record, so the position is still the 'committed' marker; only "
+        "Flink's own consumer group has its start offset"
     )
 
 
@@ -254,14 +257,14 @@ def test_deleted_topic_or_partition_is_refused_or_skipped(
             None,
             None,
             None,
-            "it is not in the checkpoint, and where Flink would start it is the job's starting "
-            "policy, which is not in the state",
+            "the partition is not in the checkpoint; Flink's start offset depends on the job's "
+            "starting policy, and the state does not contain this policy",
         ),
         (NewPartitions.EARLIEST, True, 10, 0, 0, ""),
         (NewPartitions.EARLIEST, False, 10, 0, 20, ""),
         (NewPartitions.LATEST, True, 30, 20, 0, ""),
         (NewPartitions.LATEST, False, 30, 20, 0, ""),
-        (NewPartitions.FAIL, True, None, None, None, "it is not in the checkpoint"),
+        (NewPartitions.FAIL, True, None, None, None, "the partition is not in the checkpoint"),
     ],
 )
 def test_new_partition_follows_new_partitions_policy(

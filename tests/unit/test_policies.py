@@ -210,7 +210,7 @@ def test_out_of_range_choice_counts_losses_from_actual_start(
 
 def test_unresolved_committed_without_commit_is_refused(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
-    assert "nothing committed" in str(plan.refusals[0])
+    assert "finds no offset of --source-group" in str(plan.refusals[0])
 
 
 @pytest.mark.parametrize(("since", "suspect"), [(None, False), (0, True), (40, True), (95, False)])
@@ -431,7 +431,7 @@ def test_merge_of_sources_with_unnamed_clusters_requires_one_cluster_option(
     refused = _two_sources(tmp_path, *offsets, None, lower)
     (refusal,) = refused.refusals
     assert OPERATOR_ID.hex() in refusal.what and _OTHER.hex() in refusal.what
-    assert "their state does not name their Kafka cluster" in refusal.what
+    assert "their state does not identify their Kafka cluster" in refusal.what
     assert "--source" in refusal.way_out and "--one-cluster" in refusal.way_out
     assert refused.next_offsets == {}
     merged = _two_sources(tmp_path / "merged", *offsets, None, _MIN)
@@ -473,7 +473,10 @@ def test_partition_missing_from_single_source_may_lose_records(tmp_path: Path) -
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
     plan = _two_sources(tmp_path, [5, 6], [5], snapshot, _MIN)
     assert _costs(plan) == [(5, 0, 0), (6, 4, 0)]
-    assert any("a source of the topic lacks 1 partition" in warning for warning in plan.warnings)
+    assert any(
+        "one source of the topic has no position for 1 partition" in warning
+        for warning in plan.warnings
+    )
     unasked = _two_sources(tmp_path / "unasked", [5, 6], [5], None, _MIN)
     assert _costs(unasked) == [(5, 0, 0), (6, None, 0)]
 
@@ -488,8 +491,8 @@ def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> Non
     )
     assert not plan.refusals
     assert _costs(plan) == [(5, 0, 4), (5, 0, 0), (3, 0, 3), (4, 0, 6)]
-    (warning,) = [w for w in plan.warnings if "ran on after this checkpoint" in w]
-    assert "13 records beyond 3 partitions" in warning
+    (warning,) = [w for w in plan.warnings if "kept running after this checkpoint" in w]
+    assert "13 records beyond the positions of 3 partitions" in warning
 
 
 @pytest.mark.parametrize(
@@ -523,7 +526,7 @@ def test_duplicates_of_running_job_are_limited_by_log(
 def test_refusal_of_running_job_reports_number_of_duplicates(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [5], [(0, 20)], Policies(), committed={("t", 0): 9})
     (refusal,) = plan.refusals
-    assert "4 records beyond 1 partition " in refusal.what
+    assert "4 records beyond the positions of 1 partition " in refusal.what
 
 
 def test_source_group_at_higher_of_two_positions_proves_nothing(tmp_path: Path) -> None:
@@ -591,6 +594,6 @@ def test_plan_lines_report_losses_and_duplicates_per_partition(
     unasked = _two_sources(tmp_path / "unasked", [7, 6], [5], None, _MIN)
     assert list(plan_lines(unasked)) == [
         "2 partitions of 1 topic: 2 ok",
-        "t-0: ok, from 5, repeats up to 2 records",
+        "t-0: ok, from 5, duplicates up to 2 records",
         "t-1: ok, from 6, loses ? records",
     ]

@@ -50,8 +50,8 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
     group = _group("g", t0=1)
     plan = _plan(tmp_path, replace(_cluster(), target_group=group))
     for offsets, changes in (
-        ({"t0": 3, "t1": 4}, ["the plan has been applied already: the group holds its offsets"]),
-        ({"t0": 3}, ["the group held 1 for t-0 and now holds 3"]),
+        ({"t0": 3, "t1": 4}, ["the plan was already applied; the group has all its offsets"]),
+        ({"t0": 3}, ["the group's offset of t-0 has changed from 1 to 3"]),
         ({"t0": 1}, []),
     ):
         now = replace(_cluster(), target_group=_group("g", **offsets))
@@ -68,27 +68,27 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
         (
             _cluster({"t": {0: LogRange(4, 10), 1: LogRange(0, 3)}}),
             [
-                "t-0 now holds 4 to 10: its next offset 3 is no longer in the log",
-                "t-1 now holds 0 to 3: its next offset 4 is no longer in the log",
-                "t-1 ended at 10 and now ends at 3: it has lost records, or was recreated (before "
-                "Kafka 2.8 topics have no id to tell by)",
+                "t-0 now contains offsets 4 to 10, so its next offset 3 is no longer in the log",
+                "t-1 now contains offsets 0 to 3, so its next offset 4 is no longer in the log",
+                "the log end offset of t-1 has decreased from 10 to 3; records were lost, or the "
+                "topic was recreated (before Kafka 2.8, topics have no ID that shows this)",
             ],
         ),
         (
             _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG, 10: _LOG}, "u": {0: _LOG}}),
             [
-                "t-2 is new since the plan was made",
-                "t-10 is new since the plan was made",
-                "u-0 is new since the plan was made",
+                "t-2 is new since the plan was created",
+                "t-10 is new since the plan was created",
+                "u-0 is new since the plan was created",
             ],
         ),
         (
             _cluster({}),
-            ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"],
+            ["t-0 no longer exists", "t-1 no longer exists"],
         ),
         (
             replace(_cluster({}), topic_ids={"t": "another"}),
-            ["topic t was deleted and created again since the plan was made"],
+            ["topic t was recreated after the plan was created"],
         ),
         (replace(_cluster(), topic_ids={}), []),  # brokers that give none
     ],
@@ -104,8 +104,8 @@ def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: 
     with pytest.raises(Refused) as refused:
         list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
     assert refused.value.reasons == (
-        "this is cluster elsewhere; the plan is for cluster: does -b name the plan's cluster? Make "
-        "a new plan only if the job has moved there",
+        "the brokers are of cluster elsewhere, but the plan is for cluster cluster; check the "
+        "value of -b, and create a new plan only if the job has moved to this cluster",
     )
 
 
@@ -121,7 +121,7 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
     plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
     assert list(find_cluster_changes(plan, then)) == []
     assert list(find_cluster_changes(plan, _cluster())) == [
-        "t-1 was not there when the plan was made, and is now"
+        "t-1 did not exist when the plan was created, but exists now"
     ]
 
 
@@ -130,9 +130,9 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
     [
         (None, []),
         (_group("g", t0=1), []),
-        (_group("g", t0=1, t1=2), ["the group held no offset for t-1 and now holds 2"]),
-        (_group("g", t0=0), ["the group held 1 for t-0 and now holds 0"]),
-        (_group("g"), ["the group held 1 for t-0 and now holds no offset"]),
+        (_group("g", t0=1, t1=2), ["the group's offset of t-1 has changed from no offset to 2"]),
+        (_group("g", t0=0), ["the group's offset of t-0 has changed from 1 to 0"]),
+        (_group("g"), ["the group's offset of t-0 has changed from 1 to no offset"]),
     ],
 )
 def test_newer_commits_of_target_group_are_reported(
@@ -146,7 +146,7 @@ def test_newer_commits_of_target_group_are_reported(
 def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
-    assert list(find_cluster_changes(plan, now)) == ["t-1 is gone since the plan was made"]
+    assert list(find_cluster_changes(plan, now)) == ["t-1 no longer exists"]
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> 
             _group("flink", t0=3, t1=6),
             (),
             [
-                "its group 'flink' has moved in 1 partition (the first is t-1: it held no offset "
-                "and now holds 6)"
+                "its group 'flink' has new offsets in 1 partition (the first is t-1: from no "
+                "offset to 6)"
             ],
         ),
         (
@@ -168,8 +168,7 @@ def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> 
             (8,),
             [
                 "it has completed chk-8",
-                "its group 'flink' has moved in 2 partitions (the first is t-0: it held 3 and now "
-                "holds 5)",
+                "its group 'flink' has new offsets in 2 partitions (the first is t-0: from 3 to 5)",
             ],
         ),
     ],

@@ -123,9 +123,9 @@ def test_damaged_file_sink_state_is_treated_as_unknown_sink(tmp_path: Path, dama
 def test_size_of_unmoved_state_is_reported_in_single_line() -> None:
     """Flink's own classes read 2530 bytes for each of the two operators."""
     told = migrate("to-spark", golden("2.2/two-sources"), "--source", "orders-eu").stderr
-    lines = [line for line in told.splitlines() if "does not move" in line]
+    lines = [line for line in told.splitlines() if "is not migrated" in line]
     assert len(lines) == 1
-    assert lines[0].startswith("warning: 2 operators hold 5060 bytes of state")
+    assert lines[0].startswith("warning: 2 operators have 5060 bytes of state")
 
 
 def test_empty_state_yields_no_finding(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_empty_state_yields_no_finding(tmp_path: Path) -> None:
 def test_list_state_with_element_is_reported_as_unmoved_state(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(buffer=[b"record"]))
     assert _of_the_other(path)["state-not-moved"].severity is Severity.WARNING
-    assert "1 operator holds" in migrate("to-spark", path).stderr
+    assert "1 operator has" in migrate("to-spark", path).stderr
 
 
 # -- a source that the user chose ----------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_active_group_and_different_cluster_are_refused() -> None:
     with pytest.raises(Refused) as refused:
         _restoration(file, group, _cluster(cluster_id="elsewhere"))
     assert refused.value.reasons == (
-        "these brokers are of cluster elsewhere, and the file is of cluster cluster: name its "
+        "these brokers are of cluster elsewhere, but the file is of cluster cluster; pass its "
         "brokers with -b (the file has localhost:9092)",
     )
 
@@ -152,8 +152,8 @@ def test_group_with_newer_commits_requires_force() -> None:
     found = _restoration(file, _group(_at(a0=5, a1=9)))
     assert found.progress is ChangeProgress.MOVED_ON
     assert found.unless_forced == (
-        "group g has moved on since: 1 of its offsets are neither what it held before nor what was "
-        "written (the first is a-1: 9); add --force to go back all the same",
+        "group g has newer commits; 1 of its offsets are neither the earlier nor the written "
+        "ones (the first is a-1: 9); add --force to roll back anyway",
     )
     # It has moved in what the change was not about.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
@@ -170,30 +170,34 @@ def test_group_with_newer_commits_requires_force() -> None:
             None,
             IDS,
             Doubt.GONE,
-            "the group held 10, and the partition is gone; add --force to leave it",
+            "the group's earlier offset 10 is of a partition that no longer exists; add --force "
+            "to omit it",
         ),
         (
             (11, 100),
             IDS,
             Doubt.EXPIRED,
-            "the group held 10, whose records are gone; the log now holds 11 to 100; add "
-            "--force to bring",
+            "the group's earlier offset 10 is below the log start offset; the log now contains "
+            "11 to 100; "
+            "add --force to restore",
         ),
         (
             (0, 9),
             IDS,
             Doubt.BEYOND_END,
-            "the group held 10, which is beyond the end; the log now holds 0 to 9; add "
-            "--force to bring",
+            "the group's earlier offset 10 is higher than the log end offset; the log "
+            "now contains 0 to 9; "
+            "add --force to restore",
         ),
         (
             (0, 100),
             {"a": "another"},
             Doubt.RECREATED,
-            "the group held 10 of a topic that was deleted and created again since; the log now "
-            "holds 0 to 100; add --force to bring it back all the same",
+            "the group's earlier offset 10 is of a topic that was recreated; the log "
+            "now contains 0 to 100; "
+            "add --force to restore it anyway",
         ),
-        ((11, 100), {"a": "another"}, Doubt.RECREATED, "deleted and created again"),
+        ((11, 100), {"a": "another"}, Doubt.RECREATED, "is of a topic that was recreated"),
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
     ],
 )
@@ -232,7 +236,7 @@ def test_restored_lost_offsets_trigger_warning() -> None:
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
         "the group has lost 2 offsets of other partitions (the first is b-0); the rollback "
-        f"restores what they were on {file.created_at} [group-offsets-lost]",
+        f"restores their offsets of {file.created_at} [group-offsets-lost]",
     )
     only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
     assert only_its_own.warnings == ()

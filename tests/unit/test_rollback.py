@@ -144,7 +144,7 @@ def test_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
-    hint = "; name a file that commit-group --execute wrote, or a copy of it$"
+    hint = "; pass a file that commit-group --execute wrote, or a copy of it$"
     with pytest.raises(InputError, match=f"No such file or directory{hint}"):
         rollback_file.read(tmp_path / "r.json")
     with pytest.raises(InputError, match=f"Is a directory{hint}"):
@@ -188,7 +188,7 @@ def test_progress_of_commit_is_determined_from_group(
 def test_undone_commit_is_reported_as_possibly_undone() -> None:
     """Regression: A second rollback reported that the commit "ended before it changed anything"."""
     taken_back = rollback_file.change_progress(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
-    assert taken_back.value == "an earlier run changed nothing, or was taken back since"
+    assert taken_back.value == "an earlier run changed nothing, or was rolled back"
 
 
 def test_metadata_is_part_of_offset() -> None:

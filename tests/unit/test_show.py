@@ -54,7 +54,7 @@ def test_show_plan_reports_stop_with_savepoint(tmp_path: Path) -> None:
     assert (
         migrate("to-spark", savepoint, "--partitions", "payments:0", "--plan-out", path).code == 0
     )
-    assert f"{savepoint.name}, with which the job was stopped\n" in migrate("show", path).stdout
+    assert f"{savepoint.name} (stop-with-savepoint)\n" in migrate("show", path).stdout
 
 
 def test_show_rollback_file_lists_changes_and_rollback_command(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_show_rollback_file_lists_changes_and_rollback_command(tmp_path: Path) -
         ["t", "1", "none", "2"],
     ]
     assert shown.stdout.endswith(
-        f"2 partitions changed; to see what would be restored: migrate rollback {path}\n"
+        f"2 partitions changed; to preview the rollback: migrate rollback {path}\n"
     )
 
 
@@ -108,7 +108,7 @@ def test_show_seed_lists_positions_and_verify_command(chk: Path, tmp_path: Path)
     for name in (str(location), f"spark:{location}"):
         shown = migrate("show", name)
         assert (shown.code, shown.stderr) == (0, "")
-        assert "no query has run from it yet" in shown.stdout
+        assert "no query has run from it" in shown.stdout
         rows = _rows(shown.stdout)
         assert ["orders", "0", "3"] in rows and ["orders", "1", "40"] in rows
         assert f"migrate verify CHK spark:{location}" in shown.stdout
@@ -135,5 +135,5 @@ def test_show_of_unsupported_path_is_refused(kind: str, chk: Path, tmp_path: Pat
         path.write_text("[1]" if kind == "json" else "offset")
     shown = migrate("show", path)
     assert (shown.code, shown.stdout) == (3, "")
-    said = "there is no such file or directory" if kind == "missing" else "neither a plan"
+    said = "no such file or directory" if kind == "missing" else "not a plan"
     assert shown.stderr.startswith(f"migrate: {path}: {said}")

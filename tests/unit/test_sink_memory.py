@@ -99,7 +99,7 @@ def test_directory_can_be_table_of_several_formats(tmp_path: Path) -> None:
 
 
 def test_sink_writer_requires_sink() -> None:
-    with pytest.raises(UsageError, match="--sink-writer goes with --sink"):
+    with pytest.raises(UsageError, match="--sink-writer requires --sink"):
         check_sink_of_a_query(None, "orders")
 
 
@@ -115,7 +115,7 @@ def test_to_spark_lists_remembered_writers_and_checks_sink_writer(
     (tmp_path / "plan.json").unlink(missing_ok=True)
     refused = migrate(*asked, "--sink-writer", "orders")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "a new query's batches 0 to 4 would be skipped" in refused.stderr
+    assert "would silently skip batches 0 to 4 of a new query" in refused.stderr
     assert migrate(*asked, "--sink-writer", "other").code == 0
 
 
@@ -634,7 +634,7 @@ def test_completed_flink_job_is_remembered_permanently(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, None, "a", 2**63 - 1)]
     iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
     (warning,) = check_sink_of_a_job(tmp_path)
-    assert f"up to {2**63 - 1} (for good)" in warning
+    assert f"up to {2**63 - 1} (permanently)" in warning
 
 
 @pytest.mark.parametrize(

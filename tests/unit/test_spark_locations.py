@@ -54,7 +54,7 @@ def test_seed_with_files_of_unplanned_batch_is_removed(memory: str, tmp_path: Pa
         assert place.names() == set()
         write_seed(SOURCES, place)
         place.write("offsets/0", b"v1")
-        with pytest.raises(Refused, match="a query has begun there"):
+        with pytest.raises(Refused, match="a query has already started"):
             remove_seed(place)
         assert place.names("sources") == {"0", "2"}
 
@@ -189,18 +189,21 @@ def test_interrupted_seed_is_reported_by_next_run(
     with pytest.raises(KeyboardInterrupt):
         write_seed(SOURCES, cast(Location, interrupted))
     (warning,) = caplog.messages
-    assert f"{in_place.name} may hold an unfinished seed" in warning
+    assert f"{in_place.name} may contain an unfinished seed" in warning
     interrupted.complete()
     if writes == 1:
         assert content(in_place) == {"metadata": UNFINISHED}
-        with pytest.raises(Refused, match="holds an unfinished seed, which another run writes or"):
+        with pytest.raises(Refused, match="contains an unfinished seed of an active or"):
             write_seed(SOURCES, in_place)
 
 
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
 def test_location_with_files_is_not_overwritten(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
-    with pytest.raises(Refused, match="a query already" if name != "anything" else "not empty"):
+    with pytest.raises(
+        Refused,
+        match="already the checkpoint location of a query" if name != "anything" else "not empty",
+    ):
         write_seed(SOURCES, in_place)
     assert read(in_place, name) == b"theirs"
     assert in_place.names() == {name.split("/")[0]}
@@ -242,7 +245,7 @@ def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
     (lake / "_metadata").write_bytes(b"PAR1 and more")
     check_free(location(str(lake / "_checkpoint")))
     write_source(chk, {0: splits("t", [1])})
-    with pytest.raises(Refused, match="in a checkpoint or savepoint of Flink's"):
+    with pytest.raises(Refused, match="in a checkpoint or savepoint of Flink"):
         check_free(location(str(chk / "query")))
 
 
@@ -342,7 +345,7 @@ def test_unfinished_seed_is_recognized_and_removed(in_place: Location) -> None:
 def test_seed_used_by_query_is_not_removed(in_place: Location, name: str) -> None:
     write_seed(SOURCES, in_place)
     in_place.write(name, b"theirs")
-    with pytest.raises(Refused, match="holds more than a seed"):
+    with pytest.raises(Refused, match="contains more than a seed"):
         remove_seed(in_place)
     assert is_whole(content(in_place)) and read(in_place, name) == b"theirs"
     assert not is_unfinished(in_place)
@@ -365,6 +368,6 @@ def test_location_inside_sink_through_link_is_refused(tmp_path: Path) -> None:
     sink = tmp_path / "sink"
     sink.mkdir()
     (tmp_path / "_link").symlink_to(sink, target_is_directory=True)
-    with pytest.raises(Refused, match="are one folder, or one is in the other"):
+    with pytest.raises(Refused, match="are the same directory, or one contains the other"):
         check_apart(location(str(tmp_path / "_link" / "query")), sink)
     check_apart(location(str(tmp_path / "_link" / "_checkpoints" / "query")), sink)

@@ -180,7 +180,7 @@ def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        "the query kept running; it has committed batch 1, and the plan is of batch 0; make a "
+        "the query kept running; it has committed batch 1, but the plan is of batch 0; create a "
         "new plan with --plan-out" in refused.stderr
     )
     assert not (tmp_path / "new").exists()
@@ -199,7 +199,7 @@ def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:
     directory.rename(tmp_path / "elsewhere")
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "whether it has committed another batch is not known" in refused.stderr
+    assert "cannot determine whether it has committed a different batch" in refused.stderr
 
 
 def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
     (directory / "commits/0").unlink()
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "it has committed no batch, and the plan is of batch 0" in refused.stderr
+    assert "it has committed no batch, but the plan is of batch 0" in refused.stderr
 
 
 def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
@@ -215,4 +215,4 @@ def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
     (directory / "metadata").write_text(RUN["metadata"].replace("abcd", "dcba"))
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{directory} is of another query now" in refused.stderr
+    assert f"{directory} is now of a different query" in refused.stderr

@@ -108,7 +108,7 @@ def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
         refused.stderr
     )
     assert "--source" not in refused.stderr
-    assert "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b" in (
+    assert "if they read the same Kafka cluster, add --one-cluster; otherwise, omit -b" in (
         refused.stderr
     )
     assert to_spark(chk, *arguments, "--one-cluster").code == 0
@@ -118,7 +118,10 @@ def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
 def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> None:
     result = to_spark(chk, "0=rest", "1=rest")
     assert "c goes to Spark sources 0 and 1" in result.stderr
-    assert "operator 02020202020202020202020202020202 (a) goes to no Spark source" in result.stderr
+    assert (
+        "operator 02020202020202020202020202020202 (a) is not assigned to a Spark source"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,11 +138,12 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
         pytest.param(
             ["--source", "both", "0=topic:b"],
             4,
-            "topic a of operator 01010101010101010101010101010101 goes to no Spark source",
+            "topic a of operator 01010101010101010101010101010101 is not assigned to a Spark "
+            "source",
             id="a topic forgotten",
         ),
         pytest.param(
-            ["0=rest", "1=topic:a"], 4, "Spark source 1: 2 sources read topic a", id="disagree"
+            ["0=rest", "1=topic:a"], 4, "Spark source 1: 2 sources of topic a", id="disagree"
         ),
         pytest.param(
             ["0=rest", "--partitions", "c:5"], 4, "Spark source 0: there is nothing", id="nothing"
@@ -185,9 +189,9 @@ def test_unassigned_source_of_stopped_job_is_refused(
         plan_as_one(read_input(chk, request), request, names)
     except Refused as refused:
         told = list(refused.reasons)
-    found = [one for one in told if "goes to no Spark source, so" in one]
+    found = [one for one in told if "is not assigned to a Spark source, so" in one]
     assert len(found) == len(left)
     for reason, (topic, operator) in zip(found, left, strict=True):
-        assert reason.startswith(f"topic {topic} of operator {operator} goes")
+        assert reason.startswith(f"topic {topic} of operator {operator} is not assigned")
         assert "spark-source N=topic:" in with_spec_keys(reason)
         assert "move.partitions" in with_spec_keys(reason)

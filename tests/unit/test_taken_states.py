@@ -55,9 +55,9 @@ def test_warning_about_unmoved_state_omits_moved_states() -> None:
         (told,) = (line for line in _run(*_asked(*states))[2] if "[state-not-moved]" in line)
         return told
 
-    assert "7 operators hold 55745 bytes" in left()
-    assert "6 operators hold 51747 bytes" in left("totals/total")
-    assert "5 operators hold 41947 bytes" in left("totals/total", "sessions/window-contents")
+    assert "7 operators have 55745 bytes" in left()
+    assert "6 operators have 51747 bytes" in left("totals/total")
+    assert "5 operators have 41947 bytes" in left("totals/total", "sessions/window-contents")
 
 
 def test_to_spark_with_state_writes_no_seed(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_to_spark_with_state_writes_no_seed(tmp_path: Path) -> None:
         ),
         (["--state", "sessions/merging-window-set"], 2, "name the state of the windows"),
         (["--state", "totals/total", "--plan-out", "plan.json"], 2, "not a plan"),
-        (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "with one stream"),
+        (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "and one stream"),
     ],
 )
 def test_invalid_state_selection_is_refused(
@@ -210,4 +210,4 @@ def test_verify_state_reports_mistyped_state_and_group() -> None:
     assert "not OPERATOR/NAME" in result.stderr
     result = command("verify-state", SAVEPOINT, "group:g", "--state", "totals/total")
     assert (result.code, result.stdout) == (2, "")
-    assert "it goes with spark:DIR" in result.stderr
+    assert "requires spark:DIR" in result.stderr

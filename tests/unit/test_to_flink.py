@@ -305,9 +305,10 @@ def test_checkpoint_of_job_with_newer_checkpoint_requires_override(here: Path) -
         ),
         (
             {"x": [1]},
-            "has positions of x, and the savepoint reads t: is it another job's savepoint?",
+            "has positions of x, but the savepoint reads t; check that the savepoint is of the "
+            "same job",
         ),
-        ({"t": [3, -1]}, "at the 'latest' marker, which only a broker can resolve"),
+        ({"t": [3, -1]}, "still the 'latest' marker; only a broker can resolve it"),
     ],
 )
 def test_positions_not_matching_savepoint_are_refused(
@@ -321,7 +322,7 @@ def test_topics_of_other_sources_are_omitted_with_source_option(here: Path) -> N
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     result = _to_flink(chk, _side({"t": [4], "x": [1]}), "--source", "topic:t")
     assert result.code == 0
-    assert "--source leaves out x" in result.stderr
+    assert "--source omits x" in result.stderr
     assert _positions() == {"t-0": 4}
 
 
@@ -379,7 +380,7 @@ def test_several_clusters_require_choice(here: Path) -> None:
     topics = {one["topic"] for one in held["sources"][0]["positions"]}
     side = _side({topic: [1, 1, 1] for topic in topics})
     told = _refused(_to_flink(golden("2.2/dynamic"), side, "--allow-state-mismatch"))
-    assert "the savepoint reads several Kafka clusters, among them 'east', 'west'" in told
+    assert "the savepoint reads several Kafka clusters, including 'east', 'west'" in told
 
 
 def test_topic_pattern_with_two_sources_is_usage_error(here: Path) -> None:
@@ -419,7 +420,7 @@ def test_positions_of_different_cluster_are_refused(here: Path, uid: bytes) -> N
     chk = _dynamic(here / "a/chk-7", {"west": 3})
     side = _dynamic(here / "b/chk-7", {"east": 5}, uid)
     told = _refused(_to_flink(chk, str(side)))
-    assert "the savepoint reads cluster 'west', and these positions are of 'east'" in told
+    assert "the savepoint reads cluster 'west', but the positions are of 'east'" in told
     assert told.count("refused: ") == 1
 
 
@@ -442,7 +443,7 @@ def test_cluster_option_selects_cluster_of_side_for_unnamed_cluster(here: Path) 
     """Regression: `migrate` reported that no such cluster exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
-    assert "there are positions of 2 Kafka clusters" in _refused(_to_flink(chk, str(side)))
+    assert "the positions are of 2 Kafka clusters" in _refused(_to_flink(chk, str(side)))
     assert _to_flink(chk, str(side), "--cluster", "west").code == 0
     assert _positions() == {"t-0": 6}
     unknown = migrate(
@@ -464,7 +465,7 @@ def test_source_option_selects_source_of_side(here: Path) -> None:
     """Regression: `migrate` required --source, but then reported that no such source exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
-    assert "choose one with --source OPERATOR_ID" in _refused(_to_flink(chk, str(side)))
+    assert "choose one source with --source OPERATOR_ID" in _refused(_to_flink(chk, str(side)))
     assert _to_flink(chk, str(side), "--source", "02" * 16).code == 0
     assert _positions() == {"t-0": 6}
     unknown = migrate("to-flink", chk, "--from", side, "--out", "more", "--source", "03" * 16)
@@ -486,7 +487,7 @@ def test_new_partition_of_sources_with_separate_partitions_requires_choice(here:
     a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
     chk = _job(here / "chk-7", _source(1, a), _source(2, b))
     side = _side({"t": [5, 6, 7]})
-    assert "it is not known which of 2 sources is to read t-2: " in _refused(_to_flink(chk, side))
+    assert ("it is not known which of 2 sources is to read t-2: ") in _refused(_to_flink(chk, side))
     chosen = ("--source", "02" * 16, "--partitions", "t:2")
     assert _to_flink(chk, side, *chosen).code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-1": 4, "t-2": 7}]
@@ -506,8 +507,8 @@ def test_sources_with_overlapping_partitions_require_choice(
     side = _side({"t": [6, 7, 900, 8]})
     told = _refused(_to_flink(chk, side, *option))
     assert (
-        f"it is not known whether operator {'01' * 16} is to read t-2, t-3: its partitions of the "
-        f"topic overlap with those of operator {'02' * 16}" in told
+        f"it is not known whether operator {'01' * 16} is to read t-2, t-3: its "
+        f"partitions of the topic overlap with those of operator {'02' * 16}" in told
     )
     assert _to_flink(chk, side, "--source", "01" * 16, "--partitions", "t:2").code == 0
     assert _positions()["t-2"] == 900
@@ -601,14 +602,14 @@ def test_sources_with_unnamed_clusters_require_one_cluster_option(here: Path) ->
     told = _refused(_to_flink(chk, _side({"t": [5]})))
     assert (
         f"2 sources read topic t (operators {'01' * 16}, {'02' * 16}), and their state does not "
-        "name their Kafka cluster" in told
+        "identify their Kafka cluster" in told
     )
-    assert "choose one with --source OPERATOR_ID" in told and "add --one-cluster" in told
+    assert "choose one source with --source OPERATOR_ID" in told and "add --one-cluster" in told
     result = _to_flink(chk, _side({"t": [5]}), "--one-cluster")
     assert result.code == 0, result.stderr
     assert f"operator {'01' * 16}: t-0 goes ahead from 3 to 5" in result.stderr
     assert f"operator {'02' * 16}: t-0 goes ahead from 4 to 5" in result.stderr
-    assert "are taken to read topic t of the same Kafka cluster" in result.stderr
+    assert "are assumed to read topic t of the same Kafka cluster" in result.stderr
 
 
 def test_source_option_changes_only_selected_source_of_shared_topic(here: Path) -> None:
@@ -632,8 +633,8 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
     assert (result.code, result.stdout) == (2, "")
     assert (
         "--topic-map orders=west.orders: no source of the savepoint reads west.orders (did you "
-        "mean 'orders'?); they read: orders. A savepoint keeps the names of its topics: NEW "
-        "must be the topic of the savepoint that takes the positions of orders\n" in result.stderr
+        "mean 'orders'?); the sources read: orders. A savepoint keeps its topic names, so NEW "
+        "must be the savepoint's topic for the positions of orders\n" in result.stderr
     )
     unknown = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "orders=west.orders")
     assert unknown.code == 2
@@ -641,7 +642,9 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
     assert unknown.stderr.endswith("; it has: west.orders\n")
     other = _to_flink(chk, _side({"payments": [5]}), "--partitions", "payments:0")
     assert other.code == 2
-    assert "--partitions payments: no source reads it; they read: no topic\n" in other.stderr
+    assert (
+        "--partitions payments: no source reads this topic; the sources read: no topic\n"
+    ) in other.stderr
     right = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "west.orders=orders")
     assert right.code == 0, right.stderr
     assert _positions() == {"orders-0": 5}
@@ -726,9 +729,12 @@ def test_output_inside_savepoint_is_refused(here: Path) -> None:
 @pytest.mark.parametrize(
     ("out", "told"),
     [
-        ("ftp://host/new", "--out ftp://host/new: not a place that is written; name s3://BUCKET"),
+        (
+            "ftp://host/new",
+            "--out ftp://host/new: not a writable location; use a URL such as s3://BUCKET",
+        ),
         ("s3://key:secret@bucket/new", "--out s3://"),
-        ("", "--out '': no name of a directory"),
+        ("", "--out '': not a directory name"),
     ],
 )
 def test_invalid_output_location_is_usage_error(here: Path, out: str, told: str) -> None:

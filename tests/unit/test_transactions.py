@@ -167,13 +167,13 @@ def test_transaction_unknown_to_brokers_triggers_warning(tmp_path: Path) -> None
     plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.UNKNOWN})
     (warning,) = _told(plan.warnings)
     assert (plan.refusals, plan.notes) == ((), ())
-    assert "these brokers do not know transaction 'pay-1-5'" in warning
+    assert "these brokers have no record of transaction 'pay-1-5'" in warning
 
 
 def test_unreadable_transaction_log_triggers_warning(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {}, untold="access denied")
     (warning,) = _told(plan.warnings)
-    assert "do not say what became of it (access denied)" in warning
+    assert "did not report its outcome (access denied)" in warning
 
 
 # -- where Flink itself goes on ------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_restored_job_commits_open_transaction(
     assert refusals == []
     (warning,) = told
     assert "the restored job commits it" in warning
-    assert "unless the brokers have aborted it" in warning
+    assert "unless the brokers abort it first" in warning
 
 
 def test_restored_job_commits_pending_files(tmp_path: Path) -> None:

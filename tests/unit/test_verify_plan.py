@@ -85,11 +85,11 @@ def _of_no_operator(plan: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
-        (_move_on, "t-0: it is at 3, and the plan has it at 8"),
-        (_leave_out, "t-0: the plan lacks it, which is at 3"),
-        (_as_new, "t-0: the plan has it as unknown, and it is at 3"),
-        (_of_another_operator, f"t-0: operator {'ab' * 16} does not have it"),
-        (_of_no_operator, f"operator {'ab' * 16} has no positions there"),
+        (_move_on, "t-0: its position is 3, but 8 in the plan"),
+        (_leave_out, "t-0: not in the plan; its position is 3"),
+        (_as_new, "t-0: unknown in the plan, but its position is 3"),
+        (_of_another_operator, f"t-0: operator {'ab' * 16} does not have this partition"),
+        (_of_no_operator, f"operator {'ab' * 16} no longer has positions"),
     ],
 )
 def test_plan_different_from_its_checkpoint_is_not_verified(
@@ -100,8 +100,8 @@ def test_plan_different_from_its_checkpoint_is_not_verified(
     _rewrite(edit)
     result = _verify_seed()
     assert result.code == 5
-    assert f"the plan is not what it was made from: {told}\n" in result.stderr
-    assert result.stderr.endswith("not verified: the plan is not what it was made from\n")
+    assert f"the plan differs from its origin: {told}\n" in result.stderr
+    assert result.stderr.endswith("not verified: the plan differs from its origin\n")
     found = verify("plan:plan.json", "spark:query")
     assert not found.verified and not found.verified_or_moved_on
 
@@ -112,10 +112,10 @@ def test_unreadable_checkpoint_limits_verification_to_plan(chk: Path) -> None:
     shutil.rmtree(chk)
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert "was not compared with what it was made from, which cannot be read: " in result.stderr
+    assert "was not compared with its origin, because the origin cannot be read: " in result.stderr
     assert str(chk) in result.stderr
     assert result.stderr.endswith(
-        "verified against the plan alone: all 2 partitions will start where the plan says\n"
+        "verified against the plan alone: all 2 partitions will start at the plan's offsets\n"
     )
 
 
@@ -126,7 +126,7 @@ def test_replaced_checkpoint_fails_verification(chk: Path, tmp_path: Path) -> No
     write_checkpoint(chk, operator, checkpoint_id=8)
     result = _verify_seed()
     assert result.code == 5
-    assert f"{chk} holds checkpoint 8 now, and the plan is of checkpoint 7" in result.stderr
+    assert f"{chk} now contains checkpoint 8, but the plan is of checkpoint 7" in result.stderr
 
 
 def test_unselected_partitions_are_not_missing(chk: Path) -> None:
@@ -165,7 +165,7 @@ def test_merged_plan_must_have_lower_of_two_positions(tmp_path: Path) -> None:
     _rewrite(higher)
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 5
-    assert "t-0: the plan has it at 5, which is not the lowest of 3 and 5" in result.stderr
+    assert "t-0: its position in the plan is 5, and not the lowest of 3 and 5" in result.stderr
 
 
 def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:
@@ -185,13 +185,15 @@ def test_agreeing_sources_are_verified_with_one_cluster_option(tmp_path: Path) -
     assert f"migrate verify {chk} spark:query --one-cluster" in seeded.stderr
     refused = migrate("verify", chk, "spark:query")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "or if they read the same Kafka cluster, add --one-cluster" in refused.stderr
+    assert "add --one-cluster if they read the same Kafka cluster" in refused.stderr
     verified = migrate("verify", chk, "spark:query", "--one-cluster")
     assert verified.code == 0
     assert "verified: the one partition will start" in verified.stderr
     with_plan = migrate("verify", "plan:plan.json", "spark:query", "--one-cluster")
     assert with_plan.code == 2
-    assert "--one-cluster is about a checkpoint: not with plan:FILE" in with_plan.stderr
+    assert (
+        "--one-cluster requires a checkpoint, and cannot be combined with plan:FILE"
+    ) in with_plan.stderr
 
 
 @pytest.mark.parametrize("second", [[5], [3, 9]], ids=["offset", "partition"])
@@ -214,7 +216,7 @@ def test_sources_with_unnamed_clusters_are_refused_without_plan(tmp_path: Path) 
     assert _verify_seed().code == 0
     refused = migrate("verify", chk, "spark:query")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "their state does not name their Kafka cluster: on two clusters" in refused.stderr
+    assert "their state does not identify their Kafka cluster; in two clusters" in refused.stderr
     assert migrate("verify", chk, "spark:query", "--source", "01" * 16).code == 0
 
 
@@ -234,8 +236,8 @@ def test_positions_chosen_by_policy_are_listed_separately(
     result = migrate("verify", "plan:plan.json", "spark:query", "-b", "localhost:1")
     assert result.code == 0
     assert result.stderr.endswith(
-        "verified: all 3 partitions will start where the plan says, 1 of them where the checkpoint "
-        "ended\n"
+        "verified: all 3 partitions will start at the plan's offsets, 1 of them where the "
+        "checkpoint ended\n"
     )
     assert (
         "not an offset of the checkpoint (2): t-0 (expired: the checkpoint has 3, the plan starts "
@@ -277,8 +279,8 @@ def test_batch_deleted_from_log_limits_verification_to_plan(tmp_path: Path) -> N
     (old / "offsets/0").unlink()
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert f"{old}: its log does not hold batch 0 any more" in result.stderr
-    assert "where the plan says" in result.stderr
+    assert f"{old}: its log no longer contains batch 0" in result.stderr
+    assert "at the plan's offsets" in result.stderr
 
 
 def test_replaced_query_fails_verification(tmp_path: Path) -> None:
@@ -288,7 +290,7 @@ def test_replaced_query_fails_verification(tmp_path: Path) -> None:
     (old / "metadata").write_text(json.dumps({"id": _ID.replace("0f", "1f")}))
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 5
-    assert f"{old} is of another query now" in result.stderr
+    assert f"{old} is now of a different query" in result.stderr
 
 
 def test_plan_of_positions_file_is_compared_with_file() -> None:
@@ -298,7 +300,7 @@ def test_plan_of_positions_file_is_compared_with_file() -> None:
     Path("side.json").write_text('{"t":{"0":4}}')
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 5
-    assert "t-0: it is at 4, and the plan has it at 3" in result.stderr
+    assert "t-0: its position is 4, but 3 in the plan" in result.stderr
 
 
 def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,8 +312,8 @@ def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyP
     assert migrate(*apply).code == 0
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert "what group:g was then cannot be read again" in result.stderr
-    assert "where the plan says" in result.stderr
+    assert "the positions of group:g at that time can no longer be read" in result.stderr
+    assert "at the plan's offsets" in result.stderr
 
 
 def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ def other_cluster_refusals(
     if own and others:
         ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
         yield Refusal(
-            f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
-            "with --cluster ID, choose a cluster that both name; or give the positions as "
-            "json:FILE, which are taken as positions of the savepoint's cluster",
+            f"the savepoint reads cluster {ours}, but the positions are of {of_others}",
+            "choose a cluster of both with --cluster ID; or pass the positions as json:FILE, so "
+            "that migrate assumes the savepoint's cluster",
         )
 
 
@@ -96,8 +96,8 @@ def check_common_topic(
         topics = ", ".join(sorted(topics_of(all_side_sources)))
         own = ", ".join(sorted(topics_of(match.source for match in matches)))
         raise Refused(
-            f"{side} has positions of {topics}, and the savepoint reads {own}: is it another job's "
-            "savepoint? If the topics were renamed, add --topic-map OLD=NEW"
+            f"{side} has positions of {topics}, but the savepoint reads {own}; check that the "
+            "savepoint is of the same job, or add --topic-map OLD=NEW for renamed topics"
         )
 
 
@@ -112,8 +112,8 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
     if len(clusters) > 1:
         names = ", ".join(sorted(map(repr, clusters)))
         yield Refusal(
-            f"the savepoint reads several Kafka clusters, among them {names}",
-            "these positions name no cluster: choose theirs with --cluster ID",
+            f"the savepoint reads several Kafka clusters, including {names}",
+            "the positions do not identify their cluster; choose it with --cluster ID",
         )
 
 
@@ -153,7 +153,7 @@ def left_out_topic_refusals(
     if topics and request.source is None:
         yield left_out_refusal(side, topics)
     elif topics:
-        log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
+        log.info(f"note: --source omits {', '.join(sorted(topics))}")
 
 
 def check_topic_map(
@@ -182,6 +182,6 @@ def check_topic_map(
                 f"--topic-map {old}={new}: no source of the savepoint reads {new}",
                 new,
                 read,
-                f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
-                f"NEW must be the topic of the savepoint that takes the positions of {old}",
+                f"the sources read: {', '.join(sorted(read))}. A savepoint keeps its topic "
+                f"names, so NEW must be the savepoint's topic for the positions of {old}",
             )

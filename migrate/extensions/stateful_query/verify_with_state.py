@@ -40,12 +40,14 @@ def verify_with_state(
         raise UsageError(f"--sample {sample}: not a number of keys")
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):
-        raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+        raise UsageError(
+            f"--state {state!r}: not OPERATOR/NAME; `migrate state CHK` lists the states"
+        )
     moved = os.fspath(moved)
     if moved.startswith(_PLAN):
-        raise UsageError("--state is of a savepoint: not with plan:FILE")
+        raise UsageError("--state requires a savepoint, and cannot be combined with plan:FILE")
     if target.startswith(GROUP_PREFIX):
-        raise UsageError("--state is about a Spark query: it goes with spark:DIR")
+        raise UsageError("--state verifies a Spark query, and requires spark:DIR")
     check_pyspark()
     verification = verify(
         moved,

@@ -217,8 +217,8 @@ def write_rollback_file(
     except OSError as error:
         raise OSError(
             error.errno,
-            f"the rollback file cannot be written: {error.strerror}; name a file on another disk "
-            "with --rollback-file",
+            f"the rollback file cannot be written: {error.strerror}; choose a file on a "
+            "different disk with --rollback-file",
             str(path),
         ) from error
 
@@ -248,21 +248,21 @@ def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
     """
     if group.exists and group.type == "streams" and not restores:
         return [
-            f"group {group.name} belongs to a Kafka Streams application, whose local state would "
-            "not fit other offsets; choose another group"
+            f"group {group.name} belongs to a Kafka Streams application, and its local state "
+            "would not match other offsets; choose a different group"
         ]
     if group.members:
         members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
         them = "it" if len(group.members) == 1 else "them"
         return [
-            f"group {group.name} has {count} ({members}); stop {them} first (a killed one is a "
-            "member until its session times out, after 45 s by default)"
+            f"group {group.name} has {count} ({members}); stop {them} first (a killed member "
+            "stays in the group until its session times out, by default after 45 s)"
         ]
     if group.exists and group.type == "unknown":
         return [
-            f"group {group.name} is no consumer group (a share group or a streams group?); name "
-            "another"
+            f"group {group.name} is not a consumer group (a share group or a streams group?); "
+            "choose a different group"
         ]
     return []
 
@@ -279,11 +279,14 @@ def change_refusals(before: GroupView, now: GroupView) -> list[str]:
         f"{'none' if new is None else new.next_offset} now"
     )
     if old is not None and new is not None and old.next_offset == new.next_offset:
-        what = "metadata" if old.metadata != new.metadata else "leader epoch"
-        change = f"{new.next_offset} with another {what}"
+        what = "different metadata"
+        if old.metadata == new.metadata:
+            what = "a different leader epoch"
+        change = f"{new.next_offset} with {what}"
     return [
-        f"group {now.name} has changed since it was read: {len(partitions)} of its offsets (the "
-        f"first is {topic}-{partition}: {change}); stop what still commits for it"
+        f"{counted(len(partitions), 'offset')} of group {now.name} changed after the group was "
+        f"read (the first is {topic}-{partition}: {change}); stop all clients that commit for "
+        "the group"
     ]
 
 

@@ -33,5 +33,6 @@ def warn_of_discarded_metadata(
         warn(
             WarningCode.METADATA_DISCARDED,
             f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
-            f"{group.name} (the first is {topic}-{number}), which its client may need{remedy}",
+            f"{group.name} (the first is {topic}-{number}); the group's client may need "
+            f"it{remedy}",
         )

@@ -97,7 +97,7 @@ class GroupFollower:
         if batch is None:
             return Followed(None, {}, 0, {})
         if query is None:
-            raise InputError(f"{self.directory}: there is no metadata in it")
+            raise InputError(f"{self.directory}: the file metadata is missing")
         next_offsets = positions_after(
             self.directory, self.directory, batch, self._files
         ).next_offsets
@@ -125,7 +125,7 @@ class GroupFollower:
             names = join_some((f"{topic}-{partition}" for topic, partition in new), _MAX_NAMED)
             warn(
                 WarningCode.MISSING_PARTITIONS,
-                f"these brokers have no {names}, which the query has read; left out",
+                f"the query has read {names}, but these brokers have no such partition; omitted",
                 repeated=True,
             )
         self._missing = missing
@@ -147,7 +147,11 @@ class GroupFollower:
         if failure is not None and failure.code == "UNKNOWN_MEMBER_ID":
             raise Refused(f"group {self.group}: {failure.reason}")
         first = bad[0]
-        why = "it holds another offset: who commits too?" if failure is None else failure.reason
+        why = (
+            ("the group has a different offset, so another client may commit for it")
+            if failure is None
+            else failure.reason
+        )
         raise BrokerError(
             f"group {self.group}: {len(bad)} of {counted(len(outcomes), 'offset')} not committed "
             f"(the first is {first.name}: {why})"
@@ -165,15 +169,17 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
         log_range = log_of(logs, *partition)
         if log_range is not None and next_offset > log_range.end:
             refusals.append(
-                f"{partition[0]}-{partition[1]}: the query is at {next_offset}, beyond the log end "
-                f"{log_range.end}: the topic was created again, or these are the brokers of "
-                "another cluster"
+                f"{partition[0]}-{partition[1]}: the query's next offset {next_offset} is higher "
+                f"than the log end offset {log_range.end}; the topic was recreated, or these "
+                "brokers are of a different cluster"
             )
         elif log_range is not None:
             lag[partition] = log_range.end - next_offset
     if next_offsets and not lag and not refusals:
         topic, number = min(next_offsets)
-        refusals = [f"{topic}-{number}: these brokers have no such partition; name the query's own"]
+        refusals = [
+            f"{topic}-{number}: these brokers have no such partition; pass the query's own brokers"
+        ]
     if refusals:
         raise Refused(refusals)
     return lag
@@ -191,8 +197,9 @@ def _backward_refusals(
     if back:
         topic, partition = first = min(back)
         yield (
-            f"group {group.name} is beyond the query in {counted(len(back), 'partition')} (the "
+            f"group {group.name} is ahead of the query in {counted(len(back), 'partition')} (the "
             f"first is {topic}-{partition}: {back[first]}, the query is at "
-            f"{next_offsets[first]}): others have committed for it, or the query began anew; add "
-            "--allow-moved-on to take it back, or name another group"
+            f"{next_offsets[first]}); another client has committed for the group, or the query "
+            "restarted from scratch; add --allow-moved-on to rewind the group, or choose a "
+            "different group"
         )

@@ -35,10 +35,10 @@ class Doubt(str, Enum):
 
 # The words after "the group held 5".
 _DOUBT_TEXTS = {
-    Doubt.GONE: ", and the partition is gone",
-    Doubt.RECREATED: " of a topic that was deleted and created again since",
-    Doubt.EXPIRED: ", whose records are gone",
-    Doubt.BEYOND_END: ", which is beyond the end",
+    Doubt.GONE: " is of a partition that no longer exists",
+    Doubt.RECREATED: " is of a topic that was recreated",
+    Doubt.EXPIRED: " is below the log start offset",
+    Doubt.BEYOND_END: " is higher than the log end offset",
 }
 
 
@@ -129,8 +129,8 @@ def rollback_preview(
     """
     if cluster.cluster_id != file.cluster_id:
         raise Refused(
-            f"these brokers are of cluster {cluster.cluster_id}, and the file is of cluster "
-            f"{file.cluster_id}: name its brokers with -b (the file has {file.bootstrap_servers})"
+            f"these brokers are of cluster {cluster.cluster_id}, but the file is of cluster "
+            f"{file.cluster_id}; pass its brokers with -b (the file has {file.bootstrap_servers})"
         )
     partitions = _restored_offsets(file, now, target, cluster)
     return RollbackPreview(
@@ -213,20 +213,20 @@ def _forceable_refusals(
     if moved_on := rollback_file.moved_on_partitions(file, now):
         topic, partition = moved_on[0]
         yield (
-            f"group {file.group} has moved on since: {len(moved_on)} of its offsets are neither "
-            "what it held before nor what was written (the first is "
-            f"{topic}-{partition}: {now.next_offset(topic, partition)}); add {FORCE} to go back "
-            "all the same"
+            f"group {file.group} has newer commits; {len(moved_on)} of its offsets are neither "
+            f"the earlier nor the written ones (the first is {topic}-{partition}: "
+            f"{now.next_offset(topic, partition)}); add {FORCE} to roll back anyway"
         )
     for restored in partitions:
         if restored.doubt is None or restored.target is None:
             continue
         log = restored.log
-        log_text = f"; the log now holds {log.start} to {log.end}" if log is not None else ""
-        way_out = "leave it out" if restored.doubt is Doubt.GONE else "bring it back all the same"
+        log_text = f"; the log now contains {log.start} to {log.end}" if log is not None else ""
+        way_out = "omit it" if restored.doubt is Doubt.GONE else "restore it anyway"
         yield (
-            f"{restored.name}: the group held {restored.target.next_offset}"
-            f"{_DOUBT_TEXTS[restored.doubt]}{log_text}; add {FORCE} to {way_out}"
+            f"{restored.name}: the group's earlier offset "
+            f"{restored.target.next_offset}{_DOUBT_TEXTS[restored.doubt]}{log_text}; add {FORCE} "
+            f"to {way_out}"
         )
 
 
@@ -240,6 +240,6 @@ def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Itera
     if lost:
         yield warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
-            f"the group has lost {counted(len(lost), 'offset')} of other partitions (the first is "
-            f"{lost[0].name}); the rollback restores what they were on {file.created_at}",
+            f"the group has lost {counted(len(lost), 'offset')} of other partitions (the first "
+            f"is {lost[0].name}); the rollback restores their offsets of {file.created_at}",
         )

@@ -125,9 +125,9 @@ class ChangeProgress(str, Enum):
 
     APPLIED = "applied by an earlier run"
     # The group's offsets do not show whether the change was undone or was never made.
-    UNCHANGED = "an earlier run changed nothing, or was taken back since"
+    UNCHANGED = "an earlier run changed nothing, or was rolled back"
     IN_PART = "applied in part by an earlier run"
-    MOVED_ON = "the group has moved on since an earlier run"
+    MOVED_ON = "the group has newer commits than an earlier run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,9 @@ def rollback_file(
     for (topic, partition), committed in before.committed.items():
         if not _is_utf8(committed.metadata):
             raise Refused(
-                f"group {before.name}: the metadata of {topic}-{partition} is not UTF-8, so no "
-                "rollback file can hold it, and a change could not be undone; choose a different "
-                "group"
+                f"group {before.name}: the metadata of {topic}-{partition} is not UTF-8; a "
+                "rollback file cannot store it, so a change could not be undone; choose a "
+                "different group"
             )
     return RollbackFile(
         kind=KIND,
@@ -229,7 +229,7 @@ def read(path: Path) -> RollbackFile:
         RollbackFile,
         path,
         "rollback file of version 1 or 2",
-        creation_hint="name a file that commit-group --execute wrote, or a copy of it",
+        creation_hint="pass a file that commit-group --execute wrote, or a copy of it",
     )
 
 
@@ -242,8 +242,8 @@ def read_to_apply(path: Path) -> RollbackFile:
     file = read(path)
     if file.version == 1 or file.sha256 is None:
         raise EditedFile(
-            f"{path}: the rollback file has no checksum, so it may have been edited; take the file "
-            "as it was written, or the release that wrote it"
+            f"{path}: the rollback file has no checksum, so it may have been edited; use the "
+            "original file, or the release that wrote it"
         )
     return file
 
