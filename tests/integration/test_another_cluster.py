@@ -255,7 +255,8 @@ def test_lagging_mirror_is_refused_until_records_are_copied(
     copier.copy(topic, topic, lambda record: (record.offset() or 0) < 20)
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, [30])})
     result = _to_spark(chk, broker, other)
-    assert result.code == 4 and "mirror lags: 10 consumed records not copied yet" in result.stderr
+    # The log there has lost its first records, so an earlier copy may be gone.
+    assert result.code == 4 and "mirror lags: at most 10 consumed" in result.stderr, result.stderr
     # Far behind: none of the records around the position is there.
     far = write_source(tmp_path / "far/chk-3", {0: splits(topic, [90])})
     result = _to_spark(far, broker, other)
@@ -697,7 +698,7 @@ def test_records_of_open_transaction_are_reported_as_mirror_lag(
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, [4])})
     refused = _to_spark(chk, broker, other, "--wait", "1s")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "mirror lags: 2 consumed records not copied yet" in refused.stderr
+    assert "mirror lags: at most 2 consumed records not copied yet" in refused.stderr
     producer.commit_transaction(30)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 2, "read_committed")
     result = _to_spark(chk, broker, other)

@@ -255,7 +255,7 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
     # In Real-Time Mode a query writes before it logs its first batch.
     refused = _run(seeded, "--back")
     assert (refused.code, query.exists()) == (4, True)
-    assert "a query was started there and has logged no batch" in refused.stderr
+    assert "has logged no batch; in Real-Time Mode" in refused.stderr
     back = _run(seeded, "--back", "--nothing-started")
     assert back.code == 0, back.stderr
     assert not query.exists()

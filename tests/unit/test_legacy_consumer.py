@@ -269,7 +269,9 @@ def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> 
         applied = migrate("to-spark", "--plan", plan, "--flink-rest", url)
     assert (shown.code, running.code, saved.code, applied.code) == (0, 4, 0, 4), saved.stderr
     how = "take a savepoint with flink savepoint, and cancel "
-    assert f"next: {how}the job immediately, then run this with that savepoint" in shown.stderr
+    assert (
+        f"next: {how}the job immediately, and rerun the command with the savepoint" in shown.stderr
+    )
     assert f"if it is the one that moves, {how}it immediately first" in running.stderr
     assert f"{how}it immediately" in applied.stderr
     for result in (shown, running, saved, applied):
