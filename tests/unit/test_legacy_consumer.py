@@ -232,7 +232,7 @@ def test_positions_of_legacy_stop_are_stale(
     assert bool(plan.refusals) == (severity is Severity.BLOCKER)
     allowed = make_plan(extraction, extraction.sources, None, Policies(allow_ran_on=True))
     assert allowed.refusals == ()
-    assert any("checkpoint before" in w for w in allowed.warnings) == (severity is not None)
+    assert any("from the previous checkpoint" in w for w in allowed.warnings) == (severity is not None)
 
 
 @pytest.mark.parametrize("scenario", ["legacy-stop", "legacy-drain"])
@@ -251,7 +251,7 @@ def test_stop_of_real_legacy_job_is_refused_or_warned_about(flink: str, scenario
         for flags in ((), ("--source", source.operator_id)):
             result = migrate("to-spark", str(golden(f"{flink}/{scenario}")), *flags)
             assert (result.code, result.stdout) == (4, "")
-            assert "checkpoint before" in result.stderr
+            assert "from the previous checkpoint" in result.stderr
 
 
 def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> 
     assert (
         f"next: {how}the job immediately, and rerun the command with the savepoint" in shown.stderr
     )
-    assert f"if it is the one that moves, {how}it immediately first" in running.stderr
+    assert f"if this is the job that you move, {how}it immediately first" in running.stderr
     assert f"{how}it immediately" in applied.stderr
     for result in (shown, running, saved, applied):
         assert "with a savepoint" not in result.stderr.replace("then run this with that", "")

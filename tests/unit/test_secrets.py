@@ -104,6 +104,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _ARGUMENTS: dict[str, dict[str, str]] = {
     "inspect": {"chk": "chk-7"},
     "to-spark": {"chk": "chk-7"},
+    "prime": {"chk": "chk-7"},
+    "copy-query": {"query": "spark:query"},
+    "verify-state": {"chk": "chk-7", "target": "spark:query"},
     "to-flink": {"savepoint": "chk-7"},
     "commit-group": {"chk": "chk-7"},
     "rollback": {"file": "no-such.json"},
@@ -118,6 +121,9 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
 }
 _OPTIONS = {
     "commit-group": ["--group", "g", "-X", "no.such=1", "-b", "127.0.0.1:1"],
+    "prime": ["--state", "op/seen"],
+    "copy-query": ["--from", "json:no-such.json", "--checkpoint-dir", "new"],
+    "verify-state": ["--state", "op/seen"],
     "to-flink": ["--from", "json:no-such.json", "--out", "new"],
     "follow": ["--group", "g", "--once", "-X", "no.such=1", "-b", "127.0.0.1:1"],
 }

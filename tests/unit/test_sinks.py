@@ -159,7 +159,7 @@ def test_unknown_sink_may_have_pending_transactions(tmp_path: Path, name: str) -
     states = {name: [b"\0\0\0\2\0\0\0\3abc"]}
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert finding.severity is Severity.WARNING
-    assert "which cannot be read" in finding.message
+    assert "its state cannot be read" in finding.message
 
 
 @pytest.mark.parametrize("name", ["next-transactional-id-hint", "next-transactional-id-hint-v2"])
@@ -216,14 +216,14 @@ def test_pending_files_are_counted(tmp_path: Path) -> None:
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"pending-transactions"}
     assert findings["pending-transactions"].message.startswith(
-        "a FileSink has 2 finished files to commit: "
+        "a FileSink has 2 finished files to commit; "
     )
 
 
 def test_mixed_transactions_and_files_are_unreadable(tmp_path: Path) -> None:
     elements = [encode_committer_element("2.2", _TWO), encode_committer_element("2.2", _FILES)]
     findings = _findings(tmp_path, {COMMITTER_STATE: elements})
-    assert "which cannot be read" in findings["pending-transactions"].message
+    assert "its state cannot be read" in findings["pending-transactions"].message
 
 
 def test_unknown_committer_may_remember_checkpoints(tmp_path: Path) -> None:
