@@ -93,7 +93,7 @@ def prime(
             log.info(f"wrote {query_file}")
         emit(code if new_file is None else start.starting_offsets)
     log.info(
-        "next: put your query into this program, and start the program: it primes the location once"
+        "next: add your query to this program and start it; the program primes the location once"
     )
 
 
