@@ -232,7 +232,9 @@ def test_positions_of_legacy_stop_are_stale(
     assert bool(plan.refusals) == (severity is Severity.BLOCKER)
     allowed = make_plan(extraction, extraction.sources, None, Policies(allow_ran_on=True))
     assert allowed.refusals == ()
-    assert any("from the previous checkpoint" in w for w in allowed.warnings) == (severity is not None)
+    assert any("from the previous checkpoint" in w for w in allowed.warnings) == (
+        severity is not None
+    )
 
 
 @pytest.mark.parametrize("scenario", ["legacy-stop", "legacy-drain"])
