@@ -47,7 +47,7 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """Return the ``diff`` command that compares the input of a move with its target.
 
-    It is for ``--keep-state``. The copy has the batches of its original, so ``verify`` would check
+    It is for ``copy-query``. The copy has the batches of its original, so ``verify`` would check
     the original's start.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}

@@ -117,16 +117,6 @@ def to_spark(
         metavar="LEVEL",
         panel=_QUERY,
     ),
-    state: list[str] | None = option(
-        "Start the printed Python query with this keyed state. Repeatable.",
-        metavar="OPERATOR/NAME",
-        panel=_QUERY,
-    ),
-    keep_state: str | None = option(
-        "Write --checkpoint-dir as a copy of the checkpoint location OLD, including its state.",
-        metavar="spark:OLD",
-        panel=_QUERY,
-    ),
     plan: str | None = PLAN_TO_APPLY,
     plan_out: str | None = PLAN_TO_WRITE,
     wide: bool = WIDE,
@@ -135,12 +125,9 @@ def to_spark(
 
     Positions that would lose or duplicate records are refused (exit 4, nothing written).
     """
-    if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
-        raise UsageError("--state requires --format python and a checkpoint (CHK), not a plan")
     if plan_out is not None:
-        for option, value in (("--spark-source", spark_source), ("--keep-state", keep_state)):
-            if value:
-                raise UsageError(f"{option} requires a checkpoint (CHK), not a saved plan")
+        if spark_source:
+            raise UsageError("--spark-source requires a checkpoint (CHK), not a saved plan")
         check_plan_alone(
             {
                 "--checkpoint-dir": checkpoint_dir is not None,
@@ -157,10 +144,6 @@ def to_spark(
         )
     if isolation_level is not None and format in (SparkFormat.JSON, SparkFormat.HUDI):
         raise UsageError("--isolation-level requires --format options, python, or scala")
-    if keep_state is not None and format not in (SparkFormat.JSON, SparkFormat.OPTIONS):
-        raise UsageError(
-            "--keep-state requires --format json or options; the copied query already has its code"
-        )
     if spark_version is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version requires --format python or scala")
@@ -182,13 +165,12 @@ def to_spark(
         sink=sink,
         sink_writer=sink_writer,
         spark_source=spark_source,
-        keep_state=keep_state,
         isolation_level=isolation_level,
-        state=state or (),
         **arguments,
     )
-    written = checkpoint_dir is not None and not state
-    note = f"the checkpoint location {checkpoint_dir} was written completely" if written else ""
+    note = ""
+    if checkpoint_dir is not None:
+        note = f"the checkpoint location {checkpoint_dir} was written completely"
     code = ""
     if format is not SparkFormat.JSON:
         code = start.code(format.value, spark_version, str(new_file) if new_file else None)
@@ -196,14 +178,9 @@ def to_spark(
         if new_file is not None:
             write_new(new_file, f"{code}\n")
             trial = f"; until you complete the query, it only shows {TRIAL_RECORDS} records"
-            log.info(f"wrote {query_file}{'' if state else trial}")
+            log.info(f"wrote {query_file}{trial}")
         emit(code if code and new_file is None else start.starting_offsets)
-    if state:
-        log.info(
-            "next: add your query to this program and start it; the program primes the location "
-            "once"
-        )
-    elif checkpoint_dir is None:
+    if checkpoint_dir is None:
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
             how = origin.how_to_stop.replace(" it ", " the job ")
@@ -215,9 +192,6 @@ def to_spark(
                 "next: use this output as startingOffsets of a query with a new "
                 "checkpointLocation; to have migrate write this location, add --checkpoint-dir DIR"
             )
-    elif keep_state is not None and chk is not None:
-        compare = next_step.comparison(chk, f"spark:{checkpoint_dir}", arguments)
-        log.info(f"next, to show the start positions: {compare}")
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):

@@ -138,20 +138,27 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     """Return why a command lacks ``--execute`` or an option of other commands, or nothing ("")."""
     from migrate.cli.help import commands
     from migrate.cli.main import load_command
+    from migrate.model.extensions import declared
     from migrate.model.wording import join_some, similar_names
 
+    replacement = declared("MOVED_OPTIONS").get(f"{command.name} {option}")
+    if replacement is not None:
+        return f"{option} of {command.name} is now a command: {replacement}"
     own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
-    if "--execute" not in own and similar_names(option, own | {"--execute"})[:1] == ("--execute",):
-        typed = "" if option == "--execute" else f"{option}: "
-        return (
-            f"{typed}this command has no --execute because it writes only new files, to the paths "
-            "in its options"
-        )
     having = [
         name
         for name in commands()
         if any(option in parameter.opts for parameter in load_command(name).params)
     ]
+    means_execute = option == "--execute" or (
+        not having and similar_names(option, own | {"--execute"})[:1] == ("--execute",)
+    )
+    if means_execute and "--execute" not in own:
+        typed = "" if option == "--execute" else f"{option}: "
+        return (
+            f"{typed}this command has no --execute because it writes only new files, to the paths "
+            "in its options"
+        )
     return f"{option} is an option of {join_some(having, _MOST_PATHS)}" if having else ""
 
 

@@ -7,6 +7,7 @@ package when a name of the package is needed. An extension declares in its packa
   ``cli``.
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark`` export, by module.
 - ``SERVICES``: the names that the core and other extensions use (``service``), by module.
+- ``MOVED_OPTIONS``: a command line by the option that it replaces, such as ``to-spark --state``.
 - ``SCHEMAS``: the module, the class, and the title of a report's JSON Schema, by command.
 - ``EXPLANATIONS``: a line of ``migrate explain`` by word.
 """

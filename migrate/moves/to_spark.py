@@ -87,20 +87,20 @@ def to_spark(
     if keep_state is not None:
         if request.to_kafka.is_given:
             raise UsageError(
-                "--keep-state cannot be combined with a different target cluster, because a "
-                "copied query continues in its own cluster"
+                "a copied query continues in its own cluster, and cannot be combined with a "
+                "different target cluster"
             )
         if plan is not None or spark_source or state:
             raise UsageError(
-                "--keep-state requires a side, and cannot be combined with --plan, "
-                "--spark-source, or --state"
+                "keep_state requires a side, and cannot be combined with plan, spark_source, "
+                "or state"
             )
         copy_query = service("stateful_query", "copy_query")
         copy: SparkStart = copy_query(chk, request, keep_state, checkpoint_dir, sink, level)
         return copy
     if state:
         if chk is None or plan is not None or spark_source:
-            raise UsageError("--state requires a checkpoint (CHK) and one stream")
+            raise UsageError("a query with keyed state requires a checkpoint (CHK) and one stream")
         prime_query = service("stateful_query", "prime_query")
         start: SparkStart = prime_query(
             chk, request, state, checkpoint_dir, sink, sink_writer, level

@@ -128,11 +128,11 @@ def verify(
         )
         return with_state
     if expect is not None or sample is not None or merge_keys:
-        raise UsageError("--expect, --sample, and --merge-keys require --state")
+        raise UsageError("expect, sample, and merge_keys require state")
     if ttl_ms is not ... or stopped_at_ms is not None:
-        raise UsageError("--ttl and --stopped-at require --state")
+        raise UsageError("ttl_ms and stopped_at_ms require state")
     if spark_conf and not run:
-        raise UsageError("--spark-conf requires --run or --state")
+        raise UsageError("--spark-conf requires --run")
     if run:
         from migrate.spark.resume_check import check_pyspark
 

@@ -89,7 +89,7 @@ class Resume:
 def check_pyspark() -> None:
     """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
-        raise UsageError(f"--run and --state need PySpark: {install_command('spark')}")
+        raise UsageError(f"--run and verify-state need PySpark: {install_command('spark')}")
 
 
 def run_first_batch(

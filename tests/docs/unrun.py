@@ -37,7 +37,7 @@ UNRUN = {
     ("docs/how-to/cut-over.md", "version: 1"): "tests/unit/test_cut_over_spec.py reads it",
     (
         "docs/how-to/cut-over.md",
-        "states:                               # as to-spark --state: OPERATOR/NAME",
+        "states:                               # as prime --state: OPERATOR/NAME",
     ): "tests/unit/test_cut_over_spec.py reads it",
     (
         "docs/how-to/rehearse.md",
@@ -70,7 +70,7 @@ UNRUN = {
     ("CONTRIBUTING.md", "python -m tests.support.state_matrix X.Y"): _HOURS,
     (
         "docs/how-to/stateful-job.md",
-        "migrate verify SAVEPOINT spark:spark/totals --state totals/total --sample 10000",
+        "migrate verify-state SAVEPOINT spark:spark/totals --state totals/total --sample 10000",
     ): "starts a second Spark; tests/integration/test_state_rows.py does it in one",
     ("CONTRIBUTING.md", "python -m tests.support.broker_matrix X.Y.Z"): _HOURS,
     (
@@ -94,7 +94,7 @@ UNRUN = {
     ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
         "docs/how-to/same-state.md",
-        "migrate to-spark SIDE --keep-state spark:OLD --checkpoint-dir NEW -b broker:9092",
+        "migrate copy-query spark:OLD --from SIDE --checkpoint-dir NEW -b broker:9092",
     ): "needs a stateful query; tests/integration/test_spark_versions.py copies one",
     (
         "docs/how-to/same-state.md",

@@ -155,16 +155,14 @@ def test_listener_commits_positions_of_query(
     }
 
 
-def test_script_of_to_spark_primes_and_verify_finds_server(
+def test_script_of_prime_primes_and_verify_state_finds_server(
     server: ConnectServer, tmp_path: Path
 ) -> None:
     """Find the server in the environment variable SPARK_REMOTE."""
     (savepoint,) = (_GOLDEN / "stateful").glob("savepoint-*")
     script, location = tmp_path / "query.py", tmp_path / "location"
     arguments: list[str | Path] = ["--state", "seen/seen", "--checkpoint-dir", location]
-    written = command(
-        "to-spark", savepoint, *arguments, "--format", "python", "--query-file", script
-    )
+    written = command("prime", savepoint, *arguments, "--query-file", script)
     assert written.code == 0, written.stderr
     text = script.read_text()
     script.write_text(text[: text.index("\nsink = ")])  # without the start of the query
@@ -176,7 +174,7 @@ def test_script_of_to_spark_primes_and_verify_finds_server(
     assert primed.returncode == 0, primed.stderr[-4000:]
     assert expected in primed.stdout
     target: list[str | Path] = [
-        "verify",
+        "verify-state",
         savepoint,
         f"spark:{location}",
         "--state",

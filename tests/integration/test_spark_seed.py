@@ -395,7 +395,7 @@ def test_copied_query_reads_new_partition_from_log_start_above_0(
     broker.produce(topic, 1, _values(range(6)))
     broker.delete_records(topic, 1, before=4)
     new = tmp_path / "new"
-    copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "--checkpoint-dir", new)
+    copy = ("copy-query", f"spark:{checkpoint_dir}", "--from", chk, "--checkpoint-dir", new)
     copied = migrate(*copy, "-b", servers)
     assert copied.code == 0, copied.stderr
     assert f"{topic}-1: new partition, from 4\n" in copied.stderr
@@ -413,7 +413,7 @@ def test_copied_query_fails_with_new_file_sink(
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})
-    copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "-b", servers)
+    copy = ("copy-query", f"spark:{checkpoint_dir}", "--from", chk, "-b", servers)
     copied = migrate(*copy, "--checkpoint-dir", tmp_path / "new", "--sink", tmp_path / "new-sink")
     assert copied.code == 0, copied.stderr
     assert "new-sink has no batch of the query; if the query writes files" in copied.stderr

@@ -346,7 +346,7 @@ def test_copied_query_resumes_from_new_positions_with_existing_counts(
     side = tmp_path / "side.json"
     side.write_text(json.dumps({topic: dict(zip("01", starts, strict=True))}))
     kept = migrate(
-        *("to-spark", f"json:{side}", "--keep-state", f"spark:{old}"),
+        *("copy-query", f"spark:{old}", "--from", f"json:{side}"),
         *("--checkpoint-dir", new, "-b", broker.bootstrap_servers),
     )
     assert (kept.code, kept.stdout) == (0, side.read_text().replace(" ", "") + "\n"), kept.stderr
@@ -378,7 +378,7 @@ def test_copy_with_processor_state_runs_without_old_location(
         side = tmp_path / "side.json"
         side.write_text(json.dumps({topic: {"0": 7}}))
         kept = migrate(
-            *("to-spark", f"json:{side}", "--keep-state", f"spark:{old}"),
+            *("copy-query", f"spark:{old}", "--from", f"json:{side}"),
             *("--checkpoint-dir", new, "-b", servers),
         )
         assert kept.code == 0, kept.stderr

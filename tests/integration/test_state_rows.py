@@ -1001,7 +1001,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
     state = flink.selectExpr("key", "value.f0 n", "value.f1 total")
     right = _primed_query(tmp_path / "right", state)
-    asked = ("verify", SAVEPOINT, right, "--state", "totals/total")
+    asked = ("verify-state", SAVEPOINT, right, "--state", "totals/total")
     before = tmp_path.stat().st_mtime_ns
     found = command(*asked)
     told = "40 keys right, 0 wrong, 0 missing, 0 that Flink does not have; "
@@ -1025,7 +1025,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
 
     changed = "IF(key = 5, 105L, key) key", "n", "total + IF(key = 7, 1, 0) total"
     wrong = _primed_query(tmp_path / "wrong", state.where("key <> 3").selectExpr(*changed))
-    found = command("verify", SAVEPOINT, wrong, "--state", "totals/total")
+    found = command("verify-state", SAVEPOINT, wrong, "--state", "totals/total")
     assert found.code == 5
     told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have; "
     told += "40 of Flink's 40 entries compared"
@@ -1049,7 +1049,7 @@ def test_comparison_with_empty_flink_state_is_not_verified(
 def test_state_of_unprimed_query_is_refused(tmp_path: Path) -> None:
     seeded = tmp_path / "seeded"
     assert command("to-spark", SAVEPOINT, "--checkpoint-dir", seeded).code == 0
-    found = command("verify", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")
+    found = command("verify-state", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")
     assert (found.code, "no query has run from it" in found.stderr) == (4, True)
     refused = [
         (f"spark:{seeded}", "--state", "totals"),
@@ -1058,4 +1058,4 @@ def test_state_of_unprimed_query_is_refused(tmp_path: Path) -> None:
         ("group:g", "--state", "totals/total", "-b", "127.0.0.1:1"),
     ]
     for arguments in refused:
-        assert command("verify", SAVEPOINT, *arguments).code == 2, arguments
+        assert command("verify-state", SAVEPOINT, *arguments).code == 2, arguments

@@ -322,7 +322,7 @@ def test_kept_query_state_supplies_topics_for_timestamp_start(
     }
     query = spark_directory(tmp_path / "query", files)
     result = migrate(
-        *("to-spark", "broker:2000-01-01", "--keep-state", f"spark:{query}"),
+        *("copy-query", f"spark:{query}", "--from", "broker:2000-01-01"),
         *("--checkpoint-dir", tmp_path / "new", "-b", kafka.bootstrap_servers),
     )
     assert (result.code, result.stdout) == (0, f'{{"{topic}":{{"0":4,"1":0}}}}\n'), result.stderr

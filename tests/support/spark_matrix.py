@@ -49,9 +49,9 @@ ROW_TESTS: Mapping[str, str] = {
     "seed, off-by-one detected": "test_shifted_start_is_detected[seed]",
     "named seed": "test_seed_of_named_source_starts_exactly",
     "verify --run": "test_verify_run_reports_start_positions",
-    "keep-state": f"{_KEPT}[right]",
-    "keep-state, off-by-one detected": f"{_KEPT}[wrong by one]",
-    "keep-state, transformWithState": ("test_copy_with_processor_state_runs_without_old_location"),
+    "copy-query": f"{_KEPT}[right]",
+    "copy-query, off-by-one detected": f"{_KEPT}[wrong by one]",
+    "copy-query, transformWithState": ("test_copy_with_processor_state_runs_without_old_location"),
 }
 
 
@@ -171,8 +171,8 @@ does not have the feature.
 - **named seed**: Spark 4.2 and later can assign names to sources. The seed is stored under these
   names.
 - **verify --run**: Spark's own plan of its first batch has the offsets of the seed.
-- **keep-state**: A query that counts resumes in a copy of its checkpoint location, at different
-  positions and with its counts (`to-spark --keep-state`). With `transformWithState`, the test
+- **copy-query**: A query that counts resumes in a copy of its checkpoint location, at different
+  positions and with its counts (`migrate copy-query`). With `transformWithState`, the test
   removes the old location first.
 
 After a failure, Spark 4.1.1 fails with or without a seed, when it reports on the batch that it

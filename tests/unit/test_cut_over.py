@@ -663,7 +663,7 @@ def test_apply_step_logs_verify_command_for_each_state(
     savepoint, query = open_context(spec).savepoint, primed.parent / "query"
     lines = [one.getMessage() for one in caplog.records]
     for state in ("a/x", "a/y"):
-        assert f"next: migrate verify {savepoint} spark:{query} --state {state}" in lines
+        assert f"next: migrate verify-state {savepoint} spark:{query} --state {state}" in lines
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_short_help_contains_only_common_options() -> None:
     daily = ("--checkpoint-dir", "--bootstrap-servers", "--source", "--format")
     for common in (*daily, "--sink", "--source-group", "--flink-rest"):
         assert f"{common} " in first
-    for rare in ("-X", "--topic-map", "--on-expired", "--keep-state", "--verbose"):
+    for rare in ("-X", "--topic-map", "--on-expired", "--spark-version", "--verbose"):
         assert rare in rest and rare + " " not in first
 
 

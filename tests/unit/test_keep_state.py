@@ -1,4 +1,4 @@
-"""`migrate to-spark SIDE --keep-state spark:OLD`: rewritten entries and refusals."""
+"""`migrate copy-query spark:OLD --from SIDE`: rewritten entries and refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _keep(
     files: Mapping[str, str], *options: str, side: str = "json:side.json", out: str = "new"
 ) -> Result:
     spark_directory(Path("old"), files)
-    return migrate("to-spark", side, "--keep-state", "spark:old", "--checkpoint-dir", out, *options)
+    return migrate("copy-query", "spark:old", "--from", side, "--checkpoint-dir", out, *options)
 
 
 def _tree(directory: str) -> dict[str, bytes]:
@@ -188,11 +188,11 @@ def test_duplicate_query_id_is_warned_about(here: Path) -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "scala"])
-def test_query_code_format_is_refused_with_keep_state(here: Path, language: str) -> None:
+def test_copied_query_is_not_printed_as_code(here: Path, language: str) -> None:
     """Regression: The printed query had no state, although its location had some."""
     result = _keep(_STATEFUL, "--format", language)
     assert (result.code, result.stdout) == (2, "")
-    assert "--keep-state requires --format json or options" in result.stderr
+    assert "'json', 'options'" in result.stderr
     assert not Path("new").exists()
 
 
@@ -251,7 +251,7 @@ def test_keep_state_requires_sink_at_newest_committed_batch(here: Path) -> None:
     assert (refused.code, refused.stdout) == (4, "")
     assert "remembers batch 2, but the query would continue with batch 2" in refused.stderr
     command = (
-        *("to-spark", "json:side.json", "--keep-state", "spark:old"),
+        *("copy-query", "spark:old", "--from", "json:side.json"),
         *("--checkpoint-dir", "new", "--sink", "sink"),
     )
     (log / "2").rename(log / "0")
@@ -278,15 +278,16 @@ def test_copy_of_query_with_file_sink_warns_of_missing_batches(here: Path) -> No
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--keep-state", "spark:old"),
-        ("--keep-state", "old", "--checkpoint-dir", "new"),
-        ("--keep-state", "spark:old", "--checkpoint-dir", "s3://bucket/new"),
-        ("--keep-state", "spark:old", "--checkpoint-dir", "new", "--spark-source", "0=topic:t"),
+        ("spark:old",),
+        ("old", "--checkpoint-dir", "new"),
+        ("spark:old", "--checkpoint-dir", "s3://bucket/new"),
+        ("spark:old", "--checkpoint-dir", "new", "--spark-source", "0=topic:t"),
+        ("spark:old", "--checkpoint-dir", "new", "--to-bootstrap-servers", "127.0.0.1:1"),
     ],
 )
-def test_incompatible_options_with_keep_state_are_usage_errors(
+def test_incompatible_arguments_of_copy_query_are_usage_errors(
     here: Path, arguments: tuple[str, ...]
 ) -> None:
     spark_directory(Path("old"), _STATEFUL)
-    assert migrate("to-spark", "json:side.json", *arguments).code == 2
+    assert migrate("copy-query", "--from", "json:side.json", *arguments).code == 2
     assert not Path("new").exists()

@@ -50,8 +50,13 @@ _OF_THE_COMMAND_LINE = {
     "follow": set(),
     "cut-over": {"yes", "dry_run", "init", "flink_rest"},
 }
-# What a call takes of a program, and the command line draws.
-_OF_THE_LIBRARY = {"scan": {"progress"}, "cut-over": {"confirm"}}
+# Arguments of a call that the command line draws, asks for, or has in commands of their own.
+_OF_THE_LIBRARY = {
+    "scan": {"progress"},
+    "cut-over": {"confirm"},
+    "to-spark": {"state", "keep_state"},
+    "verify": {"state", "expect", "sample", "merge_keys", "ttl_ms", "stopped_at_ms"},
+}
 
 
 def _arguments(call: Callable[..., Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Select keyed states with ``to-spark --state``.
+"""Select keyed states with ``migrate prime --state``.
 
 Each state moves, is omitted by choice, or is unreadable.
 """
@@ -32,7 +32,7 @@ def _asked(*states: str) -> list[str]:
 
 
 def _run(*arguments: str) -> tuple[int, str, list[str]]:
-    done = command("to-spark", SAVEPOINT, "--format", "python", *arguments)
+    done = command("prime", SAVEPOINT, *arguments)
     return done.code, done.stdout, done.stderr.splitlines()
 
 
@@ -51,16 +51,19 @@ def test_selected_states_move_and_remaining_states_are_listed() -> None:
 
 
 def test_warning_about_unmoved_state_omits_moved_states() -> None:
-    def left(*states: str) -> str:
-        (told,) = (line for line in _run(*_asked(*states))[2] if "[state-not-moved]" in line)
+    def left(said: list[str]) -> str:
+        (told,) = (line for line in said if "[state-not-moved]" in line)
         return told
 
-    assert "7 operators have 55745 bytes" in left()
-    assert "6 operators have 51747 bytes" in left("totals/total")
-    assert "5 operators have 41947 bytes" in left("totals/total", "sessions/window-contents")
+    without = command("to-spark", SAVEPOINT, "--format", "python").stderr.splitlines()
+    assert "7 operators have 55745 bytes" in left(without)
+    assert "6 operators have 51747 bytes" in left(_run(*_asked("totals/total"))[2])
+    assert "5 operators have 41947 bytes" in left(
+        _run(*_asked("totals/total", "sessions/window-contents"))[2]
+    )
 
 
-def test_to_spark_with_state_writes_no_seed(tmp_path: Path) -> None:
+def test_prime_writes_no_seed(tmp_path: Path) -> None:
     target = tmp_path / "checkpoint"
     code, printed, _ = _run(*_asked("totals/total"), "--checkpoint-dir", str(target))
     assert code == 0 and not target.exists()
@@ -82,8 +85,6 @@ def test_to_spark_with_state_writes_no_seed(tmp_path: Path) -> None:
             "name the state of the windows",
         ),
         (["--state", "sessions/merging-window-set"], 2, "name the state of the windows"),
-        (["--state", "totals/total", "--plan-out", "plan.json"], 2, "not a plan"),
-        (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "and one stream"),
     ],
 )
 def test_invalid_state_selection_is_refused(
@@ -197,17 +198,10 @@ def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
     assert "total" not in {state.name for state in newer}
 
 
-def test_prime_prints_query_of_to_spark_with_state() -> None:
-    code, printed, said = _run(*_asked("totals/total"))
-    result = command("prime", SAVEPOINT, "--state", "totals/total")
-    assert (result.code, code, result.stdout) == (0, 0, printed)
-    assert result.stderr.splitlines() == said
-
-
 def test_verify_state_reports_mistyped_state_and_group() -> None:
     result = command("verify-state", SAVEPOINT, "spark:none", "--state", "total")
     assert (result.code, result.stdout) == (2, "")
     assert "not OPERATOR/NAME" in result.stderr
     result = command("verify-state", SAVEPOINT, "group:g", "--state", "totals/total")
     assert (result.code, result.stdout) == (2, "")
-    assert "requires spark:DIR" in result.stderr
+    assert "requires a Spark query, spark:DIR" in result.stderr

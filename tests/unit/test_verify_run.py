@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from migrate import verify
-from migrate.cli.verify import time_to_live
+from migrate.extensions.stateful_query.cli import time_to_live
 from migrate.kafka.config import ConfigError
 from migrate.model.errors import UsageError
 from migrate.spark import resume_check
@@ -38,15 +39,8 @@ def query(tmp_path: Path) -> str:
         ("query", ["--run", "--spark-conf", "jars=x"], "the form spark.KEY=VALUE is expected"),
         ("query", ["--run", "--spark-conf", "spark.jars"], "the form spark.KEY=VALUE is expected"),
         ("group:g", ["--run", "-b", NOBODY], "requires spark:DIR"),
-        ("group:g", ["--state", "a/b", "-b", NOBODY], "requires spark:DIR"),
-        ("query", ["--expect", "key"], "require --state"),
-        ("query", ["--sample", "3"], "require --state"),
-        ("query", ["--state", "a/b", "--sample", "0"], "not a number of keys"),
-        ("query", ["--state", "a"], "not OPERATOR/NAME"),
-        ("query", ["--ttl", "none"], "--ttl and --stopped-at require --state"),
-        ("query", ["--stopped-at", "2024-01-01"], "--ttl and --stopped-at require --state"),
-        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long': not a length of time"),
-        ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x: not a time"),
+        ("query", ["--expect", "key"], "--expect is an option of verify-state"),
+        ("query", ["--stopped-at", "2024-01-01"], "--stopped-at is an option of verify-state"),
     ],
 )
 def test_conflicting_verify_options_are_usage_errors(
@@ -55,6 +49,55 @@ def test_conflicting_verify_options_are_usage_errors(
     result = migrate("verify", checkpoint, query if target == "query" else target, *options)
     assert (result.code, result.stdout) == (2, "")
     assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "says"),
+    [
+        ("group:g", ["--state", "a/b", "-b", NOBODY], "requires a Spark query, spark:DIR"),
+        ("query", ["--state", "a/b", "--sample", "0"], "not a number of keys"),
+        ("query", ["--state", "a"], "not OPERATOR/NAME"),
+        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long': not a length of time"),
+        ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x: not a time"),
+    ],
+)
+def test_invalid_verify_state_options_are_usage_errors(
+    checkpoint: Path, query: str, target: str, options: list[str], says: str
+) -> None:
+    result = migrate("verify-state", checkpoint, query if target == "query" else target, *options)
+    assert (result.code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "replacement"),
+    [
+        (["to-spark", "--state", "a/b"], "migrate prime CHK --state OPERATOR/NAME"),
+        (
+            ["to-spark", "--keep-state", "spark:old"],
+            "migrate copy-query spark:OLD --from SIDE --checkpoint-dir NEW",
+        ),
+        (
+            ["verify", "--state", "a/b"],
+            "migrate verify-state CHK spark:DIR --state OPERATOR/NAME",
+        ),
+    ],
+)
+def test_moved_option_is_answered_with_its_command(arguments: list[str], replacement: str) -> None:
+    result = migrate(*arguments)
+    assert (result.code, result.stdout) == (2, "")
+    shown = " ".join(result.stderr.replace("\u2502", " ").split())
+    assert f"{arguments[1]} of {arguments[0]} is now a command: {replacement}" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"expect": "key"}, {"sample": 3}, {"ttl_ms": None}, {"stopped_at_ms": 1}]
+)
+def test_state_arguments_of_verify_require_state(
+    checkpoint: Path, query: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match=" require state"):
+        verify(checkpoint, query, **arguments)
 
 
 def test_ttl_option_is_parsed() -> None:

@@ -131,7 +131,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         raise Refused(f"{directory}: {problem}; remove it, and rerun the command")
     _record_primed(context, target)
     for state in context.spec.states:
-        words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
+        words = ["migrate", "verify-state", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
     batch = target.last_committed_batch
     return f"primed {directory}; batch {batch} contains state, and ends at the planned offsets"

@@ -34,6 +34,12 @@ $ migrate verify-state savepoint-1 spark:/data/query --state totals/total --samp
 """,
     ),
 }
+# The commands that replace options of the core's commands.
+MOVED_OPTIONS = {
+    "to-spark --state": "migrate prime CHK --state OPERATOR/NAME",
+    "to-spark --keep-state": "migrate copy-query spark:OLD --from SIDE --checkpoint-dir NEW",
+    "verify --state": "migrate verify-state CHK spark:DIR --state OPERATOR/NAME",
+}
 SERVICES = {
     "migrate.extensions.stateful_query.copy_query": ("copy_query",),
     "migrate.extensions.stateful_query.prime_query": ("prime_query", "take_states_along"),

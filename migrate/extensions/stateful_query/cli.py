@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import Enum
+from types import EllipsisType
 
 import typer
 
@@ -14,11 +15,11 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment, with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import SIDE, WIDE, Checkpoint, option, with_options
-from migrate.cli.verify import spark_settings, time_to_live
+from migrate.cli.verify import spark_settings
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
-from migrate.model.wording import printable
+from migrate.model.wording import parse_duration, printable
 from migrate.moves.options import MoveArguments, SideArguments
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
@@ -38,7 +39,7 @@ def prime(
         ...,
         "--state",
         metavar="OPERATOR/NAME",
-        help="A keyed state that the printed Python query starts with. Repeatable.",
+        help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
         "The checkpoint location that the printed query primes and starts from: a new directory, "
@@ -125,7 +126,7 @@ def copy_query(
     Refuses (exit 4, nothing written) positions that would lose or duplicate records.
     """
     if isolation_level is not None and format is not CopyFormat.OPTIONS:
-        raise UsageError("--isolation-level goes with --format options")
+        raise UsageError("--isolation-level requires --format options")
     arguments = with_move_environment(arguments)
     start = migrate.to_spark(
         from_side,
@@ -138,7 +139,23 @@ def copy_query(
     with output_after_writing(f"the checkpoint location {checkpoint_dir} was written completely"):
         emit(start.code("options") if format is CopyFormat.OPTIONS else start.starting_offsets)
     compare = next_step.comparison(from_side, f"spark:{checkpoint_dir}", arguments)
-    log.info(f"next, to check the positions: {compare}")
+    log.info(f"next, to show the start positions: {compare}")
+
+
+def time_to_live(text: str | None) -> int | EllipsisType | None:
+    """Return ``--ttl`` in milliseconds: None for ``none``, ``...`` if the option is missing.
+
+    Raises:
+        UsageError: the text is not a duration.
+    """
+    if text is None:
+        return ...
+    if text == "none":
+        return None
+    try:
+        return round(parse_duration(text) * 1000)
+    except ValueError as error:
+        raise UsageError(f"--ttl {error}; or none") from error
 
 
 @with_options

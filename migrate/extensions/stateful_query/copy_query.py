@@ -1,4 +1,4 @@
-"""``to_spark --keep-state``, a copy of a query that keeps its state and gets other positions."""
+"""``migrate copy-query``: a copy of a query that keeps its state and gets different positions."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def copy_query(
     """
     target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
-        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
+        raise UsageError("the copy of a query requires --checkpoint-dir DIR, a new local directory")
     check_free(target)
     if not old.startswith(SPARK_PREFIX):
-        raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
+        raise UsageError(f"{old}: pass the query to copy as spark:DIR")
     files = Files()
     directory = query_directory(old, files)
     check_apart(target, sink)

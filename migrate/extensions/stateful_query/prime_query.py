@@ -135,7 +135,9 @@ def take_states_along(
     """
     positions = checkpoint.positions
     if not isinstance(positions, Extraction):
-        raise UsageError(f"{positions.origin.pointer}: --state requires a checkpoint (CHK)")
+        raise UsageError(
+            f"{positions.origin.pointer}: a query with keyed state requires a checkpoint (CHK)"
+        )
     pointer = positions.checkpoint.pointer
     keyed = keyed_states(pointer, allow_external_files=choice.allow_external_files)
     states = take_states(keyed, names)

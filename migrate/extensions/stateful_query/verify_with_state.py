@@ -45,9 +45,9 @@ def verify_with_state(
         )
     moved = os.fspath(moved)
     if moved.startswith(_PLAN):
-        raise UsageError("--state requires a savepoint, and cannot be combined with plan:FILE")
+        raise UsageError("a comparison of keyed state requires a savepoint, not plan:FILE")
     if target.startswith(GROUP_PREFIX):
-        raise UsageError("--state verifies a Spark query, and requires spark:DIR")
+        raise UsageError("a comparison of keyed state requires a Spark query, spark:DIR")
     check_pyspark()
     verification = verify(
         moved,

@@ -1,4 +1,4 @@
-"""Compare a savepoint's state with the state of a primed query, key by key (``verify --state``).
+"""Compare a savepoint's state with the state of a primed query, key by key (``verify-state``).
 
 The query may have run already. The comparison uses its state before the first batch of Kafka's
 records, as long as Spark keeps that state.
