@@ -371,7 +371,10 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     for mode in ([], ["--execute", "--yes"]):
         moved = migrate("cut-over", spec.path, *mode)
         assert moved.code == 4, moved.stderr
-        assert "flink.savepoints was " in moved.stderr and "restore the old value" in moved.stderr
+        assert (
+            "flink.savepoints has changed from " in moved.stderr
+            and "restore the old value" in moved.stderr
+        )
     spec.write(timeouts={"stop": "1ms"})
     meanwhile = spec.execute("--back")
     assert (meanwhile.code, "a stop cannot be canceled" in meanwhile.stderr) in (
@@ -482,7 +485,7 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     job_id = stack.flink.running()["twice"]
     runs = spec.execute()
     assert runs.code == 5, runs.stderr
-    assert f"job twice runs again, as {job_id}: " in runs.stderr
+    assert f"job twice was restarted and is running as {job_id}; " in runs.stderr
     stack.flink.cancel(job_id)
     flink = JobManager(stack.flink.rest_url)
     _await(lambda: (job := flink.job(job_id)) is not None and job.ended)

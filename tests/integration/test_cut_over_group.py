@@ -209,7 +209,7 @@ def test_cut_over_back_after_newer_commits_refers_to_rollback_command(
     assert cut_over.run("--back", "--nothing-started").code == 0
     place = min(cut_over.planned())
     nothing = migrate("cut-over", cut_over.spec(), "--back", "--nothing-started")
-    assert nothing.code == 0 and "bring group" not in nothing.stdout, nothing.stdout
+    assert nothing.code == 0 and "restore group" not in nothing.stdout, nothing.stdout
     cut_over.broker.commit(cut_over.group, {place: 1})
     path = min((cut_over.folder / "one.cut-over").glob("rollback-*.json"))
     for mode in ((), ("--execute", "--yes")):
@@ -240,7 +240,7 @@ def test_cut_over_back_of_group_requires_rollback_file(cut_over: CutOver) -> Non
     for file in folder.glob("rollback-*"):
         file.unlink()
     refused = cut_over.run("--back", "--nothing-started")
-    assert refused.code == 4 and "put it back" in refused.stderr, refused.stderr
+    assert refused.code == 4 and "restore the file" in refused.stderr, refused.stderr
     assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
 
 
@@ -400,7 +400,7 @@ def test_second_spec_of_same_target_requires_adopt(
     # The first one no longer starts anything.
     stopped = cut_over.run()
     assert stopped.code == 5, stopped.stderr
-    assert "add --adopt" in stopped.stderr
+    assert "with --adopt" in stopped.stderr
     assert not (tmp_path / "started").exists()
     kept = cut_over.run("--back", "--nothing-started")
     if target != "group":
@@ -409,7 +409,7 @@ def test_second_spec_of_same_target_requires_adopt(
     # What the refusal names works: then the second one is refused.
     assert cut_over.run("--until", "verify", "--adopt").code == 0
     second = cut_over.run("--until", "verify", name="two")
-    assert second.code == 5 and "add --adopt" in second.stderr, second.stderr
+    assert second.code == 5 and "with --adopt" in second.stderr, second.stderr
 
 
 def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Path) -> None:
