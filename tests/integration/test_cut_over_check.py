@@ -156,7 +156,7 @@ def test_each_stream_of_query_resumes_from_assigned_spark_source(
     forgotten = migrate("cut-over", spec)
     assert forgotten.code == 4, forgotten.stderr
     assert "topic orders of operator" in forgotten.stderr
-    assert "goes to no Spark source" in forgotten.stderr
+    assert "is not assigned to a Spark source" in forgotten.stderr
     fields["spark-source"] = {0: "topic:orders", 1: "topic:payments"}
     spec.write_text(yaml.safe_dump(fields))
     reviewed = migrate("cut-over", spec, "--execute", "--yes", "--until", "plan")
@@ -175,7 +175,7 @@ def test_each_stream_of_query_resumes_from_assigned_spark_source(
     fields["spark-source"] = {0: "topic:orders", 1: "topic:payments"}
     spec.write_text(yaml.safe_dump(fields))
     changed = migrate("cut-over", spec)
-    assert changed.code == 4 and "refused: spark-source was " in changed.stderr
+    assert changed.code == 4 and "refused: spark-source has changed from " in changed.stderr
     fields["spark-source"] = {0: "topic:payments", 1: "topic:orders"}
     spec.write_text(yaml.safe_dump(fields))
 

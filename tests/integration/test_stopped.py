@@ -277,7 +277,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
     ("apart", "says"),
     [
         (2.0, "--execute polls twice, 4 s apart"),
-        (300.0, "a checkpoint about every 300 s, too long to wait for"),
+        (300.0, "a checkpoint about every 300 s, too long to wait"),
     ],
 )
 def test_dry_run_does_not_wait_and_announces_wait_of_execute(
