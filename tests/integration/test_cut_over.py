@@ -346,7 +346,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     stack.flink.cancel(job_id)
     assert runs.code == 5, runs.stderr
     assert (
-        f"job orders was restarted and is running as {job_id}: its output is beyond the savepoint"
+        f"job orders was restarted and is running as {job_id}; its output is beyond the savepoint"
         in runs.stderr
     )
     assert "verify-again done" not in runs.stderr
