@@ -75,5 +75,5 @@ def verify_with_state(
         )
     problems: tuple[str, ...] = ()
     if not proof.is_right:
-        problems = ("the state of the query is not Flink's", *proof.problems()[1:])
+        problems = ("the query's state differs from Flink's", *proof.problems()[1:])
     return replace(verification, state=proof, other_problems=problems)
