@@ -443,7 +443,7 @@ def test_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: Br
     """Kafka describes a share group as missing, but would delete it like a consumer group."""
     view = _view(other_groups, "a-share-group")
     assert (view.exists, view.type) == (True, "unknown")
-    with pytest.raises(Refused, match="no consumer group"):
+    with pytest.raises(Refused, match="is not a consumer group"):
         _commit(other_groups, "a-share-group", _wanted("t", 1), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
     blind = ConsumerGroups(_config(other_groups)).commit("a-share-group", _wanted("t", 1))
@@ -457,14 +457,14 @@ def test_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: Br
         {},
     )
     write_file(written, tmp_path / "made-up.json")
-    with pytest.raises(Refused, match="no consumer group"):
+    with pytest.raises(Refused, match="is not a consumer group"):
         _restore(other_groups, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
     assert _view(other_groups, "a-share-group").exists
 
 
 def test_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
     """Kafka describes a streams group as missing, and accepts every commit for the group."""
-    with pytest.raises(Refused, match="no consumer group"):
+    with pytest.raises(Refused, match="is not a consumer group"):
         _commit(other_groups, "a-streams-group", _wanted("t", 1), tmp_path / "r.json")
     assert ConsumerGroups(_config(other_groups)).commit("a-streams-group", _wanted("t", 1)) == {}
     view = _view(other_groups, "a-streams-group")
