@@ -510,7 +510,7 @@ def test_verify_of_plan_requires_its_cluster(tmp_path: Path, broker: Broker, chk
     edit_and_seal_plan(plan, lambda held: held.update(cluster_id="elsewhere"))
     found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
     assert (found.code, found.stdout) == (4, "")
-    assert "the plan is for elsewhere" in found.stderr
+    assert "the plan is for cluster elsewhere" in found.stderr
 
 
 def test_verify_reads_start_of_seeded_query(tmp_path: Path, chk: Path) -> None:

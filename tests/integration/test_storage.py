@@ -464,7 +464,7 @@ def test_failed_savepoint_leaves_no_objects_in_store(store: Store, tmp_path: Pat
     command = ("to-flink", chk, "--from", f"json:{side}", "--out", out)
     result = migrate(*command, "--allow-state-mismatch")
     assert (result.code, result.stdout) == (3, "")
-    assert "1000 bytes wanted from byte 0, 4 there" in result.stderr
+    assert "1000 bytes were expected from byte 0, but only 4 exist" in result.stderr
     assert not Files().list_directory(out)
 
 
