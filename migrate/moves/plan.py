@@ -243,7 +243,7 @@ def recheck_plan(
     if not plan.allow_ran_on:
         # A new plan from a checkpoint would be refused as soon as the job has written the next one.
         is_job = plan.origin.kind == "checkpoint"
-        end = f"; {plan.origin.how_to_stop}, and move from that" if is_job else way_out
+        end = f"; {plan.origin.how_to_stop}, and move from that savepoint" if is_job else way_out
         refusals += [line + end for line in lines]
     if refusals:
         raise Refused(refusals)

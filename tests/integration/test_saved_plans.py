@@ -160,7 +160,7 @@ def test_plan_of_deleted_job_directory_is_applied_with_note(
     shutil.rmtree(chk.parent)
     applied = _apply(broker, plan)
     assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
-    assert f"note: {chk} was deleted" in applied.stderr
+    assert f"note: {chk} no longer exists" in applied.stderr
     assert "the job's checkpoints do not show whether the job kept running" in applied.stderr
 
 
