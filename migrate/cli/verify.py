@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +18,9 @@ from migrate.model.log import log
 from migrate.model.wording import printable
 from migrate.moves import verify as calls
 from migrate.moves.options import SideArguments
+
+if TYPE_CHECKING:
+    from migrate.planning.verify import Verification
 
 
 def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
@@ -88,7 +92,6 @@ def verify(
     that still runs, overwrites the start offsets. A partition with such a commit above the position
     has the outcome "moved on".
     """
-    from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.resume_check import QueryFailed
 
     try:
@@ -103,7 +106,25 @@ def verify(
     except QueryFailed as error:
         say(f"not verified; Spark's first batch failed: {printable(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
+    report_verification(verification, allow_moved_on=allow_moved_on, wide=wide)
+
+
+def report_verification(
+    verification: Verification, *, allow_moved_on: bool, wide: bool, state: str | None = None
+) -> None:
+    """Show a verification, and exit with 5 if it has failed.
+
+    Args:
+        verification: the verification.
+        allow_moved_on: True to accept newer commits and log starts above the positions.
+        wide: as for ``verification_table``.
+        state: the name of the compared keyed state, or None if no state was compared.
+    """
+    from migrate.report.verification import outcome_lines, summary_line, verification_table
+
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
+    if state is not None:
+        emit(f"state {printable(state)}: {verification.state}\n", end="")
     for line in outcome_lines(verification):
         log.info(line)
     log.info(summary_line(verification, allow_moved_on=allow_moved_on))

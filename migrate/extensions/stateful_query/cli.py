@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from enum import Enum
 from types import EllipsisType
@@ -11,15 +10,14 @@ import typer
 
 import migrate
 from migrate.cli import next_step
-from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment, with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import SIDE, WIDE, Checkpoint, option, with_options
-from migrate.cli.verify import spark_settings
+from migrate.cli.verify import report_verification, spark_settings
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
-from migrate.model.wording import parse_duration, printable
+from migrate.model.wording import parse_duration
 from migrate.moves.options import MoveArguments, SideArguments
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
@@ -216,8 +214,6 @@ def verify_state(
     Also checks the query's start, as `migrate verify` does. Exits with 5 if a key is wrong,
     missing, or not in Flink's state, or if the start is not verified.
     """
-    from migrate.report.verification import outcome_lines, summary_line, verification_table
-
     stopped_at = None
     if stopped_at_ms is not None:
         stopped_at = parse_time(stopped_at_ms, "--stopped-at ")
@@ -234,10 +230,4 @@ def verify_state(
         spark_conf=spark_conf,
         **with_environment(arguments),
     )
-    emit(verification_table(verification, sys.stdout, wide=wide), end="")
-    emit(f"state {printable(state)}: {verification.state}\n", end="")
-    for line in outcome_lines(verification):
-        log.info(line)
-    log.info(summary_line(verification, allow_moved_on=allow_moved_on))
-    if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
-        raise typer.Exit(Exit.NOT_VERIFIED)
+    report_verification(verification, allow_moved_on=allow_moved_on, wide=wide, state=state)
