@@ -268,7 +268,7 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
         if len(data) > MAX_METADATA_BYTES:
             raise DecodeError(
                 ErrorKind.UNSUPPORTED,
-                f"larger than {MAX_METADATA_BYTES} bytes, the most that is read of such a file",
+                f"larger than {MAX_METADATA_BYTES} bytes, the limit for such a file",
                 file=path,
             )
     return parse_metadata(data, path), data
@@ -296,14 +296,14 @@ def _find_replacement(
         return join(newest, METADATA_FILE)
     if files.is_file(metadata_path):
         raise missing
-    problem = "it was deleted while it was read"
+    problem = "it was deleted during the read"
     complete = [
         (completed_at(path, files) or 0, n, path) for n, path in newer if is_complete(path, files)
     ]
     if complete:
         # Compare the times first, because a higher number may belong to an earlier run.
         problem += (
-            f": Flink subsumed it; its job's newest complete checkpoint is {max(complete)[2]}"
+            f"; Flink subsumed it; the job's newest complete checkpoint is {max(complete)[2]}"
         )
     raise DecodeError(
         ErrorKind.NOT_FOUND, problem, file=posixpath.dirname(metadata_path)
@@ -331,7 +331,9 @@ def list_checkpoints(
             is_file = files.is_file(path)
             raise DecodeError(
                 ErrorKind.NOT_FOUND,
-                "a file: name a job's checkpoint directory" if is_file else "no such directory",
+                "this is a file; pass a job's checkpoint directory"
+                if is_file
+                else "no such directory",
                 file=path,
             )
         from concurrent.futures import ThreadPoolExecutor  # here, because the import takes time
@@ -358,8 +360,8 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
     if names is None:
         raise DecodeError(
             ErrorKind.NOT_FOUND,
-            "no such file or directory; name a chk-<n> or savepoint directory, its _metadata, or "
-            "a job's checkpoint directory",
+            "no such file or directory; pass a chk-<n> or savepoint directory, its "
+            "_metadata, or a job's checkpoint directory",
             file=pointer,
         )
     newest = _newest_complete(numbered_checkpoints(pointer, names), files)
@@ -367,6 +369,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
         return join(newest, METADATA_FILE)
     raise DecodeError(
         ErrorKind.NOT_FOUND,
-        "not a complete checkpoint: no _metadata in this directory or in a chk-<n> below it",
+        "not a complete checkpoint; neither this directory nor a chk-<n> under it contains "
+        "_metadata",
         file=pointer,
     )

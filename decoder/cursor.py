@@ -95,7 +95,8 @@ class Cursor:
         """Refuse a version that is not ``known``; ``label`` is the name of the versioned part."""
         if version not in known:
             self.fail(
-                f"{label} version {version} is not read here (known: {', '.join(map(str, known))})",
+                f"{label} version {version} is not supported (supported: "
+                f"{', '.join(map(str, known))})",
                 f"{label} version",
                 ErrorKind.UNSUPPORTED,
                 back,
@@ -119,7 +120,7 @@ class Cursor:
 
     def _fail_short(self, size: int, field: str) -> NoReturn:
         self.fail(
-            f"the bytes end inside a field: {size} wanted, {self._end - self._pos} left",
+            f"the bytes end inside a field: {size} expected, {self._end - self._pos} left",
             field,
             ErrorKind.TRUNCATED,
         )
@@ -272,7 +273,7 @@ class Cursor:
         if data.isascii():
             return data.decode("ascii")
         if data.translate(None, _FOUR_BYTE_LEADS) != data:
-            self.fail("not modified UTF-8: a four-byte sequence", field, back=size)
+            self.fail("not modified UTF-8, because of a four-byte sequence", field, back=size)
         try:
             text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:

@@ -74,7 +74,7 @@ def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
     if total > limit:
         raise DecodeError(
             ErrorKind.TOO_LARGE,
-            f"{total} bytes come out of it: at most {limit} are read at once",
+            f"it decompresses to {total} bytes; the limit is {limit} bytes",
             file=label,
         )
     if not data:

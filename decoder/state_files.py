@@ -171,8 +171,8 @@ class StateFiles:
             if size is not None and len(data) != size:
                 raise DecodeError(
                     ErrorKind.TRUNCATED,
-                    f"the file of {label} ends early: {size} bytes wanted from byte {start}, "
-                    f"{len(data)} there",
+                    f"the file of {label} ends early: {size} bytes expected from byte "
+                    f"{start}, {len(data)} found",
                     file=path,
                     byte_offset=start,
                 )
@@ -247,8 +247,8 @@ class StateFiles:
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
-                    f"the file of {label} would be {path!r}, outside of the checkpoint: not "
-                    f"opened (tried {tried})",
+                    f"the file of {label} would be {path!r}; it is outside of the "
+                    f"checkpoint, and was not opened (tried {tried})",
                     file=self.directory,
                 )
         problem = f"{MISSING_STATE_FILE} {label} is missing; tried {tried}"
@@ -259,7 +259,7 @@ def _check_size(size: int, label: str) -> None:
     if size > MAX_STATE_BYTES:
         raise DecodeError(
             ErrorKind.TOO_LARGE,
-            f"{label} takes more than {MAX_STATE_BYTES} bytes, the most that is read of one",
+            f"{label} is larger than {MAX_STATE_BYTES} bytes, the limit for one state",
         )
 
 

@@ -89,7 +89,7 @@ class LocalFiles:
         mode = _mode(path)
         if not S_ISDIR(mode):
             if mode and not S_ISREG(mode):
-                raise OSError(errno.EINVAL, "neither a file nor a directory", path)
+                raise OSError(errno.EINVAL, "not a file or a directory", path)
             return None
         return sorted(os.listdir(path))  # noqa: PTH208 - paths are text here
 
@@ -123,7 +123,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
     if S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
+        raise OSError(errno.EINVAL, "a pipe or a device, not a regular file", path)
     check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         data = file.read(status.st_size + 1)  # st_size may be wrong if the file grew or is in /proc
@@ -136,9 +136,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
 def check_size(size: int, max_bytes: int, path: str) -> None:
     """Raise OSError if a file has more than ``max_bytes``."""
     if size > max_bytes:
-        raise OSError(
-            errno.EFBIG, f"larger than {max_bytes} bytes, the most that is read of it", path
-        )
+        raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes, the limit for this file", path)
 
 
 def _mode(path: str) -> int:

@@ -44,7 +44,7 @@ def avro_schema(text: str, cursor: Cursor) -> avro_types.AvroType:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
-        cursor.fail("not an Avro schema: it is not JSON", _FIELD)
+        cursor.fail("not an Avro schema, because the text is not JSON", _FIELD)
     return _Parser(cursor).type(parsed, "", 0)
 
 
@@ -58,14 +58,14 @@ class _Parser:
             self._fail(f"types nested more than {_MAX_DEPTH} deep")
         if isinstance(schema, list):
             if not schema:
-                self._fail("a union of nothing")
+                self._fail("a union without branches")
             return avro_types.AvroUnion(
                 tuple(self.type(branch, namespace, depth + 1) for branch in schema)
             )
         if isinstance(schema, str):
             return self._by_name(schema, namespace)
         if not isinstance(schema, dict):
-            self._fail("a type is a name, an object or a list")
+            self._fail("a type must be a name, an object, or a list")
         kind = schema.get("type")
         match kind:
             case "record" | "error":
@@ -92,7 +92,7 @@ class _Parser:
             return avro_types.AvroScalar(_PRIMITIVES[name])
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self._named:
-            self._fail(f"no type of the name {name!r}")
+            self._fail(f"no type has the name {name!r}")
         return avro_types.AvroReference(full)
 
     def _primitive(self, kind: str, schema: dict[str, Any]) -> avro_types.AvroScalar:

@@ -177,7 +177,8 @@ def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
             return marks
     raise problem or DecodeError(
         ErrorKind.CORRUPT,
-        f"a KafkaCheckpointMark of other partitions than its source's ({cursor.file})",
+        "a KafkaCheckpointMark whose partitions differ from the partitions of its source "
+        f"({cursor.file})",
     )
 
 
@@ -193,9 +194,9 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
         fields = item.fields if isinstance(item, JavaObject) else {}
         topic, partition = fields.get("topic"), fields.get("partition")
         if not isinstance(topic, str) or not is_legal_topic(topic):
-            _fail(f"a Beam KafkaIO lists a topic name that is not legal: {topic!r}")
+            _fail(f"a Beam KafkaIO lists the illegal topic name {topic!r}")
         if not isinstance(partition, int) or not 0 <= partition < _MOST_PARTITIONS:
-            _fail(f"a Beam KafkaIO lists {partition!r} as the number of a partition")
+            _fail(f"a Beam KafkaIO lists the illegal partition number {partition!r}")
         listed.append((topic, partition))
     if not listed:
         _fail("a Beam KafkaIO that lists no partitions")

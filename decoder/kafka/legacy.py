@@ -81,10 +81,10 @@ def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
     topic = read_ascii_string(cursor, "topic")
     check_topic(cursor, topic)
     if cached_hash != signed_32((31 * string_hash(topic) + partition) & 0xFFFFFFFF):
-        cursor.fail("its hash is not that of its topic and partition", "hash of a partition")
+        cursor.fail("its hash does not match its topic and partition", "hash of a partition")
     offset = cursor.i64("offset")
     if not _NOTHING_READ <= offset <= _HIGHEST_OFFSET and offset not in _MARKERS:
-        cursor.fail(f"not an offset nor a marker: {offset}", "offset", back=8)
+        cursor.fail(f"not an offset or a marker: {offset}", "offset", back=8)
     cursor.finish("element of a FlinkKafkaConsumer's state")
     return LegacyOffset(subtask, topic, partition, offset)
 
@@ -92,7 +92,7 @@ def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
 def _read_new_object_marker(cursor: Cursor, field: str) -> None:
     marker = cursor.varint(field)
     if marker != _NEW_OBJECT:
-        cursor.fail(f"a reference ({marker}) in place of an object", field, back=1)
+        cursor.fail(f"a reference ({marker}) instead of an object", field, back=1)
 
 
 def read_ascii_string(cursor: Cursor, field: str) -> str:

@@ -164,7 +164,7 @@ def _read_beam_wrapper(
             raise
         return None
     if marks and others:
-        reason = reason or f"some of its {WRAPPER_STATE} is not KafkaIO's"
+        reason = reason or f"some elements of its {WRAPPER_STATE} are not from KafkaIO"
     if reason is not None:
         return UnknownSource(reason, partly_kafka=True)
     return BeamKafkaIO(tuple(marks), ()) if marks else None

@@ -276,7 +276,7 @@ def _recognise_beam(
     if isinstance(unassigned, str):
         return UnknownSource(unassigned, partly_kafka)
     if not unassigned and _names_beam(coordinator_bytes):
-        reason = "splits without a reader are named, and none is listed"
+        reason = "its coordinator state mentions splits without a reader, but lists none"
         return UnknownSource(reason, partly_kafka)
     return BeamKafkaIO(tuple(readers.beam), tuple(unassigned or ()))
 
@@ -310,7 +310,7 @@ def _recognise(
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
     if len(kinds) > 1:
-        return UnknownSource(f"its splits are of a {' and a '.join(kinds)}", partly_kafka)
+        return UnknownSource(f"its splits belong to a {' and a '.join(kinds)}", partly_kafka)
     match kinds[0]:
         case "DynamicKafkaSource":
             dynamic = enumerator.dynamic
@@ -326,7 +326,7 @@ def _recognise(
             return KafkaSource(readers.plain_splits(), plain) if partly_kafka else _NO_SPLIT
 
 
-_NO_SPLIT = UnknownSource("it holds no split of any kind", partly_kafka=False)
+_NO_SPLIT = UnknownSource("it contains no split of any kind", partly_kafka=False)
 
 
 def _kind_of(enumerator: _Enumerator) -> str:
@@ -369,7 +369,10 @@ def _recognise_hybrid(
 ) -> HybridSource | UnknownSource:
     """Recognize a HybridSource."""
     if not isinstance(enumerator, HybridEnumeratorState):
-        reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
+        reason = enumerator or (
+            "the current source of the HybridSource cannot be determined, because its "
+            "coordinator state is missing"
+        )
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))
     index = enumerator.source_index
     current = _Readers()

@@ -85,9 +85,9 @@ def read_split(cursor: Cursor, version: int) -> Split:
     topic, partition = read_topic_partition(cursor)
     starting = cursor.i64("starting offset")
     if starting < COMMITTED and starting != NOT_SET:
-        cursor.fail(f"not an offset nor a marker: {starting}", "starting offset", back=8)
+        cursor.fail(f"not an offset or a marker: {starting}", "starting offset", back=8)
     stopping = cursor.i64("stopping offset")
     if stopping < 0 and stopping not in (LATEST, COMMITTED, NOT_SET):
-        cursor.fail(f"not an offset nor a marker: {stopping}", "stopping offset", back=8)
+        cursor.fail(f"not an offset or a marker: {stopping}", "stopping offset", back=8)
     cursor.finish("split")
     return Split(topic, partition, starting, None if stopping == NOT_SET else stopping)

@@ -118,7 +118,7 @@ def _enum(symbols: tuple[str, ...]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
         index = _i32(data, position)[0]
         if not 0 <= index < len(symbols):
-            raise _corrupt(f"symbol {index} of an enum of {len(symbols)}")
+            raise _corrupt(f"symbol {index} of an enum with {len(symbols)} symbols")
         return symbols[index], position + 4
 
     return read
@@ -128,7 +128,7 @@ def _union(branches: list[_Read]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
         index: int = _i32(data, position)[0]
         if not 0 <= index < len(branches):
-            raise _corrupt(f"branch {index} of a union of {len(branches)}")
+            raise _corrupt(f"branch {index} of a union with {len(branches)} branches")
         return branches[index](data, position + 4, depth)
 
     return read
@@ -157,7 +157,7 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
                 if position == start:
                     empty_items += 1
                     if empty_items > _MAX_EMPTY_ITEMS:
-                        raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} items of no bytes")
+                        raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} items without bytes")
                 items.append(value)
 
     return read

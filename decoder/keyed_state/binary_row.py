@@ -92,7 +92,7 @@ def _row(type_: types.SqlRow) -> Read:
                 row[name], size = slot(data, position)
                 used += size
         if used > len(data):
-            raise _corrupt("its parts take more than its bytes")
+            raise _corrupt("its parts are longer than its bytes")
         return row
 
     return read
@@ -117,7 +117,7 @@ def _array(type_: types.SqlArray) -> Read:
             used += extra
             elements.append(value)
         if used > len(data):
-            raise _corrupt("its parts take more than its bytes")
+            raise _corrupt("its parts are longer than its bytes")
         return elements
 
     return read

@@ -118,7 +118,7 @@ def split_canonical_key_group(
             yield bytes(part)
     if left or number != b"\xff\xff":
         raise DecodeError(
-            ErrorKind.CORRUPT, "the key group does not end where it should", file=label
+            ErrorKind.CORRUPT, "the key group does not end with its end mark", file=label
         )
 
 
@@ -297,7 +297,9 @@ def _skip_length(data: bytes, start: int, position: int) -> int:
     length = position - start
     while True:
         if data[position] != length & 0xFF:
-            raise DecodeError(ErrorKind.CORRUPT, "the length after a part of a key is another one")
+            raise DecodeError(
+                ErrorKind.CORRUPT, "the stored length of a part of a key is different"
+            )
         position += 1
         length >>= 8
         if not length:

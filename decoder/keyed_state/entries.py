@@ -68,9 +68,10 @@ def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
             if _has_replaced_text(entry[index]):
                 raise DecodeError(
                     ErrorKind.UNSUPPORTED,
-                    f"a {name} in key group {entry.key_group} has text that is not valid Unicode, "
-                    "such as half of a surrogate pair. It cannot be written exactly, and two keys "
-                    "could become one: remove such keys in Flink, and take another savepoint",
+                    f"a {name} in key group {entry.key_group} has a string that is not valid "
+                    "Unicode, such as half of a surrogate pair; it cannot be written "
+                    "exactly, so two keys could become one; remove such keys in Flink, and "
+                    "take a new savepoint",
                     file=label,
                     field=f"state {info.name!r}",
                 )
@@ -128,8 +129,8 @@ class Readers:
         if actual is not None and actual != key_group:
             raise DecodeError(
                 ErrorKind.CORRUPT,
-                f"a key of key group {actual} is in key group {key_group}: the key was decoded "
-                "wrongly, or the operator has another max parallelism",
+                f"a key of key group {actual} is in key group {key_group}; either the key "
+                "was decoded incorrectly, or the operator has a different max parallelism",
                 field=f"state {self.info.name!r}",
             )
 
@@ -169,7 +170,7 @@ def fail_truncated(label: str, state: str, byte_offset: int | None = None) -> No
 
 def too_large_entry(max_bytes: int, label: str) -> DecodeError:
     """Return the error for an entry that is larger than ``max_bytes``."""
-    problem = f"an entry has more than the {max_bytes} bytes that are read at once"
+    problem = f"an entry is larger than {max_bytes} bytes, the limit for one entry"
     return DecodeError(ErrorKind.TOO_LARGE, problem, file=label)
 
 
@@ -197,5 +198,7 @@ def read_canonical_list(read: Read, data: bytes, position: int, end: int) -> lis
                 raise IndexError
             return joined
         if data[position] != _COMMA:
-            raise DecodeError(ErrorKind.CORRUPT, "the elements of a list are not joined by a comma")
+            raise DecodeError(
+                ErrorKind.CORRUPT, "the elements of a list are not separated by a comma"
+            )
         position += 1

@@ -106,7 +106,9 @@ def read_states(
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem)
             if number not in remaining:
-                raise DecodeError(ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again")
+                raise DecodeError(
+                    ErrorKind.CORRUPT, f"state {number} of {len(states)} is unknown or repeated"
+                )
             remaining.remove(number)
             readers = states[number]
             count = _i32(data, position + 2)[0]
@@ -147,8 +149,8 @@ def read_states(
 def blocked_reason(name: str, problem: str) -> str:
     """Return the reason why a state after the unreadable state ``name`` cannot be read."""
     return (
-        f"it is behind the state {name!r}, which cannot be read ({problem}) and has no length: "
-        "take a savepoint in canonical format"
+        f"it is stored after the state {name!r}; that state cannot be read ({problem}), and "
+        "its length is not stored; take a savepoint in canonical format"
     )
 
 
@@ -267,7 +269,9 @@ def split_heap_key_group(
         number = _u16(data, position)[0] if len(data) - position >= _STATE_HEADER_BYTES else -1
         if number in range(len(states)) and number not in remaining:
             raise DecodeError(
-                ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=label
+                ErrorKind.CORRUPT,
+                f"state {number} of {len(states)} is unknown or repeated",
+                file=label,
             )
         if target not in remaining and number >= 0:
             return  # the states that follow may be unreadable
@@ -310,9 +314,7 @@ def split_heap_key_group(
         if done and number == target:
             yield b"".join((_state_header(number, done), memoryview(data)[first:position], others))
     if position < len(data) or next(blocks, None):
-        raise DecodeError(
-            ErrorKind.CORRUPT, "the key group does not end where it should", file=label
-        )
+        raise DecodeError(ErrorKind.CORRUPT, "bytes are left over after the key group", file=label)
 
 
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -340,6 +342,6 @@ def strip_key_group(data: bytes, key_group: int, label: str) -> bytes:
     """Return the bytes after the key group's number; refuse a different number."""
     if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
-            ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=label
+            ErrorKind.CORRUPT, f"key group {key_group} does not start with its number", file=label
         )
     return data[_KEY_GROUP_BYTES:]

@@ -160,10 +160,10 @@ def kryo_type(
         part_classes = (_ARRAYS[name],)
     replaced_parts = (part for part in part_classes if part in replaced)
     if replaced_class := next(iter(defaults), None) or next(replaced_parts, None):
-        problem = f"Kryo writes it, with the job's own serializer of {replaced_class}"
+        problem = f"Kryo writes it, with the job's own serializer for {replaced_class}"
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
-        return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
+        return Unreadable(name, "Kryo writes it, and no snapshot contains its fields")
     # The classes with the ids from 85 on. A class of ``_REGISTERED`` that the job registers without
     # a serializer keeps its id. A class with a serializer of the job gets an empty name.
     known = _REGISTERED.values()
@@ -225,10 +225,10 @@ class _Reader:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
         read = _CLASSES.get(name)
         if read is None:
-            self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
+            self.fail(f"an object of {name} is not supported", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
             # Also checked here, because ``class_name()`` does not read a predetermined class.
-            problem = f"an object of {name}, which the job's own serializer writes"
+            problem = f"an object of {name} is written by the job's own serializer"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
             if nullable and self.varint() == _NULL:
@@ -250,7 +250,7 @@ class _Reader:
             self.fail("a reference to nothing")
         value, count = self._objects[index]
         if count == 0:
-            self.fail("an object that holds itself", ErrorKind.UNSUPPORTED)
+            self.fail("an object that contains itself", ErrorKind.UNSUPPORTED)
         self._count += count
         if self._count > _MAX_OBJECTS:
             self.fail(f"more than {_MAX_OBJECTS} objects in one value")
@@ -271,7 +271,7 @@ class _Reader:
             name = _REGISTERED.get(identifier, "")
         if not name:
             self.fail(
-                f"an object of a class that is not read here (Kryo's id {identifier})",
+                f"an object of an unsupported class (Kryo's id {identifier})",
                 ErrorKind.UNSUPPORTED,
             )
         return name
@@ -490,7 +490,7 @@ class _Reader:
     def _refuse_comparator(self, depth: int) -> None:
         name = self.class_name()
         if name is not None:
-            self.fail(f"a comparator ({name}), which is not read here", ErrorKind.UNSUPPORTED)
+            self.fail(f"the comparator {name} is not supported", ErrorKind.UNSUPPORTED)
 
     def boolean(self) -> bool:
         value = self.u8()
@@ -503,7 +503,7 @@ class _Reader:
     def check(self, value: _Time) -> _Time:
         """Refuse a date or time that does not exist; return any other."""
         if not value.exists:
-            self.fail("there is no such date or time")
+            self.fail("an invalid date or time")
         return value
 
     def date(self, depth: int) -> LocalDate:
@@ -570,7 +570,7 @@ class _Reader:
             nanos = self.signed()
             seconds = self.signed_long()
         if not 0 <= nanos < _NANOS:
-            self.fail("there is no such duration")
+            self.fail("an invalid duration")
         return duration_text(seconds, nanos)
 
     def zone_offset(self, depth: int) -> str:
@@ -585,7 +585,7 @@ class _Reader:
         else:
             seconds = self.signed()
         if not -_MAX_OFFSET <= seconds <= _MAX_OFFSET:
-            self.fail("there is no such time zone offset")
+            self.fail("an invalid time zone offset")
         return offset_text(seconds)
 
     def offset_date_time(self, depth: int) -> str:

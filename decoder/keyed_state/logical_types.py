@@ -67,7 +67,7 @@ class _Converter:
     def type(self, value: JavaValue, depth: int) -> types.SqlType:
         self._types += 1
         if depth > _MAX_DEPTH or self._types > _MAX_TYPES:
-            self._fail(f"more than {_MAX_DEPTH} types in one another, or {_MAX_TYPES} in all")
+            self._fail(f"more than {_MAX_DEPTH} nested types, or {_MAX_TYPES} types in all")
         fields = value.fields if isinstance(value, JavaObject) else {}
         root = fields.get("typeRoot")
         if not isinstance(root, JavaEnum):
@@ -98,7 +98,7 @@ class _Converter:
             case "DISTINCT_TYPE":
                 return self.type(fields.get("sourceType"), depth + 1)
             case _:
-                self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
+                self._fail(f"the logical type {name} is not supported", ErrorKind.UNSUPPORTED)
 
     def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
         """Convert a list of RowField or StructuredAttribute, each with ``name`` and ``type``."""

@@ -24,7 +24,7 @@ def big_integer(data: bytes) -> int:
     """
     if len(data) > _MAX_BYTES:
         raise DecodeError(
-            ErrorKind.TOO_LARGE, f"a number of {len(data)} bytes: at most {_MAX_BYTES} are read"
+            ErrorKind.TOO_LARGE, f"a number of {len(data)} bytes; the limit is {_MAX_BYTES} bytes"
         )
     if not data:
         raise DecodeError(ErrorKind.CORRUPT, "a number without digits")

@@ -127,9 +127,7 @@ class _Database:
         path = Path(self._directory.name)
         for name, stream in handle.files:
             if not _NAME.fullmatch(name):
-                raise DecodeError(
-                    ErrorKind.CORRUPT, f"{name!r} is not a file of RocksDB's", file=label
-                )
+                raise DecodeError(ErrorKind.CORRUPT, f"{name!r} is not a RocksDB file", file=label)
             _copy(stream, files, path / name, f"{label} {name}")
         (path / _CONFIG).write_text(_RAW)
         try:
@@ -184,7 +182,7 @@ def _import_rocksdict() -> Any:
     except ImportError as error:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
-            "state in RocksDB's files is read with the extra rocksdb: pip install rocksdict",
+            "state in RocksDB's files requires the extra rocksdb: pip install rocksdict",
         ) from error
     return rocksdict
 

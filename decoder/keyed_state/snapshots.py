@@ -88,14 +88,14 @@ def _scala(class_name: str) -> Unreadable:
     """Return the type of a class of Scala whose values are not read."""
     return Unreadable(
         f"scala.{class_name}",
-        "it is not read here; have the job keep a case class, a POJO or a Java tuple",
+        "it is not supported; let the job store a case class, a POJO, or a Java tuple",
     )
 
 
 def _cep(class_name: str) -> Unreadable:
     """Return the type of a class of CEP, for state with the partial matches of a pattern."""
     return Unreadable(
-        f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not read here"
+        f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not supported"
     )
 
 
@@ -125,11 +125,11 @@ _SIMPLE: dict[str, Type] = {
         "a java.io.Serializable", "written by Java's own serialization"
     ),
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
-        "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not read here"
+        "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not supported"
     ),
     # Numbers with the same order as their bytes, in process table functions of Flink 2.3.
     "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
-        "SortedLongSerializer", "the buffer of sorted inputs is not read here"
+        "SortedLongSerializer", "the buffer of sorted inputs is not supported"
     ),
     # Operators of CEP (SQL's MATCH_RECOGNIZE).
     "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": _cep("DeweyNumber"),
@@ -168,12 +168,12 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
         return reader.composite(_COMPOSITES[short_name])
     if short_name in _OTHERS:
         return _OTHERS[short_name](reader)
-    problem = f"the serializer snapshot {name} is not known here: what follows it cannot be told"
+    problem = f"unknown serializer snapshot {name}; the data after it cannot be read"
     if name.startswith(_SCALA):
         problem = (
-            f"{name} is of Flink's Scala API: case classes, options and collections of Scala are "
-            "not read here, nor is what follows them; have the job keep this state as a POJO, a "
-            "record or a Java tuple, and take a new savepoint"
+            f"{name} belongs to Flink's Scala API; case classes, options, and collections of "
+            "Scala are not supported, and the data after them cannot be read; let the job "
+            "store this state as a POJO, a record, or a Java tuple, and take a new savepoint"
         )
     cursor.fail(problem, "serializer snapshot's class", ErrorKind.UNSUPPORTED, back=4)
 
@@ -191,7 +191,7 @@ class _Reader:
     def check_version(self, *versions: int) -> None:
         if self.version not in versions:
             self.cursor.fail(
-                f"version {self.version} of {self.name} is not read here",
+                f"version {self.version} of {self.name} is not supported",
                 f"version of {self.name}",
                 ErrorKind.UNSUPPORTED,
                 back=4,
@@ -206,7 +206,7 @@ class _Reader:
         if cursor.i32(field) != _NESTED_MAGIC:
             cursor.fail("their magic number is missing", field, back=4)
         if cursor.i32(field) != _NESTED_VERSION:
-            cursor.fail("of an unknown version", field, ErrorKind.UNSUPPORTED, back=4)
+            cursor.fail("their version is not supported", field, ErrorKind.UNSUPPORTED, back=4)
         return tuple(self.snapshot() for _ in range(cursor.count(field)))
 
     def composite(self, make: Callable[[_Reader, int], Type]) -> Type:
@@ -218,7 +218,7 @@ class _Reader:
     def parts(self, count: int) -> tuple[Type, ...]:
         serializers = self.nested()
         if len(serializers) != count:
-            self.cursor.fail(f"{len(serializers)} serializers in it, not {count}", self.name)
+            self.cursor.fail(f"it contains {len(serializers)} serializers, not {count}", self.name)
         return serializers
 
     def part(self) -> Type:
@@ -438,7 +438,7 @@ def _pojo(reader: _Reader) -> Type:
 def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
     """Read the snapshot in a frame; return Unreadable for a missing or unsupported snapshot."""
     if frame is None:
-        return Unreadable(name, "its serializer was not known to the job that wrote it")
+        return Unreadable(name, "the job that wrote it did not have its serializer")
     try:
         type_ = read_snapshot(frame, reader.kryo, reader.depth + 1)
         frame.finish("serializer snapshot")
@@ -497,9 +497,9 @@ def _flink_string(cursor: Cursor) -> str:
     try:
         text = cursor.attempt(read)
     except IndexError:
-        cursor.fail("it ends inside of a text", "Avro schema", ErrorKind.TRUNCATED)
+        cursor.fail("it ends inside of a string", "Avro schema", ErrorKind.TRUNCATED)
     if text is None:
-        cursor.fail("a text is null", "Avro schema")
+        cursor.fail("a string is null", "Avro schema")
     return text
 
 
@@ -525,7 +525,7 @@ def _binary_row_data(reader: _Reader) -> Type:
 def _row_data_key(reader: _Reader) -> Type:
     """Read two pieces of generated code, each ``i32 n`` and n bytes; then the row's snapshot."""
     reader.check_version(0)
-    reader.cursor.skip_blob("equaliser of a row")
+    reader.cursor.skip_blob("equalizer of a row")
     reader.cursor.skip_blob("hash function of a row")
     return reader.snapshot()
 
@@ -582,7 +582,7 @@ def _ttl_aware(reader: _Reader) -> Type:
 def _value(reader: _Reader) -> Type:
     """Read ``UTF class``; a Value of this class writes itself in an unknown layout."""
     name = reader.cursor.utf("class of a Value")
-    return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
+    return Unreadable(name, "it serializes itself (org.apache.flink.types.Value)")
 
 
 _OTHERS: dict[str, Callable[[_Reader], Type]] = {

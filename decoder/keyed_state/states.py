@@ -117,8 +117,8 @@ class KeyedState(StateInfo):
             name = find_open_class(type_) if type_ is not None else None
             if name is not None:
                 return (
-                    f"{name}: Kryo keeps each object's class in the values, so whether all of them "
-                    "can be read is not known before they are"
+                    f"{name}: Kryo stores each object's class in the values, so unreadable "
+                    "values are found only when they are read"
                 )
         return None
 
@@ -244,8 +244,8 @@ def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | Increme
     if handle.change_count:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
-            "changes in a log of the changelog backend are not read here: take a savepoint in "
-            "canonical format",
+            "changes in a log of the changelog backend are not supported; take a savepoint "
+            "in canonical format",
         )
     return handle.base
 

@@ -154,7 +154,7 @@ def _read_state(
         if kind_name == StateKind.LIST.name:
             value = types.List(value)
         elif kind_name == StateKind.MAP.name:
-            missing_key = types.Unreadable("", "it names no serializer of the map's keys")
+            missing_key = types.Unreadable("", "it has no serializer for the map's keys")
             value = types.Map(serializers.get(_USER_KEY, missing if unread else missing_key), value)
     return _key_value_info(cursor, name, kind_name, key, namespace, value), unread
 
@@ -187,7 +187,7 @@ def _key_value_info(
     value: types.Type,
 ) -> StateInfo:
     if kind_name not in StateKind.__members__ or kind_name == StateKind.TIMERS.name:
-        reason = f"a state of the kind {kind_name!r} is not read here"
+        reason = f"a state of the kind {kind_name!r} is not supported"
         return StateInfo(name, StateKind.VALUE, key, namespace, None, value, False, reason)
     kind = StateKind[kind_name]
     map_key: types.Type | None = None
@@ -197,7 +197,7 @@ def _key_value_info(
         map_key, value = value.key, value.value
     elif kind in (StateKind.LIST, StateKind.MAP) and not isinstance(value, types.Unreadable):
         cursor.fail(
-            f"the serializer of a {kind.value} state is not that of a {kind.value}",
+            f"the serializer of a {kind.value} state is not a serializer for a {kind.value}",
             f"state {name!r}",
         )
     ttl = isinstance(value, types.Ttl)
@@ -206,8 +206,8 @@ def _key_value_info(
     unreadable = _first_reason(key, namespace, map_key, value)
     if name in _QUEUES and unreadable is None:
         unreadable = (
-            "the queue of an asynchronous join: it holds watermarks and other elements between its "
-            "records"
+            "the queue of an asynchronous join contains watermarks and other elements "
+            "between its records"
         )
     return StateInfo(name, kind, key, namespace, map_key, value, ttl, unreadable)
 

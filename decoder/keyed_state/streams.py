@@ -51,7 +51,7 @@ class Stream:
             if not start <= end <= len(self._whole):
                 raise DecodeError(
                     ErrorKind.TRUNCATED,
-                    f"it ends early: bytes {start} to {end} wanted, {len(self._whole)} there",
+                    f"it ends early: bytes {start} to {end} expected, {len(self._whole)} found",
                     file=self.label,
                 )
             return self._whole[start:end]

@@ -78,7 +78,7 @@ def _rest_of_count(data: bytes, position: int, count: int) -> tuple[int, int]:
             if count >= 1 << 31 or byte == 0:
                 break
             return count, position
-    raise DecodeError(ErrorKind.CORRUPT, "the length of a text is not one that Flink writes")
+    raise DecodeError(ErrorKind.CORRUPT, "the length of a string is not one that Flink writes")
 
 
 def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
@@ -91,7 +91,7 @@ def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
         if unit_match is None:
             if len(data) - position < 3:
                 raise IndexError
-            raise DecodeError(ErrorKind.CORRUPT, "a character of a text takes more than 16 bits")
+            raise DecodeError(ErrorKind.CORRUPT, "a character of a string takes more than 16 bits")
         encoded = unit_match[0]
         position += len(encoded)
         unit = encoded[0] & 0x7F
@@ -101,7 +101,7 @@ def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
                 unit |= encoded[2] << 14
         if unit > 0xFFFF or (len(encoded) > 1 and encoded[-1] == 0):
             raise DecodeError(
-                ErrorKind.CORRUPT, "a character of a text is not one that Flink writes"
+                ErrorKind.CORRUPT, "a character of a string is not one that Flink writes"
             )
         units += unit.to_bytes(2, "big")
     return decode_text(units, "utf-16-be"), position

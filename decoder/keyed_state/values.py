@@ -132,7 +132,7 @@ def _checked_count(data: bytes, position: int, may_have_no_bytes: bool = False) 
         raise _corrupt(f"a count cannot be negative: {count}")
     if may_have_no_bytes:
         if count > _MAX_EMPTY_ITEMS:
-            raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} values of no bytes")
+            raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} values without bytes")
     elif count > len(data) - position - 4:
         raise IndexError
     return count
@@ -205,7 +205,7 @@ def _date(of: type[Instant]) -> Read:
 
 def _check_exists(value: Any) -> Any:
     if not value.exists:
-        raise _corrupt(f"there is no such date or time: {tuple(value)}")
+        raise _corrupt(f"an invalid date or time: {tuple(value)}")
     return value
 
 
@@ -307,7 +307,7 @@ def _enum(type_: types.JavaEnum) -> Read:
     def read(data: bytes, position: int) -> tuple[str, int]:
         ordinal = _i32(data, position)[0]
         if not 0 <= ordinal < len(constants):
-            raise _corrupt(f"constant {ordinal} of an enum of {len(constants)}")
+            raise _corrupt(f"constant {ordinal} of an enum with {len(constants)} constants")
         return constants[ordinal], position + 4
 
     return read
@@ -565,7 +565,7 @@ def _pojo(type_: types.Pojo) -> Read:
             if read_subclass is None:
                 raise DecodeError(
                     ErrorKind.UNSUPPORTED,
-                    f"{name}: a subclass of {class_name} that the snapshot does not know",
+                    f"{name} is a subclass of {class_name} that is missing in the snapshot",
                 )
             return read_subclass(data, cursor.byte_offset)
         if flags == _REGISTERED:

@@ -123,7 +123,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
     if present == 0:
         return None
     if present != 1:
-        cursor.fail(f"0 or 1 says whether a state is present, not {present}", field, back=4)
+        cursor.fail(f"the mark of a present state must be 0 or 1, not {present}", field, back=4)
     kind = cursor.u8(f"{field} type")
     if kind == 0:
         return None

@@ -101,7 +101,7 @@ def _stream(cursor: Cursor, field: str) -> StreamState:
 
 def _check_range(cursor: Cursor, field: str, first: int, count: int) -> None:
     if first < 0 or not 0 <= count <= _MAX_KEY_GROUPS - first:
-        problem = f"{count} key groups from {first} on: there are {_MAX_KEY_GROUPS} at most"
+        problem = f"{count} key groups from {first} on exceed the limit of {_MAX_KEY_GROUPS}"
         cursor.fail(problem, field)
 
 

@@ -90,15 +90,15 @@ def read_header(cursor: Cursor) -> MetadataLayout:
         problem = "the file is too short" if cursor.remaining else "the file is empty"
         cursor.fail(problem, field, ErrorKind.TRUNCATED)
     if cursor.i32(field) != MAGIC:
-        cursor.fail("not a Flink checkpoint: its magic number is missing", field, back=4)
+        cursor.fail("not a Flink checkpoint, because its magic number is missing", field, back=4)
     version = cursor.i32("metadata version")
     layout = LAYOUTS.get(version)
     if layout is None:
         known = ", ".join(str(known) for known in LAYOUTS)
         cursor.fail(
-            f"metadata version {version} is not read here (known: {known}); "
+            f"metadata version {version} is not supported (supported: {known}); "
             + (
-                "a newer Flink wrote it: look for a newer release of this tool"
+                "a newer Flink release wrote it; check for a newer release of migrate"
                 if version > max(LAYOUTS)
                 else "restore it in Flink 1.3 to 1.10 and take a new savepoint"
             ),
@@ -136,7 +136,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     max_parallelism = cursor.i32(f"{label} max parallelism")
     if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM:
         cursor.fail(
-            f"parallelism {parallelism} and max parallelism {max_parallelism}: not "
+            f"parallelism {parallelism} and max parallelism {max_parallelism} do not satisfy "
             f"1 <= parallelism <= max parallelism <= {MAX_PARALLELISM}",
             label,
             back=8,
@@ -157,7 +157,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     if finished and coordinator_state is not None:
         cursor.fail("a fully finished operator has no coordinator state", label, back=4)
     if count > parallelism:
-        cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", label, back=4)
+        cursor.fail(f"{count} subtasks at a parallelism of {parallelism}", label, back=4)
     subtasks = _read_subtasks(cursor, layout, label, max(0, count), parallelism)
     return Operator(
         operator_id, name, uid, parallelism, max_parallelism, finished, coordinator_state, subtasks
@@ -171,7 +171,7 @@ def _read_subtasks(
     subtasks = tuple(_read_subtask(cursor, layout, label, index_field) for _ in range(count))
     indices = {subtask.index for subtask in subtasks}
     if len(indices) != count or max(indices, default=0) >= parallelism:
-        cursor.fail("its subtasks are not distinct, or beyond its parallelism", label)
+        cursor.fail("its subtasks are not distinct, or exceed its parallelism", label)
     return subtasks
 
 
@@ -231,7 +231,7 @@ def _skip_unused_fields(cursor: Cursor, label: str) -> None:
     cursor.i64(f"{label} duration")
     if cursor.i32(f"{label} legacy states") > 0:
         cursor.fail(
-            "state of Flink 1.1 and older (the Checkpointed interface), which no later Flink reads",
+            "state of Flink 1.1 or older (the Checkpointed interface) that no later Flink reads",
             label,
             ErrorKind.UNSUPPORTED,
             back=4,

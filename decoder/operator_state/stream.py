@@ -229,8 +229,8 @@ def _read_compressed(cursor: Cursor) -> bytes:
 def _check_decompressed_size(cursor: Cursor, size: int) -> None:
     if size > MAX_DECOMPRESSED_BYTES:
         cursor.fail(
-            f"a compressed element of {size} bytes, or more: at most {MAX_DECOMPRESSED_BYTES} are "
-            "read",
+            f"a compressed element of at least {size} bytes; the limit is "
+            f"{MAX_DECOMPRESSED_BYTES} bytes",
             "element",
             ErrorKind.UNSUPPORTED,
         )

@@ -66,7 +66,7 @@ def _last_record(cursor: Cursor) -> dict[str, Any]:
         cursor.fail("compressed Avro files cannot be read", "avro.codec")
     schema = avro_schema(metadata.get("avro.schema", b"").decode(), cursor)
     if not isinstance(schema, avro_types.AvroRecord):
-        cursor.fail("the schema is not that of a record", "avro.schema")
+        cursor.fail("the schema is not a record", "avro.schema")
     reader = _Reader(cursor, schema)
     cursor.skip(_MARKER, "sync marker")
     record: dict[str, Any] = {}

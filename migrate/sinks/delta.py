@@ -72,7 +72,7 @@ def read_log(directory: Directory) -> SinkMemory:
     if len(since) > MOST_FILES:
         log.unread.append(f"the oldest {len(since) - MOST_FILES} commits of {LOG}")
     if directory.names(f"{LOG}/_staged_commits"):
-        log.unread.append("_staged_commits, of which a catalog knows which ones count")
+        log.unread.append("_staged_commits, because only a catalog shows which of them are valid")
     _find_queries(directory, log, [name for version, name in commits if version <= newest])
     return SinkMemory(("a Delta table",), tuple(_remembered(log)), tuple(log.unread))
 
@@ -95,7 +95,7 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 def _add_actions(log: _Log, content: bytes, name: str) -> None:
     """Add the versions and ids of queries from a file that has one action in each line."""
-    what = f"{LOG}/{name}: not a commit of Delta's"
+    what = f"{LOG}/{name} is not a Delta commit"
     for line in content.splitlines():
         if not line.strip():
             continue
@@ -116,15 +116,13 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        log.unread.append(
-            f"pyarrow, which reads {name}, is not installed: {install_command('parquet')}"
-        )
+        log.unread.append(f"{name}, because pyarrow is not installed: {install_command('parquet')}")
         return
-    what = f"{LOG}/{name}: not a checkpoint of Delta's"
+    what = f"{LOG}/{name} is not a Delta checkpoint"
     try:
         file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
         if file.metadata.num_rows > _MOST_ROWS:
-            log.unread.append(f"{name}, of more than {_MOST_ROWS} actions")
+            log.unread.append(f"{name}, because it has more than {_MOST_ROWS} actions")
             return
         for batch in file.iter_batches(columns=["txn"]):
             rows = batch.column(0).drop_null().to_pylist() if batch.num_columns else []

@@ -60,7 +60,9 @@ class Directory:
         """
         content = self.files.read_range(join(self.path, below), 0, largest + 1)
         if len(content) > largest:
-            raise UnreadableSink(f"{below}: larger than {largest >> 20} MiB, and not read")
+            raise UnreadableSink(
+                f"{below} was not read, because it is larger than {largest >> 20} MiB"
+            )
         return content
 
 

@@ -60,7 +60,7 @@ def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tu
 
 def _batches(directory: Directory, path: str) -> dict[str, int]:
     """Return the batch of each identifier in a commit."""
-    what = f"{path}: not a commit of Hudi's"
+    what = f"{path} is not a Hudi commit"
     content = directory.read(path)
     if not content.strip():
         return {}

@@ -51,7 +51,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
     last: dict[_Writer, int] = {}
     # After a concurrent commit that failed, several files may have the highest number.
     for name in sorted(name for version, name in files if version == newest):
-        what = f"{LOG}/{name}: not a table of Iceberg's"
+        what = f"{LOG}/{name} is not Iceberg table metadata"
         for writer, last_number in _read_table(_read(directory, name), what):
             last[writer] = max(last_number, last.get(writer, last_number))
     remembered = (Remembered(*writer, last_number) for writer, last_number in sorted(last.items()))
@@ -67,7 +67,9 @@ def _read(directory: Directory, name: str) -> bytes:
     except zlib.error as error:
         raise UnreadableSink(f"{LOG}/{name}: {error}") from error
     if len(plain) > LARGEST:
-        raise UnreadableSink(f"{LOG}/{name}: larger than {LARGEST >> 20} MiB, and not read")
+        raise UnreadableSink(
+            f"{LOG}/{name} was not read, because it is larger than {LARGEST >> 20} MiB"
+        )
     return plain
 
 

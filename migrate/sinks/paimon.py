@@ -32,7 +32,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
         return None
     last: dict[str, int] = {}
     for _, name in sorted(snapshots, reverse=True)[:_MOST]:
-        what = f"{LOG}/{name}: not a snapshot of Paimon's"
+        what = f"{LOG}/{name} is not a Paimon snapshot"
         snapshot = parse_object(directory.read(f"{LOG}/{name}"), what)
         user = check_type(snapshot.get("commitUser"), str, what)
         last.setdefault(user, to_integer(snapshot.get("commitIdentifier"), what))

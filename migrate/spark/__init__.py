@@ -73,12 +73,12 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
-        raise ImportError(f"{name} needs PySpark: {install_command('spark')}")
+        raise ImportError(f"{name} requires PySpark: {install_command('spark')}")
     if name in _ALTERNATIVES and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 
         raise ImportError(
-            f"{name} needs PySpark 4.0 or newer, and this is {version('pyspark')}: use "
+            f"{name} requires PySpark 4.0 or newer, but this is {version('pyspark')}; use "
             f"migrate.spark.{_ALTERNATIVES[name]} instead"
         )
     return getattr(import_module(_MODULES[name]), name)

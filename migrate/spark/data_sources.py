@@ -48,4 +48,4 @@ def check_schema(schema: StructType, own: StructType) -> None:
         UsageError: the schemas differ.
     """
     if schema != own:
-        raise UsageError("the options determine the schema: choose columns by select")
+        raise UsageError("the options determine the schema; choose columns with select")

@@ -115,7 +115,7 @@ def run_first_batch(
     files = Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise InputError(f"{directory}: no seed of a Kafka source in it (sources/0/0)")
+        raise InputError(f"{directory} contains no seed of a Kafka source (sources/0/0)")
     options = {**kafka_options(kafka), "maxOffsetsPerTrigger": str(_RECORDS)}
     with tempfile.TemporaryDirectory(prefix="migrate-resume-") as work:
         queries = []
@@ -172,7 +172,7 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
     if answer["failed"] == "start":
         raise UsageError(f"Spark did not start: {message} ({output})")
     if "Failed to find data source: kafka" in answer["message"]:
-        raise UsageError(f"{message} Name its connector: --spark-conf spark.jars.packages=…")
+        raise UsageError(f"{message} Pass its connector with --spark-conf spark.jars.packages=…")
     raise QueryFailed(message)
 
 
@@ -229,5 +229,5 @@ def _read_pem(name: str, path: str) -> str:
 
 def _untranslatable(name: str) -> ConfigError:
     return ConfigError(
-        f"{name}: cannot be translated to an option of Spark's Kafka source; verify without --run"
+        f"{name} has no equivalent among the options of Spark's Kafka source; verify without --run"
     )

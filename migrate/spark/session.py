@@ -31,7 +31,7 @@ _APP = "migrate"
 # The address of a Spark Connect server, such as sc://host:15002.
 _REMOTE = "SPARK_REMOTE"
 _ONLY_CONNECT = (
-    "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: set "
+    "this PySpark contains only Spark Connect (pyspark-client), and cannot start Spark; set "
     f"{_REMOTE} to the address of a server, connect a session first, or install the complete "
     f"PySpark: {install_command('spark')}"
 )
@@ -58,7 +58,7 @@ def runs_on_spark(master: str | None) -> bool:
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise UsageError(f"--master needs PySpark: {install_command('spark')}")
+            raise UsageError(f"--master requires PySpark: {install_command('spark')}")
         return True
     # Without an imported PySpark there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
@@ -85,7 +85,7 @@ def session(
     """
     active = _active_session()
     if active is not None and master is not None:
-        raise UsageError("there is a Spark session already: leave the master out")
+        raise UsageError("a Spark session already exists; do not set a master")
     spark = active or _start(master, settings)
     try:
         yield spark
@@ -167,12 +167,12 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
     if _SUBMITTED in os.environ:
         if master is not None:
-            raise UsageError("spark-submit has a --master of its own: give it that one")
+            raise UsageError("spark-submit has its own --master; pass the master to spark-submit")
         return SparkSession.builder.getOrCreate()
     if master is None and connects_to_server():
         return _connected_session()
     if master is None:
-        raise UsageError("there is no Spark session: name a master")
+        raise UsageError("no Spark session exists; pass a master")
     if find_spec("py4j") is None:
         raise UsageError(_ONLY_CONNECT)
     from pyspark import SparkConf, SparkContext
@@ -197,7 +197,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         reason = failure_of(error)
         if "Master URL" in reason:
             raise UsageError(f"--master {master}: {reason}") from error
-        raise ServiceError(f"Spark does not start: {reason}") from error
+        raise ServiceError(f"Spark did not start: {reason}") from error
     if not _LOCAL.match(master):
         add_package(started)
     return started
@@ -218,7 +218,7 @@ def _launch_jvm(conf: SparkConf) -> JavaGateway:
         except (PySparkException, OSError) as error:
             output = log.read_text(errors="replace")
             reason = redact_secrets(last_lines(output))
-            raise UsageError(f"Spark does not start: {reason}") from error
+            raise UsageError(f"Spark did not start: {reason}") from error
 
 
 def failure_of(error: Exception) -> str:

@@ -105,13 +105,13 @@ def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:
     """The dry run shows the output of the user's command, and refuses if the command fails."""
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
-    fields["rehearse"] = "echo 40 keys right; pwd > ran; exit $(cat code)"
+    fields["rehearse"] = "echo 40 matching keys; pwd > ran; exit $(cat code)"
     for code, shown in (("0", "the command succeeded"), ("5", "")):
         (tmp_path / "code").write_text(code)
         spec.write_text(yaml.safe_dump(fields))
         dry = migrate("cut-over", spec)
         assert (dry.code, shown in dry.stdout) == (4 if code == "5" else 0, True), dry.stderr
-        assert "rehearse 1: 40 keys right" in dry.stderr
+        assert "rehearse 1: 40 matching keys" in dry.stderr
     assert "rehearse: the command failed with exit code 5" in dry.stderr
     assert (tmp_path / "ran").read_text().strip() == str(tmp_path)
     fields["rehearse"] = "./no-such-program"

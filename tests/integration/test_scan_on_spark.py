@@ -131,7 +131,7 @@ def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) ->
 def test_master_option_is_refused_with_existing_session(spark: Spark, estate: FewJobs) -> None:
     done = _on_spark(estate.root, "--master", "local[1]")
     assert (done.code, done.stdout) == (2, "")
-    assert "there is a Spark session already" in done.stderr
+    assert "a Spark session already exists" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["here", "on Spark"])

@@ -169,7 +169,7 @@ def test_script_of_prime_primes_and_verify_state_finds_server(
     random_ = random.Random(17)  # as tests/golden/stateful/generate.py
     lines = {partition: [event(random_, number) for number in range(500)] for partition in (0, 1)}
     ids = {line.split(",")[2] for p, end in ((0, 350), (1, 365)) for line in lines[p][:end]}
-    expected = f"{len(ids)} keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    expected = f"{len(ids)} matching keys, 0 different, 0 missing, 0 not in Flink's state"
     primed = server.run(script)
     assert primed.returncode == 0, primed.stderr[-4000:]
     assert expected in primed.stdout

@@ -208,4 +208,4 @@ def test_damaged_delta_log_is_refused(chk: Path, tmp_path: Path) -> None:
     (log / f"{0:020}.json").write_text(json.dumps({"txn": {"appId": "x"}}))
     result = looked_at(chk, tmp_path / "sink")
     assert result.code == 4
-    assert "not a commit of Delta's" in result.stderr
+    assert "is not a Delta commit" in result.stderr

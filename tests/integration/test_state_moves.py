@@ -348,7 +348,9 @@ def test_key_changed_by_cast_is_refused(
     state = scene.state(session, "totals", "total").where("key > 1")
     schema = SCHEMA.replace("user BIGINT", "user INT")
     rows = aggregate_rows(state, schema, keys={"user": key}, count="value.f0")
-    with pytest.raises(migrate.Refused, match=r"user: of type .* in Flink, not exactly int"):
+    with pytest.raises(
+        migrate.Refused, match=r"user has type .* in Flink, and this value is not exactly int"
+    ):
         prime(
             lambda events: events.groupBy("user").count(),
             [rows],
@@ -378,11 +380,15 @@ def test_state_different_from_flinks_is_refused(
         )
     first, *examples = refused.value.reasons
     assert first == (
-        "Spark's state is not Flink's: 37 keys right, 1 wrong, 1 missing, "
-        "1 that Flink does not have; 39 entries compared"
+        "Spark's state differs from Flink's: 37 matching keys, 1 different, 1 missing, 1 not "
+        "in Flink's state; 39 entries compared"
     )
-    assert sorted(one.partition(":")[0] for one in examples) == ["missing", "unexpected", "wrong"]
-    assert any(one.startswith('wrong: {"user":7}: Flink {"count":') for one in examples)
+    assert sorted(one.partition(":")[0] for one in examples) == [
+        "different",
+        "missing",
+        "unexpected",
+    ]
+    assert any(one.startswith('different: {"user":7}: Flink {"count":') for one in examples)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -489,7 +495,7 @@ def test_impossible_watermark_is_refused(
 ) -> None:
     with pytest.raises(migrate.UsageError, match="at least the end of the last window"):
         _prime_windows(scene, session, tmp_path / "none", None)
-    with pytest.raises(migrate.Refused, match="drop the window's later records"):
+    with pytest.raises(migrate.Refused, match="drop later records of this window"):
         _prime_windows(scene, session, tmp_path / "high", START + 10**6)
     assert list(tmp_path.iterdir()) == []
 
@@ -509,7 +515,7 @@ def test_windows_kept_for_late_records_are_not_fired_twice(
         checkpoint_location=str(tmp_path / "checkpoint"),
         watermark_ms=rows.fired.last_end,
     )
-    assert "stay behind" in primed.warnings[-1]
+    assert "that Flink has fired but still stores" in primed.warnings[-1]
     location = f"spark:{primed.checkpoint_location}"
     verified = migrate.verify(scene.savepoint, location, state="lasting/window-contents")
     assert verified.state == primed.proof
@@ -588,7 +594,9 @@ def test_hopping_windows_without_slide_or_with_low_watermark_are_refused(
 ) -> None:
     """Rows for the pending windows would reopen windows that Flink has fired."""
     watermark_ms = max(end for _, _, end in scene.fired("hop"))
-    with pytest.raises(migrate.Refused, match=r"hopping windows need slide_ms, and a watermark_ms"):
+    with pytest.raises(
+        migrate.Refused, match=r"hopping windows require slide_ms, and a watermark_ms"
+    ):
         _prime_hops(
             scene, session, tmp_path / "checkpoint", slide_ms, watermark_ms - WINDOW_MS // 2
         )
@@ -664,8 +672,8 @@ def test_streams_are_numbered_like_in_spark(
     before = {path: path.stat().st_mtime_ns for path in location.rglob("*")}
     asked: list[tuple[list[StateRows | DataFrame], Any, str]] = [
         ([seen, nothing], both, "already the checkpoint location of a query"),
-        ([seen, nothing], lambda events, _: unseen(events), "does not read stream 1"),
-        ([seen], lambda events: events.select("id"), "keeps state in 0 stores"),
+        ([seen, nothing], lambda events, _: unseen(events), "does not read its stream 1"),
+        ([seen], lambda events: events.select("id"), "stores state in 0 stores"),
     ]
     for rows, query, says in asked:
         target = location if query is both else tmp_path / "other"
@@ -715,17 +723,17 @@ def test_stateful_processor_continues_after_move(
         return {row["user"]: (row["n"], row["total"]) for row in written}
 
     state = scene.state(session, "totals", "total")
-    with pytest.raises(migrate.Refused, match="is not seeded"):
+    with pytest.raises(migrate.Refused, match="has no seed"):
         of(state)
-    with pytest.raises(migrate.Refused, match="begin without the state"):
+    with pytest.raises(migrate.Refused, match="start without the state"):
         of(None)
     migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
-    with pytest.raises(migrate.Refused, match="begin without the state"):
+    with pytest.raises(migrate.Refused, match="start without the state"):
         of(None)
     found, expected = run(of(state)), never_moved(of_users(scene))
     assert found.items() <= expected.items() and len(found) > 30
     # It would be ignored, and nobody would say so. A restart needs no savepoint.
-    with pytest.raises(migrate.Refused, match="past batch 0"):
+    with pytest.raises(migrate.Refused, match="has a committed batch"):
         of(state)
     assert run(of(None)) == {}
 

@@ -185,12 +185,15 @@ def test_large_state_is_split_into_many_tasks(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "option state names it"),
+        ({}, "the option state is required"),
         ({"state": "x"}, "no keyed state 'x'"),
-        ({"state": "count", "operator": "nobody"}, "no operator with keyed state answers"),
+        (
+            {"state": "count", "operator": "nobody"},
+            "no operator with keyed state has the id, name, or uid",
+        ),
         ({"state": "window-contents"}, "choose one with --operator"),
-        ({"view": "rows"}, "not one of entries, states, timers"),
-        ({"stat": "count"}, "no such option: stat; there are: operator, state, view"),
+        ({"view": "rows"}, "must be one of entries, states, timers"),
+        ({"stat": "count"}, "unknown option stat; the options are operator, state, view"),
     ],
 )
 def test_invalid_state_options_are_reported(read: Any, options: dict[str, str], says: str) -> None:

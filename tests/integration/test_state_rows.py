@@ -164,7 +164,7 @@ def test_expected_state_is_cast_exactly(session: SparkSession) -> None:
     expected = session.sql("SELECT 1 user, CAST(5 AS DECIMAL(5,1)) total")
     assert compare_with_expected(found, [], expected).proof.right == 1
     for wrong in (expected.selectExpr("CAST(user AS FLOAT)", "total"), expected.select("user")):
-        with pytest.raises(migrate.UsageError, match=r"^(user: of type float|expected: 1 column)"):
+        with pytest.raises(migrate.UsageError, match=r"^(user has type float|expected has 1 col)"):
             compare_with_expected(found, [], wrong)
 
 
@@ -172,7 +172,7 @@ def test_empty_state_is_refused(session: SparkSession, primed: Any) -> None:
     """Regression: The user's filter removed all rows, and the query was primed with 0 keys."""
     state = session.createDataFrame([(1, 3)], "key BIGINT, n BIGINT").where("key > 1")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n")
-    with pytest.raises(migrate.Refused, match="no key of Flink's state is among the rows"):
+    with pytest.raises(migrate.Refused, match="the rows contain no key of Flink's state"):
         primed(by_user("count(*)"), rows)
 
 
@@ -209,7 +209,7 @@ def test_value_without_its_own_row_column_is_refused(
 ) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
-    with pytest.raises(migrate.Refused, match=r"and the rows"):
+    with pytest.raises(migrate.Refused, match=r"but the rows have"):
         primed(query, rows)
 
 
@@ -237,7 +237,7 @@ def test_adjacent_sum_and_count_are_not_taken_for_average(
 ) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"amount": ("total", "n")})
-    with pytest.raises(migrate.Refused, match=r"fields sum bigint, count bigint, and the rows"):
+    with pytest.raises(migrate.Refused, match=r"sum bigint, count bigint, but the rows have"):
         primed(by_user("sum(amount)", "count(amount)"), rows)
 
 
@@ -249,7 +249,7 @@ def test_counts_of_columns_are_compared_by_column(session: SparkSession, primed:
         counts = {"amount": "a", "price": price}
         return aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", counts=counts)
 
-    with pytest.raises(migrate.Refused, match="1 wrong"):
+    with pytest.raises(migrate.Refused, match="1 different"):
         primed(query, rows("n + 1"))  # more than there are records
     assert primed(query, rows("p")).right == 1
 
@@ -276,7 +276,7 @@ def test_count_of_records_is_recognized_at_any_position(
             averages={"price": ("CAST(7 AS DOUBLE)", "p")},
         )
 
-    with pytest.raises(migrate.Refused, match="1 key right, 1 wrong"):
+    with pytest.raises(migrate.Refused, match="1 matching key, 1 different"):
         primed(by_user(*aggregates), rows("IF(key = 2, 1, n)"))  # fewer than have an amount
     assert primed(by_user(*aggregates), rows("n")).right == 2
 
@@ -299,7 +299,7 @@ def test_value_requiring_rounding_is_refused(
         ("sum(CAST(price AS DECIMAL(10,1)))", {"sums": {"price": "12.34BD"}}, "not exactly"),
         ("min(CAST(price AS DECIMAL(10,1)))", {"minima": {"price": "12.34BD"}}, "not exactly"),
         ("min(CAST(id AS INT))", {"minima": {"id": "'1.5'"}}, "not exactly"),
-        ("min(CAST(at AS DATE))", {"minima": {"at": "TIMESTAMP '2026-01-02 03:04:05'"}}, "of type"),
+        ("min(CAST(at AS DATE))", {"minima": {"at": "TIMESTAMP '2026-01-02 03:04:05'"}}, " type "),
         # The query's sum overflows, as Flink's does not.
         ("sum(amount)", {"sums": {"amount": "10000000000000000000BD"}}, "not exactly"),
     ],
@@ -345,7 +345,7 @@ def test_floats_are_summed_as_doubles(session: SparkSession, primed: Any) -> Non
     ],
 )
 def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, stream: str) -> None:
-    with pytest.raises(migrate.UsageError, match=r"^user: of type .* in Flink, and .* in the"):
+    with pytest.raises(migrate.UsageError, match=r"^user has type .* in Flink and .* in the"):
         seen_rows(session.sql(f"SELECT {state} key"), f"user {stream}", keys={"user": "key"})
 
 
@@ -376,7 +376,7 @@ def test_columns_with_different_names_than_sparks_key_are_refused(
         return events.selectExpr("b c", "a d").dropDuplicates(["c", "d"])
 
     with pytest.raises(
-        migrate.Refused, match=r"keeps its key as c bigint, d bigint, and Flink's is a, b"
+        migrate.Refused, match=r"stores its key as c bigint, d bigint, but Flink's key is a, b"
     ):
         primed(query, rows, output_mode="append")
 
@@ -388,7 +388,7 @@ def test_key_of_several_columns_is_verified_by_name(session: SparkSession) -> No
     flink = session.sql("SELECT named_struct('b', 2L, 'a', 1L) key")
     assert compare(found, _expected(flink, None, found)).proof.right == 1
     unnamed = session.sql("SELECT named_struct('f0', 2L, 'f1', 1L) key")
-    with pytest.raises(migrate.Refused, match=r"keeps its key as a bigint, b bigint, .* f0, f1"):
+    with pytest.raises(migrate.Refused, match=r"stores its key as a bigint, b bigint, .* f0, f1"):
         _expected(unnamed, None, found)
     assert compare(found, _expected(unnamed, "key.f1, key.f0", found)).proof.right == 1
 
@@ -402,12 +402,12 @@ def test_merged_keys_are_refused_unless_allowed(session: SparkSession, primed: A
 
     with pytest.raises(migrate.Refused) as refused:
         primed(query, seen_rows(state, SCHEMA, keys={"user": "key % 10"}), output_mode="append")
-    assert "90 entries of Flink became a key that another entry has" in refused.value.reasons[1]
+    assert "90 entries of Flink got a key that another entry also has" in refused.value.reasons[1]
     assert refused.value.reasons[2] == 'merged: {"user":0}: 10 entries of Flink'
     rows = seen_rows(state, SCHEMA, keys={"user": "key % 10"}, merge_keys=True)
     proof = primed(query, rows, output_mode="append")
     assert (proof.right, proof.is_right) == (10, True)
-    assert str(proof).endswith("; 100 entries compared, 90 of them merged into the key of another")
+    assert str(proof).endswith("; 100 entries compared, 90 of them merged into another entry's key")
 
 
 (KEYS,) = (SAVEPOINT.parents[1] / "state/2.2/keys/canonical").glob("savepoint-*")
@@ -437,7 +437,7 @@ def test_minus_zero_and_zero_are_different_keys(
 
     with pytest.raises(migrate.Refused) as refused:
         primed(query, aggregate_rows(state, schema, keys={"measure": "key"}, count="value"))
-    told = f"{len(counts) - 2} keys right, 1 wrong, 1 missing, 0 that Flink does not have"
+    told = f"{len(counts) - 2} matching keys, 1 different, 1 missing, 0 not in Flink's state"
     entries = f"{len(counts)} of Flink's {len(counts)} entries compared"
     assert f"{told}; {entries}" in refused.value.reasons[0]
     rows = aggregate_rows(state, schema, keys={"measure": "key"}, count="value", merge_keys=True)
@@ -522,7 +522,7 @@ def test_keys_with_nanoseconds_are_refused_or_merged(
     with pytest.raises(PySparkException, match="has nanoseconds"):
         seen_rows(read(), "at TIMESTAMP", keys={"at": "key"})
     rows = seen_rows(read(truncateKeys=True), "at TIMESTAMP", keys={"at": "key"})
-    with pytest.raises(migrate.Refused, match="83 entries of Flink became a key that another"):
+    with pytest.raises(migrate.Refused, match="83 entries of Flink got a key that another"):
         primed(query, rows, output_mode="append")
     rows = seen_rows(read(truncateKeys=True), "at TIMESTAMP", keys={"at": "key"}, merge_keys=True)
     proof = primed(query, rows, output_mode="append")
@@ -534,7 +534,7 @@ def test_keys_with_nanoseconds_are_refused_or_merged(
         verify()
     proof = verify(merge_keys=True)
     assert (proof.right, proof.entries, proof.held, proof.merged) == (46, 129, 129, 83)
-    told = "46 keys right, 0 wrong, 0 missing, 0 that Flink does not have; 129 of Flink's 129"
+    told = "46 matching keys, 0 different, 0 missing, 0 not in Flink's state; 129 of Flink's 129"
     assert str(proof).startswith(told)
 
 
@@ -560,7 +560,7 @@ def test_differences_of_coarse_key_are_grouped_by_hour(session: SparkSession) ->
     )
     hours = [line for line in lines if "by the hour of at (UTC): 00h 40, 01h 40" in line]
     assert len(hours) == 2 and all(line.startswith("  960 records") for line in hours), lines
-    assert "as many as the difference of the count (+40): 00h, 01h" in hours[0]
+    assert "hours with as many records as the difference of the count (+40): 00h, 01h" in hours[0]
 
 
 def test_key_with_correct_and_wrong_value_is_wrong(session: SparkSession) -> None:
@@ -694,13 +694,13 @@ def test_hopping_sums_of_double_are_right_within_rounding_error(
 
     proof = prime_with(query, "right")
     assert proof.is_right and proof.right == len(sums) and proof.rounded
-    with pytest.raises(migrate.Refused, match=f"0 keys right, {len(sums)} wrong"):
+    with pytest.raises(migrate.Refused, match=f"0 matching keys, {len(sums)} different"):
         prime_with(partial(query, price="price + 0.001D"), "wrong")
 
 
 def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:
     """Regression: The count was silently raised to fill the session, in Spark and in the proof."""
-    with pytest.raises(migrate.Refused, match=r"counts 2 records, and .* takes 4 at least"):
+    with pytest.raises(migrate.Refused, match=r"has 2 records, but .* requires at least 4"):
         windows(session, session_gap_ms=3_000)
     assert windows(session, session_gap_ms=3_000, count="4").rows.count() == 4
 
@@ -744,7 +744,7 @@ def test_watermark_without_pending_window_triggers_warning(
     )
     told, empty = done.warnings
     assert "no pending window" in told and "drops" in told
-    assert "begins with an empty state" in empty
+    assert "starts with an empty state" in empty
 
 
 # -- one savepoint -------------------------------------------------------------------------------
@@ -763,7 +763,7 @@ def test_positions_of_different_savepoint_are_refused(
     )
     rows = aggregate_rows(state.where("key > 0"), SCHEMA, keys={"user": "key"}, count="value.f0")
     with pytest.raises(
-        migrate.Refused, match="events-0 is to start at 351, but its offset in the savepoint"
+        migrate.Refused, match="events-0 would start at 351, but its offset in the savepoint"
     ):
         primed(by_user("count(*)"), rows, positions='{"events":{"0":351,"1":365}}')
 
@@ -785,7 +785,7 @@ def test_windows_kept_for_late_records_are_omitted(session: SparkSession) -> Non
             window="namespace",
             time="at",
         )
-    with pytest.raises(migrate.Refused, match="do not drop the columns key and namespace"):
+    with pytest.raises(migrate.Refused, match="do not drop these columns"):
         told = state.selectExpr("key", "namespace AS of")
         aggregate_rows(
             told, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="of", time="at"
@@ -846,7 +846,7 @@ def test_warnings_are_printed_once_in_plain_script(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines() + done.stderr.splitlines()
-    assert sum("36 keys right, 0 wrong" in line for line in lines) == 1, lines
+    assert sum("36 matching keys, 0 different" in line for line in lines) == 1, lines
     for code in ("[watermark]", "[expired-state]"):
         told = [line for line in lines if line.endswith(code)]
         assert len(told) == 1 and told[0].startswith("warning: "), (code, lines)
@@ -884,8 +884,8 @@ def test_directories_of_killed_prime_are_reported(
     assert primed(lambda events: events.dropDuplicates(["id"]), rows, output_mode="append").right
     printed = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
     assert printed == [
-        f"warning: {path}: left by a run that was killed while it primed or read {location}; "
-        "remove it, unless such a run is still active [unfinished-run]"
+        f"warning: a run that was killed while it primed or read {location} left {path}; "
+        "remove this directory, unless such a run is still active [unfinished-run]"
         for path in left
     ]
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
@@ -977,7 +977,7 @@ def test_several_entries_per_key_are_compared_separately(
     verify = partial(
         verify_state, str(savepoint), str(tmp_path / "query"), operator, name, sample=None, conf={}
     )
-    with pytest.raises(migrate.UsageError, match="name each with --expect"):
+    with pytest.raises(migrate.UsageError, match="pass an expression for each with --expect"):
         verify(expect=None)
     assert not verify(expect="key").is_right
     proof = verify(expect="key", merge_keys=True)
@@ -1004,19 +1004,22 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     asked = ("verify-state", SAVEPOINT, right, "--state", "totals/total")
     before = tmp_path.stat().st_mtime_ns
     found = command(*asked)
-    told = "40 keys right, 0 wrong, 0 missing, 0 that Flink does not have; "
+    told = "40 matching keys, 0 different, 0 missing, 0 not in Flink's state; "
     told += "40 of Flink's 40 entries compared"
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
     if not is_before_4(session):  # nothing is made beside the location, which may be read-only
         assert tmp_path.stat().st_mtime_ns == before
-    told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for; "
+    told = (
+        "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "
+        "not checked; "
+    )
     told += "7 of Flink's 40 entries compared"
     found = command(*asked, "--sample", "7")
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
     # What was grouped by another name, or summed in another order, is said.
     assert command(*asked, "--expect", "key, value.f0, value.f1 + 1").code == 5
     found = command(*asked, "--expect", "key, value.f1")
-    assert (found.code, "name each with --expect" in found.stderr) == (2, True)
+    assert (found.code, "pass an expression for each with --expect" in found.stderr) == (2, True)
     braces = "key, value.f0, value.f1 + length(regexp_extract('', '[0-9]{8}', 0))"
     assert command(*asked, "--expect", braces).code == 0
     for typo in ("key, value.f0,", "key, value.f0, valeu.f1"):
@@ -1027,7 +1030,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     wrong = _primed_query(tmp_path / "wrong", state.where("key <> 3").selectExpr(*changed))
     found = command("verify-state", SAVEPOINT, wrong, "--state", "totals/total")
     assert found.code == 5
-    told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have; "
+    told = "37 matching keys, 1 different, 2 missing, 1 not in Flink's state; "
     told += "40 of Flink's 40 entries compared"
     assert found.stdout.splitlines()[-1] == f"state totals/total: {told}"
     assert "not verified: the query's state differs from Flink's" in found.stderr
@@ -1050,7 +1053,7 @@ def test_state_of_unprimed_query_is_refused(tmp_path: Path) -> None:
     seeded = tmp_path / "seeded"
     assert command("to-spark", SAVEPOINT, "--checkpoint-dir", seeded).code == 0
     found = command("verify-state", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")
-    assert (found.code, "no query has run from it" in found.stderr) == (4, True)
+    assert (found.code, "no query has run from this location" in found.stderr) == (4, True)
     refused = [
         (f"spark:{seeded}", "--state", "totals"),
         (f"spark:{seeded}", "--expect", "key"),

@@ -144,8 +144,8 @@ def test_counts_of_expired_keys_restart_from_zero(
     )
     assert primed.proof.is_right
     expired, never = primed.warnings[0], primed.warnings[-1]
-    assert expired.startswith(f"{rows.expired.number} expired entries stay behind: ")
-    assert never.startswith("Flink drops an entry 20000 ms after its last access, and Spark ")
+    assert expired.startswith(f"{rows.expired.number} expired entries are not migrated, ")
+    assert never.startswith("Flink drops an entry 20000 ms after its last access, but Spark ")
     assert go_on(session, stopped, location) == stopped.by_flink[kind]
 
     verify = partial(
@@ -155,7 +155,7 @@ def test_counts_of_expired_keys_restart_from_zero(
         state=f"{stopped.operator(name)}/{name}",
         expect=f"{key}, value.f0, value.f1",
     )
-    with pytest.raises(Refused, match="has a time to live"):
+    with pytest.raises(Refused, match="has a TTL"):
         verify()
     verified = verify(ttl_ms=TTL_SECONDS * 1000).state
     assert verified is not None and verified.warnings[0].endswith("[expired-state]")
@@ -239,7 +239,7 @@ def test_ttl_none_moves_every_entry_with_warning(stopped: Stopped, session: Spar
     assert rows.expected.count() == state.count()
     assert rows.expired is not None
     assert [*rows.expired.warnings()] == [
-        "every entry of a state with a time to live moves (ttl_ms=None): Spark continues from "
+        "every entry of a state with a TTL is migrated (ttl_ms=None), so Spark continues from "
         "expired values [expiry-ignored]"
     ]
 
@@ -247,7 +247,7 @@ def test_ttl_none_moves_every_entry_with_warning(stopped: Stopped, session: Spar
 def test_stop_time_determines_expired_entries(stopped: Stopped, session: SparkSession) -> None:
     state = stopped.state(session, "total")
     newest = state.agg(F.max("last_access")).collect()[0][0]
-    with pytest.raises(Refused, match="that is not when the job was stopped"):
+    with pytest.raises(Refused, match="the job cannot have stopped at"):
         unexpired(state, ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest - 1)
     # At the last access of an entry plus its time to live Flink takes it as expired.
     oldest = state.agg(F.min("last_access")).collect()[0][0]
@@ -286,7 +286,9 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
         os.utime(metadata, ns=(before, before))
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
-    assert told[1].startswith("10 of these expired after the last access in the state; of a copy, ")
+    assert told[1].startswith(
+        "10 of these expired after the last access in the state; if the checkpoint is a copy, "
+    )
 
 
 # -- lists and maps ------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ def test_state_with_ttl_is_recognized_for_every_kind(session: SparkSession, name
     assert unexpired(state, ttl_ms=3_600_000, stopped_at_ms=later).count() == 0
     without = reader.option("state", name.removeprefix("lasting-")).load(str(KINDS))
     assert unexpired(without).count() > 0
-    with pytest.raises(migrate.UsageError, match="this state has no time to live"):
+    with pytest.raises(migrate.UsageError, match="this state has no TTL"):
         unexpired(without, ttl_ms=1)
 
 

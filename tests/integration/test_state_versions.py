@@ -198,7 +198,7 @@ def test_state_different_from_flinks_is_refused_by_every_spark(
     """The proof reads Spark's state, and finds a wrong, a missing, and an unexpected key."""
     state = _state(spark, "totals", "total")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
-    with pytest.raises(Refused, match=r"37 keys right, 1 wrong, 1 missing, 1 that Flink"):
+    with pytest.raises(Refused, match=r"37 matching keys, 1 different, 1 missing, 1 not in Flink"):
         prime(
             lambda stream: stream.groupBy("user").agg(F.count("*"), F.sum("amount")),
             [_rows(spark, "totals", state.where("key <> 3"))],

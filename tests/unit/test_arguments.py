@@ -229,7 +229,7 @@ def test_denied_read_exits_3_and_denied_write_exits_6(chk: Path, tmp_path: Path)
 
 def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) -> None:
     for arguments, says in (
-        (("verify", tmp_path / "none", f"spark:{tmp_path}"), "name a chk-<n>"),
+        (("verify", tmp_path / "none", f"spark:{tmp_path}"), "pass a chk-<n>"),
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "pass the checkpointLocation of a query"),
         (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
         (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),

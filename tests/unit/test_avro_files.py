@@ -120,7 +120,7 @@ def test_named_type_is_resolved_by_its_full_name(namespace: str | None) -> None:
     assert _read(avro(json.dumps(schema), b"aabb" + _entries(a="1"))) == {"a": "1"}
     if namespace is not None:  # the name alone is that of a type in the record's namespace
         schema["fields"].insert(2, {"name": "z", "type": "f"})
-        assert "no type of the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
+        assert "no type has the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
 
 
 def test_last_record_of_file_wins() -> None:
@@ -137,11 +137,11 @@ def test_last_record_of_file_wins() -> None:
     [
         (["null", "int"], long(2), "no branch 2 in a union"),
         (["null", "int"], long(-1), "no branch -1 in a union"),
-        ([], long(0), "not an Avro schema: a union of nothing"),
-        ("other", b"", "not an Avro schema: no type of the name 'other'"),
-        ({"name": "x"}, b"", "not an Avro schema: a type is a name, an object or a list"),
-        (5, b"", "not an Avro schema: a type is a name, an object or a list"),
-        ({"type": "array"}, long(1), "not an Avro schema: a type is a name"),
+        ([], long(0), "not an Avro schema: a union without branches"),
+        ("other", b"", "not an Avro schema: no type has the name 'other'"),
+        ({"name": "x"}, b"", "not an Avro schema: a type must be a name, an object, or a list"),
+        (5, b"", "not an Avro schema: a type must be a name, an object, or a list"),
+        ({"type": "array"}, long(1), "not an Avro schema: a type must be a name"),
         ({"type": "fixed", "name": "f"}, b"", "not an Avro schema: a fixed without a size"),
         ({"type": "record", "name": "s"}, b"", "not an Avro schema: a record without fields"),
         ({"type": "fixed", "name": "f", "size": "2"}, b"ab", "not an Avro schema: a fixed"),
@@ -237,9 +237,9 @@ def _outcome(before: Any, value: bytes) -> str:
 
 def test_non_record_schema_compression_and_invalid_utf8_are_refused() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
-    assert _refused(avro('"long"', long(1))).startswith("it: the schema is not that of a record")
+    assert _refused(avro('"long"', long(1))).startswith("it: the schema is not a record")
     assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(
-        "it: the schema is not that of a record"
+        "it: the schema is not a record"
     )
     assert "compressed" in _refused(avro("{}", b"", b"deflate"))
     assert _refused(_file(long(1) + _text(b"a") + _text(b"\xff") + long(0))).startswith("it: ")

@@ -263,10 +263,14 @@ _SQL_KEY = keyed.Sql(keyed.SqlRow(()))
         (
             _state("distinctAcc_0", key=_SQL_KEY),
             set(),
-            "SQL DISTINCT: values seen, and for which aggregates",
+            "SQL DISTINCT: values, and the aggregates that have seen them",
         ),
-        (_state("agg0$map", key=_SQL_KEY), set(), "SQL: a view that an aggregate function keeps"),
-        (_state("distinctAcc_0_null_state", key=_SQL_KEY), set(), "SQL: the same for NULL"),
+        (_state("agg0$map", key=_SQL_KEY), set(), "SQL: data view of an aggregate function"),
+        (
+            _state("distinctAcc_0_null_state", key=_SQL_KEY),
+            set(),
+            "SQL: data view of an aggregate function, for NULL",
+        ),
         (_state("theirs", key=_SQL_KEY), set(), ""),
     ],
 )
@@ -278,7 +282,7 @@ def test_meaning_of_flink_internal_state_is_described(
 
 @pytest.mark.parametrize("operator", [None, "theirs"])
 def test_choose_state_fails_for_checkpoint_without_keyed_state(operator: str | None) -> None:
-    with pytest.raises(NoSuchName, match=r"^this checkpoint holds no keyed state$"):
+    with pytest.raises(NoSuchName, match=r"^this checkpoint contains no keyed state$"):
         choose_state(KeyedStates((), ()), operator, "count")
 
 
@@ -382,14 +386,14 @@ def test_binary_file_and_device_are_refused_as_text(tmp_path: Path, read: Any) -
     assert str(refused.value) == f"{file}: not UTF-8 text (invalid start byte)"
     with pytest.raises(InputError) as refused:
         read("side", Path("/dev/zero"))
-    assert str(refused.value) == "/dev/zero: a pipe or a device, and no regular file"
+    assert str(refused.value) == "/dev/zero: a pipe or a device, not a regular file"
 
 
 def test_read_file_enforces_size_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
     assert read_file(file, 5) == b"12345"
-    with pytest.raises(OSError, match="larger than 4 bytes, the most that is read of it") as told:
+    with pytest.raises(OSError, match="larger than 4 bytes, the limit for this file") as told:
         read_file(file, 4)
     assert told.value.filename == str(file)
     with pytest.raises(IsADirectoryError):

@@ -119,7 +119,7 @@ def test_inspect_list_rejects_file(tmp_path: Path) -> None:
     result = migrate("inspect", chk / "_metadata", "--list")
     assert (result.code, result.stdout) == (3, "")
     assert result.stderr == (
-        f"migrate: {chk}/_metadata: a file: name a job's checkpoint directory\n"
+        f"migrate: {chk}/_metadata: this is a file; pass a job's checkpoint directory\n"
     )
 
 

@@ -149,7 +149,7 @@ _SINKS = [
         _COMMITTER,
         _COMMITTER[:4],
         pack(">i", 3),
-        "committer state version 3 is not read here (known: 1, 2)",
+        "committer state version 3 is not supported (supported: 1, 2)",
         0,
         UNSUPPORTED,
     ),
@@ -174,11 +174,11 @@ _LEGACY = encode_legacy_element("orders", 1, 999)
 _SPLITS = [
     Case(_split, _SPLIT, pack(">i", 3), pack(">i", -1), "a partition cannot be negative: -1"),
     *(
-        Case(_split, _SPLIT, pack(">q", 40), pack(">q", start), f"nor a marker: {start}")
+        Case(_split, _SPLIT, pack(">q", 40), pack(">q", start), f"or a marker: {start}")
         for start in (-4, NOT_SET + 1)
     ),
     *(
-        Case(_split, _SPLIT, pack(">q", 90), pack(">q", stop), f"nor a marker: {stop}")
+        Case(_split, _SPLIT, pack(">q", 90), pack(">q", stop), f"or a marker: {stop}")
         for stop in (-2, -4, NOT_SET + 1)
     ),
     Case(_dynamic_split, _DYNAMIC, utf("east"), utf(""), "a cluster's id cannot be empty"),
@@ -195,7 +195,13 @@ _SPLITS = [
     Case(_legacy, _LEGACY, _LEGACY[:2], b"\1\1", "not a registered class: 1"),
     Case(_legacy, _LEGACY, _LEGACY[:2], _LEGACY[:1] + b"\2", "a reference (2)", 1),
     *(
-        Case(_legacy, _LEGACY, pack(">q", 999), pack(">q", offset), f"nor a marker: {offset}")
+        Case(
+            _legacy,
+            _LEGACY,
+            pack(">q", 999),
+            pack(">q", offset),
+            f"or a marker: {offset}",
+        )
         for offset in (-2, 2**63 - 1, LEGACY_NOT_SET - 1, LEGACY_NOT_SET + 4)
     ),
     Case(_text, b"\x81", b"\x81", b"\x80", "a string is null"),
@@ -227,7 +233,7 @@ _ENUMERATORS = [
         _V3,
         _V3[:8],
         pack(">ii", 1, 1),
-        "split version 1 is not read here (known: 0)",
+        "split version 1 is not supported (supported: 0)",
         4,
         UNSUPPORTED,
     ),
@@ -238,7 +244,7 @@ _ENUMERATORS = [
             _COORDINATOR,
             _COORDINATOR[:8],
             pack(">ii", version, 3),
-            f"coordinator version {version} is not read here (known: 0, 1)",
+            f"coordinator version {version} is not supported (supported: 0, 1)",
             0,
             UNSUPPORTED,
         )
@@ -271,19 +277,25 @@ _VERSION_2 = (
 )
 
 _METADATA = [
-    Case(_metadata, _EMPTY, _EMPTY[:4], b"PK\3\4", "not a Flink checkpoint: its magic number is"),
+    Case(
+        _metadata,
+        _EMPTY,
+        _EMPTY[:4],
+        b"PK\3\4",
+        "not a Flink checkpoint, because its magic number is",
+    ),
     *(
         Case(
             _metadata,
             _EMPTY,
             _EMPTY[:8],
             _EMPTY[:4] + pack(">i", version),
-            f"metadata version {version} is not read here (known: 2, 3, 4, 5, 6); {advice}",
+            f"metadata version {version} is not supported (supported: 2, 3, 4, 5, 6); {advice}",
             4,
             UNSUPPORTED,
         )
         for version, advice in (
-            (7, "a newer Flink wrote it: look for a newer release of this tool"),
+            (7, "a newer Flink release wrote it; check for a newer release of migrate"),
             (1, "restore it in Flink 1.3 to 1.10 and take a new savepoint"),
         )
     ),
@@ -303,7 +315,8 @@ _METADATA = [
             _OPERATOR,
             _AFTER_ID,
             _ID + pack(">ii", *parallelisms),
-            f"parallelism {parallelisms[0]} and max parallelism {parallelisms[1]}: not 1 <=",
+            f"parallelism {parallelisms[0]} and max parallelism {parallelisms[1]} do not "
+            "satisfy 1 <=",
             16,
         )
         for parallelisms in ((0, 128), (129, 128), (1, 32769))
@@ -313,7 +326,7 @@ _METADATA = [
         _OPERATOR,
         _AFTER_ID + b"\0" + pack(">i", 1),
         _AFTER_ID + b"\0" + pack(">i", 2),
-        "2 subtasks of a parallelism of 1",
+        "2 subtasks at a parallelism of 1",
         25,
     ),
     Case(
@@ -332,7 +345,7 @@ _METADATA = [
         _VERSION_2,
         pack(">qi", 88, 0),
         pack(">qi", 88, 1),
-        "state of Flink 1.1 and older",
+        "state of Flink 1.1 or older",
         8,
         UNSUPPORTED,
     ),
@@ -341,7 +354,7 @@ _METADATA = [
         _STATE,
         pack(">ibi", 1, 4, 1),
         pack(">ibi", 2, 4, 1),
-        "0 or 1 says whether a state is present, not 2",
+        "the mark of a present state must be 0 or 1, not 2",
     ),
     Case(
         _metadata,
@@ -450,7 +463,7 @@ _STREAMS = [
             _STREAM,
             _STREAM[:5],
             pack(">ib", version, 0),
-            f"operator state version {version} is not read here (known: 1, 2, 3, 4, 5, 6)",
+            f"operator state version {version} is not supported (supported: 1, 2, 3, 4, 5, 6)",
             0,
             UNSUPPORTED,
         )

@@ -358,11 +358,11 @@ _VALUE = (7).to_bytes(8, "big")
     [
         (_key(_OTHER), _VALUE, "a key of key group"),
         (bytes((_GROUP ^ 1,)) + _KEY + b"\0", _VALUE, "a key of key group"),
-        (_key(b"\x84\x00abc"), _VALUE, "the length of a text"),  # 4, in two bytes
-        (_key(b"\x84\x80\x80\x80\x80\x00abc"), _VALUE, "the length of a text"),
+        (_key(b"\x84\x00abc"), _VALUE, "the length of a string"),  # 4, in two bytes
+        (_key(b"\x84\x80\x80\x80\x80\x00abc"), _VALUE, "the length of a string"),
         (_key(b"\xff\xff\xff\xff\x07abc"), _VALUE, "end inside"),
         (_key(b"\x05abc"), _VALUE, "end inside|left over|key group"),
-        (_key(b"\x04\xe1\x00bc"), _VALUE, "a character of a text"),  # a, in two bytes
+        (_key(b"\x04\xe1\x00bc"), _VALUE, "a character of a string"),  # a, in two bytes
         (_key(b"\x04\xff\xff\x7fbc"), _VALUE, "more than 16 bits|not one that Flink"),
         (_key(_KEY) + b"\0", _VALUE, "left over after a key"),
         (_key(_KEY)[:-1], _VALUE, "end inside|length"),

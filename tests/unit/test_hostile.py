@@ -69,7 +69,7 @@ _QUICK = {
     "offsets outside the stream": (10, "operator state version"),
     "offsets all at one place": (6, "after one that ends at byte"),
     "nested hybrid enumerators": (1, None),
-    "snappy bomb": (3, f"at most {MAX_DECOMPRESSED_BYTES} are read"),
+    "snappy bomb": (3, f"the limit is {MAX_DECOMPRESSED_BYTES} bytes"),
     "snappy bomb of many elements": (4, None),
     "snappy chunk with a wrong size": (1, "unsupported chunk length"),
     "one file of many readers": (3, _SHARED),
@@ -180,7 +180,7 @@ def test_max_parallelism_over_flink_limit_is_refused() -> None:
 
 
 def test_subtask_count_over_parallelism_is_refused() -> None:
-    with pytest.raises(DecodeError, match=f"{LARGEST_COUNT} subtasks of a parallelism of 1"):
+    with pytest.raises(DecodeError, match=f"{LARGEST_COUNT} subtasks at a parallelism of 1"):
         parse_metadata(metadata([operator([], count=LARGEST_COUNT)]), "_metadata")
 
 
@@ -231,7 +231,7 @@ def test_truncated_number_error_states_missing_bytes(
     read: Callable[[Cursor, str], int], wanted: int
 ) -> None:
     cursor = Cursor(b"\0" * (2 + wanted), "file", 3)
-    with pytest.raises(DecodeError, match=f": {wanted} wanted, {wanted - 1} left") as refused:
+    with pytest.raises(DecodeError, match=f": {wanted} expected, {wanted - 1} left") as refused:
         read(cursor, "n")
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.TRUNCATED, 3)
 
@@ -265,7 +265,9 @@ def test_impossible_file_segment_is_refused(
     (tmp_path / "f").write_bytes(stream)
     segment = b"\x0f" + pack(">qqi", start, size, 0) + utf(f"file:{tmp_path}/f") + utf("logical")
     reader = subtask(managed=reader_state([offset], segment))
-    with pytest.raises(DecodeError, match=r"bytes wanted from byte .* 0 there|after one that ends"):
+    with pytest.raises(
+        DecodeError, match=r"bytes expected from byte .* 0 found|after one that ends"
+    ):
         read_checkpoint(_write(tmp_path, metadata([operator([reader])])))
 
 
@@ -476,7 +478,7 @@ def test_oversized_reader_state_blocks_move_only_if_partly_kafka(
     (told,) = [one for one in extraction.findings if one.operator_id == f"{1:032}"]
     assert told.code == ("damaged-source" if kafka else "another-source-kind")
     assert told.severity is (Severity.BLOCKER if kafka else Severity.WARNING)
-    assert f"takes more than {MAX_STATE_BYTES} bytes" in told.message
+    assert f"is larger than {MAX_STATE_BYTES} bytes" in told.message
 
 
 @pytest.mark.slow

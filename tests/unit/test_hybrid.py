@@ -245,7 +245,7 @@ def test_splits_of_mixed_source_kinds_are_not_recognized() -> None:
     }
     for one, other in combinations(kinds, 2):
         found = recognise_source([(0, [kinds[other]]), (1, [kinds[one]])], None)
-        assert found == UnknownSource(f"its splits are of a {one} and a {other}", True)
+        assert found == UnknownSource(f"its splits belong to a {one} and a {other}", True)
 
 
 @pytest.mark.parametrize(

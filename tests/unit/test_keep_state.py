@@ -93,7 +93,10 @@ def test_keep_state_refuses_partition_of_unclear_source(here: Path) -> None:
     Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
     refused = _keep(files)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "which of its 2 sources of topic t is to read t-3, t-4 is not known" in refused.stderr
+    assert (
+        "the query's 2 sources of topic t read different partitions, so the source for t-3, "
+        "t-4 cannot be determined" in refused.stderr
+    )
     assert not Path("new").exists()
     assert _keep(files, "--partitions", "t:0,1,2").code == 0
 
@@ -184,7 +187,7 @@ def test_symbolic_link_in_query_is_refused(here: Path, name: str) -> None:
 def test_duplicate_query_id_is_warned_about(here: Path) -> None:
     """Regression: For a second copy, a table skipped the batches that the first had written."""
     for out in ("new", "again"):
-        assert "warning: the copy has the query's own id" in _keep(_STATEFUL, out=out).stderr
+        assert "warning: the copy has the same query id" in _keep(_STATEFUL, out=out).stderr
 
 
 @pytest.mark.parametrize("language", ["python", "scala"])
@@ -199,9 +202,9 @@ def test_copied_query_is_not_printed_as_code(here: Path, language: str) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"offsets/2": batch('{"t":{"0":9,"1":9}}')}, "batch 2 is begun and not committed"),
-        ({"state/0/0/1.delta": None}, "the query keeps no state"),
-        ({"commits/0": None, "commits/1": None, "offsets/1": None}, "has not committed a batch"),
+        ({"offsets/2": batch('{"t":{"0":9,"1":9}}')}, "batch 2 has started, but is not committed"),
+        ({"state/0/0/1.delta": None}, "the query stores no state"),
+        ({"commits/0": None, "commits/1": None, "offsets/1": None}, "has no committed batch"),
         ({"offsets/0": 'v1\n\n{"t":{"0":5}}'}, "runs with the continuous trigger"),
     ],
 )

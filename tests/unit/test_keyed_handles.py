@@ -109,12 +109,18 @@ def test_missing_keyed_handle_is_none() -> None:
 @pytest.mark.parametrize(
     ("handle", "problem"),
     [
-        (replace(_GROUPS, first_key_group=-1), "3 key groups from -1 on: there are 32768 at most"),
-        (replace(_GROUPS, first_key_group=32_766), "3 key groups from 32766 on: there are 32768"),
+        (replace(_GROUPS, first_key_group=-1), "3 key groups from -1 on exceed the limit of 32768"),
+        (
+            replace(_GROUPS, first_key_group=32_766),
+            "3 key groups from 32766 on exceed the limit of 32768",
+        ),
         (replace(_GROUPS, offsets=(1, -2)), "a key group cannot be at a negative position"),
-        (replace(_FILES, first_key_group=-1), "2 key groups from -1 on: there are 32768 at most"),
-        (replace(_FILES, first_key_group=32_767), "2 key groups from 32767 on: there are 32768"),
-        (replace(_FILES, key_groups=-1), "-1 key groups from 5 on: there are 32768 at most"),
+        (replace(_FILES, first_key_group=-1), "2 key groups from -1 on exceed the limit of 32768"),
+        (
+            replace(_FILES, first_key_group=32_767),
+            "2 key groups from 32767 on exceed the limit of 32768",
+        ),
+        (replace(_FILES, key_groups=-1), "-1 key groups from 5 on exceed the limit of 32768"),
     ],
 )
 def test_keyed_handle_with_impossible_key_groups_is_refused(handle: object, problem: str) -> None:

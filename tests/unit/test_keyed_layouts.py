@@ -133,12 +133,12 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
 @pytest.mark.parametrize(
     ("data", "kind", "problem", "field", "at"),
     [
-        (i32(5), UNSUPPORTED, "keyed state version 5 is not read here", "keyed state version", 0),
+        (i32(5), UNSUPPORTED, "keyed state version 5 is not supported", "keyed state version", 0),
         (i32(6) + b"\2", CORRUPT, "a boolean is 0 or 1, not 2", "compressed", 4),
         (
             i32(6) + b"\0" + i32(1),
             UNSUPPORTED,
-            "serializer's snapshot version 1 is not read here",
+            "serializer's snapshot version 1 is not supported",
             "serializer's snapshot version",
             5,
         ),
@@ -166,14 +166,14 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (
             head(state("l", of(LONG), options={"KEYED_STATE_TYPE": "LIST"})),
             CORRUPT,
-            "the serializer of a list state is not that of a list",
+            "the serializer of a list state is not a serializer for a list",
             "state 'l'",
             None,
         ),
         (
             head(state("m", of(LONG), options={"KEYED_STATE_TYPE": "MAP"})),
             CORRUPT,
-            "the serializer of a map state is not that of a map",
+            "the serializer of a map state is not a serializer for a map",
             "state 'm'",
             None,
         ),
@@ -208,7 +208,7 @@ def test_state_after_unknown_serializer_is_not_read() -> None:
     one, other = found.states
     assert (one.name, one.reason) == ("one", None)
     assert other.name == "theirs" and other.reason is not None
-    assert "com.user.TheirSnapshot is not known here" in other.reason
+    assert "unknown serializer snapshot com.user.TheirSnapshot" in other.reason
     (unread,) = found.unread
     error = unread.error
     assert (error.kind, error.field) == (UNSUPPORTED, "serializer snapshot's class")
@@ -221,17 +221,17 @@ def test_state_after_unknown_serializer_is_not_read() -> None:
 def test_unknown_key_serializer_makes_every_state_unread() -> None:
     error = refused(listed(head(_ONE, key=_UNKNOWN)))
     assert error.kind is UNSUPPORTED
-    assert "com.user.TheirSnapshot is not known here" in error.problem
+    assert "unknown serializer snapshot com.user.TheirSnapshot" in error.problem
 
 
 @pytest.mark.parametrize(
     ("written", "kind", "reason"),
     [
-        (state("s", of(LONG), options={}), "value", "a state of the kind '' is not read here"),
+        (state("s", of(LONG), options={}), "value", "a state of the kind '' is not supported"),
         (
             state("s", of(LONG), options={"KEYED_STATE_TYPE": "TIMERS"}),
             "value",
-            "a state of the kind 'TIMERS' is not read here",
+            "a state of the kind 'TIMERS' is not supported",
         ),
         (state("s", None), "value", "it has no serializer"),
         (state("s", of(LONG), namespace=None), "value", "it has no serializer"),
@@ -239,7 +239,7 @@ def test_unknown_key_serializer_makes_every_state_unread() -> None:
         (
             state("s", of(LONG), kind=4, options={"KEYED_STATE_TYPE": "MAP"}),
             "map",
-            "it names no serializer of the map's keys",
+            "it has no serializer for the map's keys",
         ),
         (state("s", None, kind=3), "timers", "it has no serializer"),
         (
@@ -296,7 +296,7 @@ def test_unknown_serializer_version_is_refused_with_its_number(name: str) -> Non
     handle = handle_of_value(own + i32(99) + whole[len(own) + 4 :], b"")
     at = handle.stream.index(own) + len(own)
     error = read(handle).states[0].reason or ""
-    assert f"version 99 of {class_name} is not read here" in error
+    assert f"version 99 of {class_name} is not supported" in error
     # In a key it ends everything, and the place is told.
     failed = refused(listed(head(key=own + i32(99) + whole[len(own) + 4 :])))
     assert failed.field is not None and failed.field.startswith("version of ")
@@ -357,7 +357,7 @@ def _key_error(key: bytes) -> DecodeError:
 
 def test_serializer_snapshot_with_invalid_counts_or_scale_is_refused() -> None:
     failed = _key_error(flinks("tuple").replace(i32(_NESTED, 1), i32(_NESTED, 2)))
-    assert (failed.kind, failed.problem) == (UNSUPPORTED, "of an unknown version")
+    assert (failed.kind, failed.problem) == (UNSUPPORTED, "their version is not supported")
     assert failed.byte_offset == 9 + flinks("tuple").index(i32(_NESTED)) + 4
     failed = _key_error(flinks("DecimalData")[:-4] + i32(20))
     assert "not between 0 and 19: 20" in failed.problem
@@ -367,10 +367,10 @@ def test_serializer_snapshot_with_invalid_counts_or_scale_is_refused() -> None:
     for count in (0, 2):
         inside = [of(LONG)] * count
         failed = _key_error(composite("org.apache.flink.ListSerializerSnapshot", 1, *inside))
-        assert failed.problem == f"{count} serializers in it, not 1"
+        assert failed.problem == f"it contains {count} serializers, not 1"
         assert failed.field == "org.apache.flink.ListSerializerSnapshot"
     failed = _key_error(composite("org.apache.flink.MapSerializerSnapshot", 1, of(LONG)))
-    assert failed.problem == "1 serializers in it, not 2"
+    assert failed.problem == "it contains 1 serializers, not 2"
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_serializer_snapshot_with_invalid_counts_or_scale_is_refused() -> None:
 )
 def test_unknown_serializer_snapshot_is_refused_by_name(name: str) -> None:
     failed = _key_error(utf(name) + i32(3))
-    assert f"the serializer snapshot {name} is not known here" in failed.problem
+    assert f"unknown serializer snapshot {name}" in failed.problem
     assert failed.kind is UNSUPPORTED
     assert failed.byte_offset == len(i32(6, 2)) + 1 + len(utf(name))
 
@@ -436,24 +436,24 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
             utf("org.apache.flink.ValueSerializer$ValueSerializerSnapshot")
             + i32(2)
             + utf("com.user.Own"),
-            "com.user.Own: it writes itself (org.apache.flink.types.Value)",
+            "com.user.Own: it serializes itself (org.apache.flink.types.Value)",
         ),
         (
             utf("org.apache.flink.CopyableValueSerializer$CopyableValueSerializerSnapshot")
             + i32(2)
             + utf("com.user.Own"),
-            "com.user.Own: it writes itself (org.apache.flink.types.Value)",
+            "com.user.Own: it serializes itself (org.apache.flink.types.Value)",
         ),
         (
             utf("org.apache.flink.VariantSerializer$VariantSerializerSnapshot") + i32(3),
-            "org.apache.flink.types.variant.Variant: SQL's VARIANT is not read here",
+            "org.apache.flink.types.variant.Variant: SQL's VARIANT is not supported",
         ),
         (
             utf("org.apache.flink.KryoSerializerSnapshot")
             + i32(2)
             + utf("com.user.Own")
             + (i64(0x4F2C69A3D70) + i32(0)) * 3,
-            "com.user.Own: Kryo writes it, and no snapshot has its fields",
+            "com.user.Own: Kryo writes it, and no snapshot contains its fields",
         ),
         (
             utf("org.apache.flink.KryoSerializerSnapshot")
@@ -464,7 +464,7 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
             + i32(1)
             + utf("com.user.Own")
             + b"\0\0",
-            "java.lang.Object: Kryo writes it, with the job's own serializer of com.user.Own",
+            "java.lang.Object: Kryo writes it, with the job's own serializer for com.user.Own",
         ),
     ],
 )
@@ -610,7 +610,7 @@ def test_canonical_key_and_namespace_lengths_are_checked() -> None:
     named = Encoded("s", "VALUE", STRING, LONG, ())
     (found,) = one_group(canonical_group((0, whole, _LONG_1)), named, key=STRING, at=group)
     assert [(line["key"], line["namespace"]) for line in json_entries(found)] == [(long, "ns")]
-    problem = "the length after a part of a key is another one"
+    problem = "the stored length of a part of a key is different"
     for place, byte in ((303, 0x2F), (304, 2), (304, 0), (308, 4)):
         damaged = whole[:place] + bytes((byte,)) + whole[place + 1 :]
         (found,) = one_group(canonical_group((0, damaged, _LONG_1)), named, key=STRING, at=group)
@@ -698,7 +698,7 @@ def test_canonical_list_elements_are_read() -> None:
     error = fails(found)
     assert (error.kind, error.problem) == (
         CORRUPT,
-        "the elements of a list are not joined by a comma",
+        "the elements of a list are not separated by a comma",
     )
     assert error.byte_offset == 6
     for value in (i32(1) + b"," + i32(2)[:3], i32(1)[:2], i32(1) + b","):
@@ -738,7 +738,7 @@ def test_entries_over_batch_size_are_complete(heap: bool) -> None:
         ),
         (i32(_GROUP) + b"\0", TRUNCATED, _ENDS, 0),
         (i32(_GROUP), TRUNCATED, _ENDS, 0),
-        (i32(_GROUP) + pack(">hi", 1, 0), CORRUPT, "state 1 of 1, or again", 0),
+        (i32(_GROUP) + pack(">hi", 1, 0), CORRUPT, "state 1 of 1 is unknown or repeated", 0),
         (i32(_GROUP) + pack(">hi", 0, -1), TRUNCATED, _ENDS, 0),
         (i32(_GROUP) + pack(">hi", 0, 2) + b"\0", TRUNCATED, _ENDS, 0),
         (i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1, TRUNCATED, _ENDS, 6),
@@ -759,7 +759,7 @@ def test_heap_states_are_read_in_any_order_but_only_once() -> None:
     assert [[line["value"] for line in json_entries(each)] for each in found] == [[], [5]]
     found = one_group(i32(_GROUP) + one + one, value_state("a"), value_state("b"), heap=True)
     error = fails(found[0])
-    assert error.problem == "state 1 of 2, or again"
+    assert error.problem == "state 1 of 2 is unknown or repeated"
     assert error.byte_offset == len(one)
 
 
@@ -773,7 +773,7 @@ def test_heap_key_group_must_start_with_its_number() -> None:
     assert json_entries(found) == []
     (found,) = read(Handle(start + i32(6) + group + second, offsets, 7, savepoint=False)).states
     error = fails(found)
-    assert (error.kind, error.problem) == (CORRUPT, "key group 7 does not begin where it should")
+    assert (error.kind, error.problem) == (CORRUPT, "key group 7 does not start with its number")
 
 
 def test_empty_heap_list_is_skipped() -> None:
@@ -806,7 +806,7 @@ def test_unordered_or_truncated_key_groups_are_refused() -> None:
         )
     error = refused(read(Handle(stream[:10], offsets, savepoint=False)))
     assert error.kind is TRUNCATED
-    assert f"it ends early: bytes 0 to {offsets[0]} wanted, 10 there" in error.problem
+    assert f"it ends early: bytes 0 to {offsets[0]} expected, 10 found" in error.problem
     (found,) = read(Handle(stream[: offsets[-1] - 1], offsets, savepoint=False)).states
     assert "it ends early" in fails(found).problem
 
@@ -825,7 +825,7 @@ def test_heap_state_after_unreadable_state_is_unreadable() -> None:
     assert [line["value"] for line in json_entries(a)] == [4]
     assert unreadable.reason is not None and "Java's own serialization" in unreadable.reason
     assert c.reason is not None
-    assert "it is behind the state 'java', which cannot be read" in c.reason
+    assert "it is stored after the state 'java'; that state cannot be read" in c.reason
     assert "take a savepoint in canonical format" in c.reason
     # Nothing of it is there; or it comes last.
     for group in (one + empty + last, last + one + filled):
@@ -980,7 +980,7 @@ def test_raw_keyed_timers_of_operator_are_read() -> None:
         (
             raw(version=1),
             UNSUPPORTED,
-            "timers version 1 is not read here (known: 2)",
+            "timers version 1 is not supported (supported: 2)",
             "timers version",
             4,
         ),
@@ -996,7 +996,7 @@ def test_raw_keyed_timers_of_operator_are_read() -> None:
                 )
             ),
             UNSUPPORTED,
-            "a.private.Object: Kryo writes it, and no snapshot has its fields",
+            "a.private.Object: Kryo writes it, and no snapshot contains its fields",
             "timers",
             None,
         ),

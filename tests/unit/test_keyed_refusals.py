@@ -47,7 +47,7 @@ CORRUPT, TRUNCATED, UNSUPPORTED, TOO_LARGE = (
 )
 _ENDS = "the bytes end inside of an entry"
 _LEFT = "bytes are left over after a value"
-_NO_TIME = "there is no such date or time"
+_NO_TIME = "an invalid date or time"
 _NEGATIVE = "a count cannot be negative: -1"
 _NO_BOOLEAN = "a boolean is 0 or 1, not 2"
 # Where the key of the one entry begins in its key group.
@@ -135,13 +135,13 @@ _JAN = i32(1_000_000_000)
         ("either", b"\2", CORRUPT, "a tag must be 1 or 0, not 2"),
         ("tagged union", b"\0", CORRUPT, "a tag must be 1 or 2, not 0"),
         ("tagged union", b"\3", CORRUPT, "a tag must be 1 or 2, not 3"),
-        ("enum", i32(3), CORRUPT, "constant 3 of an enum of 3"),
-        ("enum", i32(-1), CORRUPT, "constant -1 of an enum of 3"),
+        ("enum", i32(3), CORRUPT, "constant 3 of an enum with 3 constants"),
+        ("enum", i32(-1), CORRUPT, "constant -1 of an enum with 3 constants"),
         ("row", b"\1", TRUNCATED, _ENDS),
         ("tuple0", b"", TRUNCATED, _ENDS),
         ("pojo", b"\3", CORRUPT, "unknown flags of a POJO: 3"),
         ("pojo", b"\2\2", CORRUPT, _NO_BOOLEAN),
-        ("pojo", b"\4\0\5Other", UNSUPPORTED, "Other: a subclass of testjobs.Things$Address"),
+        ("pojo", b"\4\0\5Other", UNSUPPORTED, "Other is a subclass of testjobs.Things$Address"),
         ("pojo", b"\x08\0", CORRUPT, "subclass 0 of 0 registered ones"),
         ("big integer", i32(-1), CORRUPT, "a length cannot be negative: -1"),
         ("big integer", i32(4), CORRUPT, "a number without digits"),
@@ -164,18 +164,18 @@ _JAN = i32(1_000_000_000)
         ("instant", b"\x80" + bytes(11), CORRUPT, _NO_TIME),
         ("sql timestamp", bytes(8) + i32(-1), CORRUPT, _NO_TIME),
         # Texts: a length of more bytes, or of another form, than Flink's; characters alike.
-        ("string", b"\x80\0", CORRUPT, "the length of a text is not one that Flink writes"),
-        ("string", b"\x81\0", CORRUPT, "the length of a text is not one that Flink writes"),
-        ("string", b"\x81\x80\x80\x80\x08", CORRUPT, "the length of a text is not one"),
-        ("string", b"\x80\x80\x80\x80\x80\1", CORRUPT, "the length of a text is not one"),
+        ("string", b"\x80\0", CORRUPT, "the length of a string is not one that Flink writes"),
+        ("string", b"\x81\0", CORRUPT, "the length of a string is not one that Flink writes"),
+        ("string", b"\x81\x80\x80\x80\x08", CORRUPT, "the length of a string is not one"),
+        ("string", b"\x80\x80\x80\x80\x80\1", CORRUPT, "the length of a string is not one"),
         ("string", b"\xff\xff\xff\xff\7ab", TRUNCATED, _ENDS),
         ("string", b"\x81", TRUNCATED, _ENDS),
         ("string", b"\3a", TRUNCATED, _ENDS),
         ("string", b"\3\x80\1", TRUNCATED, _ENDS),
         ("string", b"\2\x80\x80", TRUNCATED, _ENDS),
-        ("string", b"\2\x80\x80\x80", CORRUPT, "a character of a text takes more than 16 bits"),
-        ("string", b"\2\xff\xff\4", CORRUPT, "a character of a text is not one that Flink"),
-        ("string", b"\2\x80\0", CORRUPT, "a character of a text is not one that Flink writes"),
+        ("string", b"\2\x80\x80\x80", CORRUPT, "a character of a string takes more than 16 bits"),
+        ("string", b"\2\xff\xff\4", CORRUPT, "a character of a string is not one that Flink"),
+        ("string", b"\2\x80\0", CORRUPT, "a character of a string is not one that Flink writes"),
         ("string value", b"\2a", TRUNCATED, _ENDS),
     ],
 )
@@ -193,7 +193,7 @@ def test_number_of_maximum_size_is_read() -> None:
 def test_zero_byte_values_are_limited_in_number() -> None:
     nothings = composed(ListOf(BytesSerializer(snapshot("null value"))))
     assert value_of(nothings, i32(1 << 16)) == [None] * (1 << 16)
-    problem = "more than 65536 values of no bytes"
+    problem = "more than 65536 values without bytes"
     refuse(nothings, i32((1 << 16) + 1), CORRUPT, problem, "2.2")
 
 
@@ -238,7 +238,7 @@ def sized(data: bytes) -> bytes:
             _TEXTS,
             le(2, 0, 8, 24, 8, 24) + b"abcdefgh",
             CORRUPT,
-            "its parts take more than its bytes",
+            "its parts are longer than its bytes",
         ),
         (_STAMPS, le(1, 0, 0, 9) + bytes(0), CORRUPT, "a timestamp at byte 9 of 16"),
         (_STAMPS, le(1, 0, 0, -1), CORRUPT, "a timestamp at byte -1 of 16"),
@@ -268,7 +268,7 @@ def test_sql_row_parts_must_not_overlap() -> None:
     slots = bytearray(8 * 28)
     slots[7 * 8 : 9 * 8] = le(8, 8 * 29, 8, 8 * 29)
     value = bytes(nulls) + bytes(slots) + b"abcdefgh"
-    refuse(row, sized(value), CORRUPT, "its parts take more than its bytes", "2.2")
+    refuse(row, sized(value), CORRUPT, "its parts are longer than its bytes", "2.2")
     slots[8 * 8 : 9 * 8] = b"abc" + bytes(4) + b"\x83"
     found = value_of(row, sized(bytes(nulls) + bytes(slots) + b"abcdefgh"))
     assert (found["f7"], found["f8"]) == ("abcdefgh", "abc")
@@ -289,10 +289,15 @@ def _kryo_name(name: str) -> bytes:
 @pytest.mark.parametrize(
     ("flink", "value", "kind", "problem"),
     [
-        (None, b"\1\0com.user.Thin\xe7\1", UNSUPPORTED, "an object of com.user.Thing, which"),
-        (None, b"\x52\1", UNSUPPORTED, "an object of java.net.URI, which is not read here"),
-        (None, b"\x48\1", UNSUPPORTED, "a class that is not read here (Kryo's id 70)"),
-        (None, b"\x58\1", UNSUPPORTED, "a class that is not read here (Kryo's id 86)"),
+        (
+            None,
+            b"\1\0com.user.Thin\xe7\1",
+            UNSUPPORTED,
+            "object of com.user.Thing is not supported",
+        ),
+        (None, b"\x52\1", UNSUPPORTED, "an object of java.net.URI is not supported"),
+        (None, b"\x48\1", UNSUPPORTED, "an unsupported class (Kryo's id 70)"),
+        (None, b"\x58\1", UNSUPPORTED, "an unsupported class (Kryo's id 86)"),
         (None, b"\1\1", CORRUPT, "a class without a name"),
         (None, b"\1\0\x80", CORRUPT, "a class without a name"),
         (None, b"\3\2", CORRUPT, "a reference to nothing"),
@@ -307,8 +312,8 @@ def _kryo_name(name: str) -> bytes:
         (None, b"\2", TRUNCATED, _ENDS),
         (None, b"\2\2\2", CORRUPT, f"1 {_LEFT}"),
         # A list in itself; what it holds is not known yet.
-        ("1.20", _LIST + b"\1" + b"\1\0\2", UNSUPPORTED, "an object that holds itself"),
-        ("2.2", _LIST + b"\2" + b"\1\0\2", UNSUPPORTED, "an object that holds itself"),
+        ("1.20", _LIST + b"\1" + b"\1\0\2", UNSUPPORTED, "an object that contains itself"),
+        ("2.2", _LIST + b"\2" + b"\1\0\2", UNSUPPORTED, "an object that contains itself"),
         ("1.20", _LIST + b"\1" + b"\1\0\3", CORRUPT, "a reference to nothing"),
         ("1.20", _LIST + b"\2" + b"\0", TRUNCATED, _ENDS),
         ("2.2", _LIST + b"\0", CORRUPT, "a collection is null"),
@@ -320,20 +325,40 @@ def _kryo_name(name: str) -> bytes:
             "1.20",
             _kryo_name("java.util.TreeSet") + b"\1\1com.user.Orde\xf2\1",
             UNSUPPORTED,
-            "a comparator (com.user.Order), which is not read here",
+            "the comparator com.user.Order is not supported",
         ),
         (
             "2.2",
             _kryo_name("java.util.TreeMap") + b"\1\1\1com.user.Orde\xf2\1",
             UNSUPPORTED,
-            "a comparator (com.user.Order), which is not read here",
+            "the comparator com.user.Order is not supported",
         ),
-        ("1.20", _kryo_name("java.time.LocalDate") + b"\0\x1e\0\2\2", CORRUPT, "no such date"),
-        ("2.2", _kryo_name("java.time.LocalDate") + b"\1\2\x1e", CORRUPT, "no such date"),
-        ("1.20", _kryo_name("java.time.LocalTime") + b"\x18\0\0\0", CORRUPT, "no such date"),
-        ("2.2", _kryo_name("java.time.LocalTime") + b"\xe7", CORRUPT, "no such date"),
-        ("2.2", _kryo_name("java.time.Instant") + b"\0\xff\xff\xff\xff\x0f", CORRUPT, "no such"),
-        ("1.20", _kryo_name("java.time.Instant") + b"\1\0", CORRUPT, "no such date"),
+        (
+            "1.20",
+            _kryo_name("java.time.LocalDate") + b"\0\x1e\0\2\2",
+            CORRUPT,
+            "an invalid date or time",
+        ),
+        (
+            "2.2",
+            _kryo_name("java.time.LocalDate") + b"\1\2\x1e",
+            CORRUPT,
+            "an invalid date or time",
+        ),
+        (
+            "1.20",
+            _kryo_name("java.time.LocalTime") + b"\x18\0\0\0",
+            CORRUPT,
+            "an invalid date or time",
+        ),
+        ("2.2", _kryo_name("java.time.LocalTime") + b"\xe7", CORRUPT, "an invalid date or time"),
+        (
+            "2.2",
+            _kryo_name("java.time.Instant") + b"\0\xff\xff\xff\xff\x0f",
+            CORRUPT,
+            "an invalid date or time",
+        ),
+        ("1.20", _kryo_name("java.time.Instant") + b"\1\0", CORRUPT, "an invalid date or time"),
         (None, _kryo_name("[I") + b"\0", CORRUPT, "an array is null"),
         (None, _kryo_name("[B") + b"\0", CORRUPT, "an array is null"),
         (None, _kryo_name("[I") + b"\3\0", TRUNCATED, _ENDS),
@@ -341,16 +366,31 @@ def _kryo_name(name: str) -> bytes:
         (None, _kryo_name("[Lcom.user.Thing;") + b"\1", UNSUPPORTED, "an object of [Lcom.user.Th"),
         ("1.20", _kryo_name("java.time.Month") + b"\x0d", CORRUPT, "an enum has no such constant"),
         ("2.2", _kryo_name("java.time.Month")[:-1] + b"\x0d", CORRUPT, "no such constant"),
-        ("1.20", _kryo_name("java.time.Duration") + b"\1\0", CORRUPT, "no such duration"),
-        ("2.2", _kryo_name("java.time.Duration") + bytes(8) + _MANY, CORRUPT, "no such duration"),
-        ("1.20", _kryo_name("java.time.ZoneOffset") + _MANY, CORRUPT, "no such time zone offset"),
-        ("2.2", _kryo_name("java.time.ZoneOffset") + b"\x49", CORRUPT, "no such time zone offset"),
+        ("1.20", _kryo_name("java.time.Duration") + b"\1\0", CORRUPT, "an invalid duration"),
+        (
+            "2.2",
+            _kryo_name("java.time.Duration") + bytes(8) + _MANY,
+            CORRUPT,
+            "an invalid duration",
+        ),
+        (
+            "1.20",
+            _kryo_name("java.time.ZoneOffset") + _MANY,
+            CORRUPT,
+            "an invalid time zone offset",
+        ),
+        (
+            "2.2",
+            _kryo_name("java.time.ZoneOffset") + b"\x49",
+            CORRUPT,
+            "an invalid time zone offset",
+        ),
         ("2.2", b"\x54\1" + bytes(15), TRUNCATED, _ENDS),
         (
             "2.2",
             b"\x51\1\0\xff\xff\xff\xff\x0f",
             CORRUPT,
-            "no such",
+            "an invalid date or time",
         ),
     ],
 )
@@ -428,7 +468,7 @@ def test_kryo_type_with_job_serializer_for_its_part_is_unreadable(
     """Kryo looks up the serializer of each field and element whose class is final."""
     refused = kryo.kryo_type(name, [(part, False)], (), version)
     assert refused == types.Unreadable(
-        name, f"Kryo writes it, with the job's own serializer of {part}"
+        name, f"Kryo writes it, with the job's own serializer for {part}"
     )
     assert isinstance(kryo.kryo_type(name, [(part, True)], (), version), types.Kryo)
     other = [("java.util.UUID", False)]
@@ -447,7 +487,7 @@ def test_kryo_object_with_job_serializer_for_its_part_is_refused() -> None:
     written = _kryo_name("java.time.LocalDateTime") + b"\1\0\5\0\6\xd0\x1f\1\x17\x3b\0\0"
     with pytest.raises(DecodeError) as refused:
         kryo.read_kryo(own, written, 0)
-    problem = "Kryo: an object of java.time.LocalDate, which the job's own serializer writes"
+    problem = "Kryo: an object of java.time.LocalDate is written by the job's own serializer"
     assert (refused.value.kind, refused.value.problem) == (UNSUPPORTED, problem)
 
 
@@ -527,10 +567,10 @@ def test_null_mask_has_a_bit_per_value(number: int) -> None:
 @pytest.mark.parametrize(
     ("texts", "kind", "problem"),
     [
-        (b"\0", CORRUPT, "a text is null"),
-        (b"\2a\0", CORRUPT, "a text is null"),
-        (b"", TRUNCATED, "it ends inside of a text"),
-        (b"\2a\x0a", TRUNCATED, "it ends inside of a text"),
+        (b"\0", CORRUPT, "a string is null"),
+        (b"\2a\0", CORRUPT, "a string is null"),
+        (b"", TRUNCATED, "it ends inside of a string"),
+        (b"\2a\x0a", TRUNCATED, "it ends inside of a string"),
     ],
 )
 def test_null_or_truncated_avro_schema_strings_are_refused(
@@ -585,26 +625,26 @@ def _item_and_items(type_: str) -> dict[str, Any]:
         ("boolean", b"\2", CORRUPT, f"Avro: {_NO_BOOLEAN}"),
         ("string", i32(-1), TRUNCATED, _ENDS),
         ("string", i32(3) + b"ab", TRUNCATED, _ENDS),
-        (["null", "int"], i32(2), CORRUPT, "branch 2 of a union of 2"),
-        (["null", "int"], i32(-1), CORRUPT, "branch -1 of a union of 2"),
+        (["null", "int"], i32(2), CORRUPT, "branch 2 of a union with 2 branches"),
+        (["null", "int"], i32(-1), CORRUPT, "branch -1 of a union with 2 branches"),
         (
             {"type": "enum", "name": "E", "symbols": ["A", "B"]},
             i32(2),
             CORRUPT,
-            "symbol 2 of an enum of 2",
+            "symbol 2 of an enum with 2 symbols",
         ),
         (
             {"type": "enum", "name": "E", "symbols": ["A"]},
             i32(-1),
             CORRUPT,
-            "symbol -1 of an enum of 1",
+            "symbol -1 of an enum with 1 symbols",
         ),
         ({"type": "fixed", "name": "F", "size": 3}, b"ab", TRUNCATED, _ENDS),
         ({"type": "array", "items": "int"}, b"\2" + bytes(7), TRUNCATED, _ENDS),
         ({"type": "array", "items": "int"}, b"\1" + bytes(4), TRUNCATED, _ENDS),
         ({"type": "array", "items": "null"}, b"\x81\x80\4\0", CORRUPT, "more than 65536 items"),
         ({"type": "array", "items": "null"}, b"\1\x80\x80\4\0", CORRUPT, "more than 65536 items"),
-        (_item_and_items("null"), b"\x81\x80\4\0", CORRUPT, "more than 65536 items of no bytes"),
+        (_item_and_items("null"), b"\x81\x80\4\0", CORRUPT, "more than 65536 items without bytes"),
         ({"type": "array", "items": "null"}, b"\x80" * 9 + b"\1", CORRUPT, "longer than 63 bits"),
         (logical("int", "time-millis"), i32(86_400_000), CORRUPT, "a time of day cannot be"),
         (logical("int", "time-millis"), i32(-1), CORRUPT, "a time of day cannot be -1000000 ns"),
@@ -681,11 +721,11 @@ def test_avro_schema_nesting_up_to_32_levels_is_read() -> None:
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        ("{", "it is not JSON"),
+        ("{", "the text is not JSON"),
         (_records(33), "types nested more than 32 deep"),
-        ("5", "a type is a name, an object or a list"),
-        ("[]", "a union of nothing"),
-        ('"Unknown"', "no type of the name 'Unknown'"),
+        ("5", "a type must be a name, an object, or a list"),
+        ("[]", "a union without branches"),
+        ('"Unknown"', "no type has the name 'Unknown'"),
         ('{"type": "record", "name": "R"}', "a record without fields"),
         ('{"type": "record", "name": "R", "fields": [5]}', "a field without a name"),
         ('{"type": "record", "name": "R", "fields": [{"name": 5}]}', "a field without a name"),

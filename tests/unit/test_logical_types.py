@@ -128,7 +128,7 @@ def nested(depth: int, name: str, part: str, **more: bytes) -> bytes:
     return found
 
 
-_DEEP = "more than 24 types in one another, or 10000 in all"
+_DEEP = "more than 24 nested types, or 10000 types in all"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ _DEEP = "more than 24 types in one another, or 10000 in all"
     [
         (text("INTEGER"), ErrorKind.CORRUPT, "not a logical type"),
         (java(typeRoot=text("INTEGER")), ErrorKind.CORRUPT, "not a logical type"),
-        (logical("SYMBOL"), ErrorKind.UNSUPPORTED, "the logical type SYMBOL is not read here"),
+        (logical("SYMBOL"), ErrorKind.UNSUPPORTED, "the logical type SYMBOL is not supported"),
         (logical("ARRAY"), ErrorKind.CORRUPT, "not a logical type"),
         (logical("ROW"), ErrorKind.CORRUPT, "not a list of fields"),
         (logical("ROW", fields=text("a")), ErrorKind.CORRUPT, "not a list of fields"),

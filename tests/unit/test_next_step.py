@@ -83,7 +83,7 @@ def test_findings_are_counted_by_severity() -> None:
 
 def test_state_list_suggests_entries_of_single_state(tmp_path: Path) -> None:
     listed = _last(migrate("state", write_totals(tmp_path / "a job" / "savepoint-1", 3)))
-    assert listed.startswith("1 state of 1 operator; next, the entries of one: ")
+    assert listed.startswith("1 state of 1 operator; next, to print the entries of one state: ")
     assert len(_run(listed).stdout.splitlines()) == 3
 
 

@@ -16,7 +16,7 @@ from tests.support.golden import golden
 
 _FIELD = Path(__file__).parent / "field" / "13-not-a-checkpoint"
 _LOCATION = Path(__file__).parent / "field" / "18-empty-files" / "ahead"
-_NO_MAGIC = "not a Flink checkpoint: its magic number is missing; "
+_NO_MAGIC = "not a Flink checkpoint, because its magic number is missing; "
 # The checkpoint of the job whose high-availability store the pointer is from.
 _JOB = "/flink/checkpoints/recovery/orders/retained0000/43468374059c2ea6b7cf72518ff650e1"
 

@@ -183,7 +183,7 @@ def test_more_or_fewer_batches_than_expected_are_refused(
     checkpoint: Path, log: str, batches: int, told: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
-    with pytest.raises(Refused, match=f"the log {log} has {told}, and"):
+    with pytest.raises(Refused, match=f"the log {log} has {told} instead of"):
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
 
 
@@ -199,12 +199,12 @@ def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> 
         lines = (checkpoint / "offsets" / batch).read_text().split("\n")
         assert lines[2:] == ['{"orders":{"0":5,"1":0}}', '{"payments":{"0":12}}']
         assert json.loads(lines[1])["batchWatermarkMs"] == 70
-    with pytest.raises(Refused, match="the log offsets has the batches 0, 1, and"):
+    with pytest.raises(Refused, match="the log offsets has the batches 0, 1 instead of"):
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
 
 
 def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
-    with pytest.raises(Refused, match="2 sources, and there are positions of 1"):
+    with pytest.raises(Refused, match="2 sources, but positions are passed for 1"):
         replace_with_kafka(checkpoint, [ORDERS], None)
 
 

@@ -158,7 +158,7 @@ def test_each_field_is_matched_with_its_own_value(
 def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
     """One row cannot have both values, and nothing shows the number of required rows."""
     values = [_SUM, AggregateValue(kind, "a")]
-    with pytest.raises(UsageError, match=r"^a bigint: .* give count or counts"):
+    with pytest.raises(UsageError, match=r"^a bigint: .* pass count or counts"):
         group_by_column({"a": _LONG}, values)
     for count in (_COUNT, _OF_A, _AVERAGE[1]):
         assert group_by_column({"a": _LONG}, [count, *values])
@@ -194,7 +194,7 @@ def test_count_of_records_is_tried_at_each_place_among_column_counts(
 def test_values_and_fields_without_unique_match_are_refused(
     told: list[AggregateValue], fields: list[Field]
 ) -> None:
-    with pytest.raises(Refused, match=r"give the state that Spark must have \(expected\)"):
+    with pytest.raises(Refused, match=r"pass the expected state of Spark \(expected\)"):
         match_values(told, fields)
 
 
@@ -214,10 +214,13 @@ def test_error_of_python_worker_includes_cause() -> None:
 def test_sample_proof_states_unchecked_keys() -> None:
     """Regression: A proof by a sample reported no unexpected keys, although none were checked."""
     sample = StateProof(7, 0, 0, None)
-    told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for"
+    told = (
+        "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "
+        "not checked"
+    )
     assert (str(sample), sample.is_right) == (told, True)
     whole = StateProof(7, 0, 0, 0)
-    assert str(whole) == "7 keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    assert str(whole) == "7 matching keys, 0 different, 0 missing, 0 not in Flink's state"
     assert not StateProof(7, 0, 0, 1).is_right and not StateProof(7, 1, 0, None).is_right
 
 
@@ -232,7 +235,7 @@ def test_pending_windows_limit_watermark_from_above(first_end: int) -> None:
     check_watermark(True, first_end - 1, rows)
     with pytest.raises(Refused, match=f"a window that ends at {first_end}"):
         check_watermark(True, first_end, rows)
-    with pytest.raises(UsageError, match=f"that Flink still keeps ends at {first_end}"):
+    with pytest.raises(UsageError, match=f"that Flink still stores ends at {first_end}"):
         check_watermark(True, None, rows)
 
 
@@ -246,7 +249,7 @@ def test_fired_windows_limit_watermark_from_below() -> None:
 
 def test_watermark_without_pending_window_has_warning() -> None:
     (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
-    assert "no pending window limits it" in told and "drops records" in told
+    assert "no pending window limits this value" in told and "drops records" in told
     assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
 
 
@@ -258,12 +261,12 @@ def test_watermark_without_pending_window_has_warning() -> None:
         ([{("events", 0): 350, ("events", 1): 365, ("events", 2): 0}], []),
         (
             [{("events", 0): 351, ("events", 1): 365}],
-            ["events-0 is to start at 351, but its offset in the savepoint of the state is 350"],
+            ["events-0 would start at 351, but its offset in the savepoint of the state is 350"],
         ),
-        ([{("events", 0): 350}], ["events-1 is to start at no offset, but"]),
+        ([{("events", 0): 350}], ["events-1 would start at no offset, but"]),
         (
             [{("events", 0): 350, ("events", 1): 365}, {("events", 0): 1}],
-            ["events-0 is to start at 1, 350, but"],
+            ["events-0 would start at 1, 350, but"],
         ),
     ],
 )
@@ -308,7 +311,7 @@ def test_operator_of_spark_3_5_is_identified_by_state_schema(
     found = stored_schemas(path)
     assert (found, operator_of(*found)) == ((key, value), operator)
     path.write_bytes(_java_utf("v3"))
-    with pytest.raises(Refused, match="a schema of version 'v3'"):
+    with pytest.raises(Refused, match="has the unknown schema version 'v3'"):
         stored_schemas(path)
 
 

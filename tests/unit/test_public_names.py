@@ -47,13 +47,13 @@ def test_spark_name_without_pyspark_reports_install_command(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda _: None)
-    with pytest.raises(ImportError, match=f"{name} needs PySpark: pip install"):
+    with pytest.raises(ImportError, match=f"{name} requires PySpark: pip install"):
         getattr(migrate.spark, name)
 
 
 def test_data_source_before_pyspark_4_suggests_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda name: name if name == "pyspark" else None)
-    with pytest.raises(ImportError, match="or newer, and this is") as refused:
+    with pytest.raises(ImportError, match="or newer, but this is") as refused:
         migrate.spark.FlinkCheckpointDataSource  # noqa: B018
     assert "read_checkpoints(spark, PATH, view=…)" in str(refused.value)
     assert callable(migrate.spark.read_checkpoints)

@@ -49,7 +49,9 @@ def test_new_partition_of_later_checkpoint_starts_at_earliest(tmp_path: Path) ->
 
 def test_new_partition_with_undetermined_start_is_refused(tmp_path: Path) -> None:
     earlier = _write(tmp_path / "a", 7, 10, discovered=False)
-    with pytest.raises(Refused, match="orders-1: the earlier checkpoint neither has it nor says"):
+    with pytest.raises(
+        Refused, match="orders-1: the earlier checkpoint contains neither the partition nor"
+    ):
         _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
 
 
@@ -60,7 +62,7 @@ def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None
     """
     pair = _pair(_write(tmp_path / "a", 7, EARLIEST, 1), _write(tmp_path / "b", 9, 3, 2))
     assert pair.ranges["orders", 0] == Range(Marker.EARLIEST, 3)
-    with pytest.raises(Refused, match="orders-0: the earlier checkpoint has it as latest"):
+    with pytest.raises(Refused, match="orders-0: the earlier checkpoint contains latest"):
         _pair(_write(tmp_path / "c", 7, LATEST, 1), _write(tmp_path / "d", 9, 3, 2))
     pair = _pair(_write(tmp_path / "e", 7, LATEST, 1), _write(tmp_path / "f", 9, LATEST, 2))
     assert pair.ranges == {("orders", 1): Range(1, 2)}
@@ -69,12 +71,16 @@ def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("earlier", "later", "message"),
     [
-        ((7, 10, 20), (9, 11, 19), "orders-1: at 20 in the earlier checkpoint, and at 19"),
-        ((7, 10, 20), (9, 11), "orders-1: the later checkpoint does not have it"),
-        ((7, 10, 20), (7, 11, 21), "the number of the later one must be higher"),
-        ((9, 10, 20), (7, 11, 21), "the number of the later one must be higher"),
-        ((7, 10, 20), (9, 10, 20), "the job read no record between them"),
-        ((7, 10), (9, EARLIEST), "the later checkpoint has it as earliest, without an offset"),
+        (
+            (7, 10, 20),
+            (9, 11, 19),
+            "orders-1: the position was rewound from 20 in the earlier checkpoint to 19",
+        ),
+        ((7, 10, 20), (9, 11), "orders-1: the later checkpoint does not contain the partition"),
+        ((7, 10, 20), (7, 11, 21), "later must have the higher checkpoint number"),
+        ((9, 10, 20), (7, 11, 21), "later must have the higher checkpoint number"),
+        ((7, 10, 20), (9, 10, 20), "the job read no record between"),
+        ((7, 10), (9, EARLIEST), "the later checkpoint contains earliest instead of an offset"),
     ],
 )
 def test_unsuitable_pair_of_checkpoints_is_refused(
@@ -86,7 +92,9 @@ def test_unsuitable_pair_of_checkpoints_is_refused(
 
 def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
     other = Operator(bytes(16), 1, 128)
-    with pytest.raises(Refused, match=r"not of one job: only one of them has the operators 0000"):
+    with pytest.raises(
+        Refused, match=r"are from different jobs; only one of them has the operators 0000"
+    ):
         _pair(_write(tmp_path / "a", 7, 1), _write(tmp_path / "b", 9, 2, more=other))
 
 
@@ -122,7 +130,7 @@ def test_each_stream_reads_its_assigned_partitions(tmp_path: Path) -> None:
     assert assigned.ranges == {("orders", 1): Range(2, 5)}
     assert subscribed.ranges == {("clicks", 0): Range(3, 6)}
     (warning,) = unread_topics(pair, [assigned, subscribed])
-    assert warning.startswith("the job has read 1 partition that no stream reads (orders)")
+    assert warning.startswith("no stream reads 1 partition that the job has read (orders)")
     with pytest.raises(NoSuchName, match="does not read topic order"):
         stream_of(pair, {"subscribe": "orders, order"})
     with pytest.raises(UsageError, match="one of subscribe"):

@@ -133,7 +133,7 @@ def test_unexpected_files_and_column_families_are_refused(tmp_path: Path) -> Non
         error = _fails(_state({**files, name: b""}))
         assert (error.kind, error.problem) == (
             ErrorKind.CORRUPT,
-            f"{name!r} is not a file of RocksDB's",
+            f"{name!r} is not a RocksDB file",
         )
 
 

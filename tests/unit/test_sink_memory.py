@@ -299,7 +299,7 @@ def test_delta_checkpoint_with_too_many_actions_is_not_read(
     monkeypatch.setattr(delta, "_MOST_ROWS", 1)
     memory = look(tmp_path)
     assert memory.remembered == ()
-    assert "of more than 1 actions" in memory.unread[0]
+    assert "because it has more than 1 actions" in memory.unread[0]
 
 
 def test_delta_commit_above_size_limit_is_unreadable(
@@ -331,13 +331,13 @@ def test_delta_commit_above_size_limit_is_unreadable(
 )
 def test_damaged_delta_commit_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "_delta_log" / f"{0:020}.json", text)
-    with pytest.raises(UnreadableSink, match="not a commit of Delta's"):
+    with pytest.raises(UnreadableSink, match="is not a Delta commit"):
         look(tmp_path)
 
 
 def test_damaged_delta_checkpoint_is_unreadable(tmp_path: Path) -> None:
     write(tmp_path / "_delta_log" / f"{3:020}.checkpoint.parquet", b"PAR1 no more")
-    with pytest.raises(UnreadableSink, match=r"checkpoint\.parquet: not a checkpoint of Delta's"):
+    with pytest.raises(UnreadableSink, match=r"checkpoint\.parquet is not a Delta checkpoint"):
         look(tmp_path)
 
 
@@ -396,7 +396,7 @@ def test_hudi_timeline_is_read_up_to_limit(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_damaged_hudi_commit_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / ".hoodie/20260102000000000.commit", text)
-    with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+    with pytest.raises(UnreadableSink, match="is not a Hudi commit"):
         look(tmp_path)
 
 
@@ -415,7 +415,7 @@ def test_truncated_avro_commit_is_unreadable(tmp_path: Path) -> None:
         if size == begin:
             assert look(tmp_path).last_numbers(WriterKind.HUDI) == {}
             continue
-        with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+        with pytest.raises(UnreadableSink, match="is not a Hudi commit"):
             look(tmp_path)
 
 
@@ -539,7 +539,7 @@ def test_avro_fields_before_map_are_skipped(tmp_path: Path, field: str, value: b
 def test_invalid_avro_schema_is_unreadable(tmp_path: Path, schema: str, records: bytes) -> None:
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     write(path, avro(schema, records))
-    with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+    with pytest.raises(UnreadableSink, match="is not a Hudi commit"):
         look(tmp_path)
 
 
@@ -656,7 +656,7 @@ def test_completed_flink_job_is_remembered_permanently(tmp_path: Path) -> None:
 )
 def test_damaged_iceberg_metadata_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "metadata/v1.metadata.json", text)
-    with pytest.raises(UnreadableSink, match="not a table of Iceberg's"):
+    with pytest.raises(UnreadableSink, match="is not Iceberg table metadata"):
         look(tmp_path)
 
 
@@ -674,5 +674,5 @@ def test_newest_paimon_snapshot_of_each_user_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"commitUser": "a"}'])
 def test_damaged_paimon_snapshot_is_unreadable(tmp_path: Path, text: str) -> None:
     write(tmp_path / "snapshot/snapshot-1", text)
-    with pytest.raises(UnreadableSink, match="not a snapshot of Paimon's"):
+    with pytest.raises(UnreadableSink, match="is not a Paimon snapshot"):
         look(tmp_path)

@@ -260,7 +260,7 @@ def test_unsupported_version_in_committer_state_is_reported_with_its_part(
     with pytest.raises(DecodeError) as refused:
         read_committer_state(other, "c")
     error = refused.value
-    assert error.problem.startswith(f"{what} version {unknown} is not read here (known: ")
+    assert error.problem.startswith(f"{what} version {unknown} is not supported (supported: ")
     assert (error.field, error.byte_offset, error.kind) == (
         f"{what} version",
         at,

@@ -149,7 +149,7 @@ def test_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 60)
     done = migrate("state", chk, "--state", "total", "--format", "table")
     assert len(done.stdout.splitlines()) == 51
-    assert "only the first 50 entries are shown" in done.stderr
+    assert "shows only the first 50 entries" in done.stderr
     done = migrate("state", chk, "--state", "total", "--format", "table", "--limit", "60")
     assert (len(done.stdout.splitlines()), done.stderr) == (61, "")
 
@@ -251,7 +251,7 @@ def test_state_list_reports_reason_for_unreadable_state() -> None:
 def test_state_list_reports_unreadable_field() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/pojos/canonical"))}
     assert by_name["holder"]["reason"] == (
-        "testjobs.Secret: Kryo writes it, and no snapshot has its fields (field 'secret')"
+        "testjobs.Secret: Kryo writes it, and no snapshot contains its fields (field 'secret')"
     )
     assert by_name["then"]["readable"]
 
@@ -260,8 +260,8 @@ def test_state_list_warns_of_classes_stored_in_values() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
     assert by_name["list"]["readable"]
     assert by_name["list"]["reason"] == (
-        "java.lang.Object: Kryo keeps each object's class in the values, so whether all of them "
-        "can be read is not known before they are"
+        "java.lang.Object: Kryo stores each object's class in the values, so unreadable "
+        "values are found only when they are read"
     )
     assert by_name["instant"]["readable"] and by_name["instant"]["reason"] is None
     shown = migrate("state", _golden("2.2/kryo/canonical"), "--format", "table")
@@ -337,7 +337,7 @@ def test_partial_output_before_damage_is_reported_as_incomplete(
     done = migrate("state", chk, "--state", "total")
     assert done.code == 3
     assert 100 < len(done.stdout.splitlines()) < 500
-    assert "what was printed is not all of it" in done.stderr
+    assert "the printed entries are incomplete" in done.stderr
 
 
 @pytest.mark.slow
@@ -404,7 +404,11 @@ def test_table_of_states_breaks_no_word_at_80_columns(
     ("name", "state", "says"),
     [
         ("windows", "window-contents", "contents of each window, under f1 of merging-window-set"),
-        ("windows", "merging-window-set", "merging windows: f0 as it is now, f1 the one"),
+        (
+            "windows",
+            "merging-window-set",
+            "merging windows: f0 is the current window, f1 the window",
+        ),
         ("windows", "_timer_state/event_window-timers", "pending event-time timers of windows"),
         ("windows", "count", "elements counted by the window's trigger"),
         ("windows", "LEFT_BUFFER", "interval join: left side"),
@@ -432,7 +436,7 @@ def test_non_merging_windows_are_described_next_to_merging_windows() -> None:
 def test_state_of_job_is_not_mistaken_for_internal_state(tmp_path: Path, name: str) -> None:
     done = migrate("state", write_totals(tmp_path / "savepoint-1", 1, name))
     assert name in done.stdout
-    assert "WHAT IT IS" not in done.stdout
+    assert "MEANING" not in done.stdout
 
 
 def test_every_internal_state_of_sql_jobs_is_described() -> None:

@@ -35,12 +35,12 @@ def test_option_names_are_case_insensitive() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "option state names it"),
-        ({"state": "x", "view": "timers"}, "option state is of view=entries"),
-        ({"key": "x", "view": "states"}, "option key is of view=entries"),
-        ({"view": "rows"}, "not one of entries, states, timers"),
-        ({"states": "x"}, "no such option: states; there are: operator, state, view"),
-        ({"state": "x", "allowExternalFiles": "yes"}, "allowExternalFiles = 'yes': not one of"),
+        ({}, "the option state is required"),
+        ({"state": "x", "view": "timers"}, "option state requires view=entries"),
+        ({"key": "x", "view": "states"}, "option key requires view=entries"),
+        ({"view": "rows"}, "must be one of entries, states, timers"),
+        ({"states": "x"}, "unknown option states; the options are operator, state, view"),
+        ({"state": "x", "allowExternalFiles": "yes"}, "allowExternalFiles is 'yes', but must be"),
     ],
 )
 def test_unknown_or_conflicting_state_options_are_refused(
@@ -137,7 +137,7 @@ def test_single_key_is_read_only_from_its_key_group(name: str) -> None:
     [
         ("2.2/kinds/canonical", "value", "x", "the keys of state 'value' are LONG"),
         ("2.2/kinds/canonical", "value", str(1 << 63), "the keys of state 'value' are LONG"),
-        ("2.3/sql-small/canonical", "accState", "x", "needs Java's"),
+        ("2.3/sql-small/canonical", "accState", "x", "it requires keys of Java's"),
     ],
 )
 def test_key_with_wrong_type_is_usage_error(name: str, state: str, key: str, says: str) -> None:

@@ -125,7 +125,7 @@ def test_truncated_file_reports_requested_bytes(tmp_path: Path) -> None:
     size = (chk / "state-0").stat().st_size
     with (chk / "state-0").open("r+b") as file:
         file.truncate(size - 1)
-    with pytest.raises(DecodeError, match=f"{size} bytes wanted from byte 0, {size - 1} there"):
+    with pytest.raises(DecodeError, match=f"{size} bytes expected from byte 0, {size - 1} found"):
         read_checkpoint(chk)
 
 
@@ -270,7 +270,7 @@ def test_named_subsumed_checkpoint_reports_newest_checkpoint(tmp_path: Path, poi
         read_checkpoint(str(old / pointer) if pointer else old, _Subsuming(old))
     assert caught.value.kind is ErrorKind.NOT_FOUND
     assert caught.value.file == str(old)
-    assert f"subsumed it; its job's newest complete checkpoint is {new}" in caught.value.problem
+    assert f"subsumed it; the job's newest complete checkpoint is {new}" in caught.value.problem
 
 
 def test_deleted_last_checkpoint_is_reported_as_deleted(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_deleted_last_checkpoint_is_reported_as_deleted(tmp_path: Path) -> None:
     for pointer in (old, old.parent):
         if not old.exists():
             write_in_files(old)
-        with pytest.raises(DecodeError, match=r"it was deleted while it was read$"):
+        with pytest.raises(DecodeError, match=r"it was deleted during the read$"):
             read_checkpoint(pointer, _Subsuming(old))
 
 
@@ -289,7 +289,7 @@ def test_savepoint_is_never_reported_as_subsumed(tmp_path: Path, beside: bool) -
     savepoint = write_in_files(job / "savepoint-0a1b2c-3d4e5f", checkpoint_id=8)
     if beside:
         write_in_files(job / "chk-9", checkpoint_id=9)
-    with pytest.raises(DecodeError, match=r"it was deleted while it was read$"):
+    with pytest.raises(DecodeError, match=r"it was deleted during the read$"):
         read_checkpoint(savepoint, _Subsuming(savepoint))
 
 
@@ -299,7 +299,7 @@ def test_complete_checkpoints_of_local_directory_are_listed(tmp_path: Path) -> N
     (job / "chk-11").mkdir()  # not complete
     (job / "shared").mkdir()
     assert list_checkpoints(job) == [(n, str(paths[n])) for n in (8, 9, 10)]
-    with pytest.raises(DecodeError, match="a file: name a job's checkpoint directory"):
+    with pytest.raises(DecodeError, match="this is a file; pass a job's checkpoint directory"):
         list_checkpoints(paths[8] / "_metadata")
     with pytest.raises(DecodeError, match="no such directory"):
         list_checkpoints(tmp_path / "missing")
@@ -354,7 +354,7 @@ def test_file_outside_checkpoint_is_opened_only_with_override(
     with pytest.raises(DecodeError) as caught:
         read_checkpoint(chk, files)
     assert caught.value.kind is ErrorKind.EXTERNAL
-    assert "outside of the checkpoint: not opened" in str(caught.value)
+    assert "outside of the checkpoint, and was not opened" in str(caught.value)
     assert files.opened == {str(chk / "_metadata")}
     allowed = _Opened()
     (source,) = read_checkpoint(chk, allowed, allow_external_files=True).sources.values()
@@ -493,9 +493,7 @@ def test_device_or_pipe_as_checkpoint_is_refused(tmp_path: Path, command: str) -
     for path in ("/dev/null", tmp_path / "pipe"):
         result = migrate(command, path)
         assert (result.code, result.stdout) == (3, "")
-        assert result.stderr == (
-            f"migrate: {path}: cannot be read: neither a file nor a directory\n"
-        )
+        assert result.stderr == (f"migrate: {path}: cannot be read: not a file or a directory\n")
 
 
 def test_circular_link_is_missing_file(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_compressed_element_with_negative_length_is_refused(size: int) -> None:
         (
             MAX_DECOMPRESSED_BYTES + 1,
             ErrorKind.UNSUPPORTED,
-            f"a compressed element of {MAX_DECOMPRESSED_BYTES + 1} bytes, or more: at most "
-            f"{MAX_DECOMPRESSED_BYTES} are read",
+            f"a compressed element of at least {MAX_DECOMPRESSED_BYTES + 1} bytes; the limit "
+            f"is {MAX_DECOMPRESSED_BYTES} bytes",
         ),
         (MAX_DECOMPRESSED_BYTES, ErrorKind.TRUNCATED, None),
     ],
@@ -166,7 +166,7 @@ def test_decompressed_size_of_stream_is_limited() -> None:
     with pytest.raises(DecodeError) as refused:
         decompress_stream(whole, "it", 306)
     assert refused.value.kind is ErrorKind.TOO_LARGE
-    assert str(refused.value) == "it: 307 bytes come out of it: at most 306 are read at once"
+    assert str(refused.value) == "it: it decompresses to 307 bytes; the limit is 306 bytes"
     assert decompress_stream(b"", "it", 0) == b""
 
 

@@ -41,8 +41,8 @@ def test_selected_states_move_and_remaining_states_are_listed() -> None:
     assert code == 0
     assert said.count("state totals/total moves to Spark") == 1
     assert said.count("state sessions/window-contents moves to Spark") == 1
-    (left,) = (line for line in said if "left behind by choice" in line)
-    assert left.startswith("warning: 5 states left behind by choice: ")
+    (left,) = (line for line in said if "not selected, and therefore not migrated" in line)
+    assert left.startswith("warning: 5 states not selected, and therefore not migrated: ")
     assert "windows/window-contents" in left and "merging-window-set" not in left
     compile(printed, "query.py", "exec")
     assert printed.count("prime(") == 3  # two calls, and a comment
@@ -76,15 +76,19 @@ def test_prime_writes_no_seed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "says"),
     [
-        (["--state", "total"], 2, "not OPERATOR/NAME"),
-        (["--state", "nobody/total"], 2, "no operator with keyed state answers to 'nobody'"),
+        (["--state", "total"], 2, "expected OPERATOR/NAME"),
+        (
+            ["--state", "nobody/total"],
+            2,
+            "no operator with keyed state has the id, name, or uid 'nobody'",
+        ),
         (["--state", "totals/totl"], 2, "no keyed state 'totl'"),
         (
             ["--state", "windows/_timer_state/event_window-timers"],
             2,
-            "name the state of the windows",
+            "pass the state of the windows",
         ),
-        (["--state", "sessions/merging-window-set"], 2, "name the state of the windows"),
+        (["--state", "sessions/merging-window-set"], 2, "pass the state of the windows"),
     ],
 )
 def test_invalid_state_selection_is_refused(
@@ -99,12 +103,12 @@ def test_pending_timers_trigger_warning() -> None:
     """Regression: No timer was reported. Timers of moved windows have their own line."""
     said = _run(*_asked("windows/window-contents"))[2]
     assert [line for line in said if line.startswith("timers ")] == [
-        "timers windows/_timer_state/event_window-timers are replaced: Spark's watermark closes "
-        "the windows of the states that move"
+        "timers windows/_timer_state/event_window-timers are replaced by Spark's watermark, "
+        "because it closes the windows of the migrated states"
     ]
     (left,) = (line for line in said if "pending timers" in line)
     assert left == (
-        "warning: pending timers are left behind: sessions/_timer_state/event_window-timers, "
+        "warning: pending timers are not migrated: sessions/_timer_state/event_window-timers, "
         "hops/_timer_state/event_window-timers [state-left-behind]"
     )
     (kinds,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
@@ -124,7 +128,7 @@ def test_unreadable_states_are_reported() -> None:
     found = take_states(migrate.keyed_states(WITH_KRYO), [f"{known.operator_id}/{known.name}"])
     reasons = [line for line in found.lines() if "testjobs.Secret" in line]
     assert any("/secret: " in reason for reason in reasons)
-    assert all(one.startswith("left behind, as it cannot be read: ") for one in reasons)
+    assert all(one.startswith("not migrated, because it cannot be read: ") for one in reasons)
     with pytest.raises(DecodeError, match=r"testjobs\.Secret"):
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
@@ -165,9 +169,9 @@ def test_without_selection_all_states_are_listed_and_no_entries_are_read(
 
     monkeypatch.setattr(KeyedState, "entries", read)
     left, timers = reversed([*take_states(migrate.keyed_states(SAVEPOINT), []).lines()])
-    assert timers.startswith("timers, pending or not, are left behind: ")
+    assert timers.startswith("timers, pending or not, are not migrated: ")
     assert "windows/_timer_state/event_window-timers" in timers
-    assert left.startswith("8 states left behind by choice: ")
+    assert left.startswith("8 states not selected, and therefore not migrated: ")
     assert any(
         "cannot be read" in line
         for line in take_states(migrate.keyed_states(WITH_KRYO), []).lines()
@@ -178,10 +182,10 @@ def test_state_with_ttl_triggers_warning() -> None:
     names = ["kinds/lasting-value", "kinds/value"]
     states = take_states(migrate.keyed_states(WITH_TTL), names)
     assert [state.ttl for state in states.to_prime()] == [True, False]
-    (told,) = (line for line in states.warnings() if "time to live" in line)
+    (told,) = (line for line in states.warnings() if "has a TTL" in line)
     assert told == (
-        "state kinds/lasting-value has a time to live: look up its length in the job's code, and "
-        "pass it to prime as ttl_ms [time-to-live]"
+        "state kinds/lasting-value has a TTL; find the TTL in the job's code, and pass it to "
+        "prime as ttl_ms [time-to-live]"
     )
     assert told in [*states.lines()]
 
@@ -201,7 +205,7 @@ def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
 def test_verify_state_reports_mistyped_state_and_group() -> None:
     result = command("verify-state", SAVEPOINT, "spark:none", "--state", "total")
     assert (result.code, result.stdout) == (2, "")
-    assert "not OPERATOR/NAME" in result.stderr
+    assert "expected OPERATOR/NAME" in result.stderr
     result = command("verify-state", SAVEPOINT, "group:g", "--state", "totals/total")
     assert (result.code, result.stdout) == (2, "")
     assert "requires a Spark query, spark:DIR" in result.stderr

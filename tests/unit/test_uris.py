@@ -62,8 +62,9 @@ def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path
         result = migrate("to-spark", uri)
         assert result.code == 3
         assert result.stderr == (
-            f"migrate: {job}: not a complete checkpoint: no _metadata in this directory or in a "
-            "chk-<n> below it; Flink writes _metadata last; name another chk-<n> or a savepoint\n"
+            f"migrate: {job}: not a complete checkpoint; neither this directory nor a chk-<n> "
+            "under it contains _metadata; Flink writes _metadata last; name another chk-<n> "
+            "or a savepoint\n"
         )
     result = migrate("inspect", f"file:{tmp_path}/nope/x")
     assert f"; {tmp_path}/nope is missing" in result.stderr

@@ -68,7 +68,7 @@ def test_command_requiring_spark_session_reports_spark_connect_limit(master: str
     )
     first, second, _ = printed.split("\n", 2)
     assert first == "False ['PySparkException']"
-    reason = "there is no Spark session" if master == "None" else "has only Spark Connect"
+    reason = "no Spark session exists" if master == "None" else "contains only Spark Connect"
     assert reason in second
 
 
@@ -98,4 +98,4 @@ def test_pyspark_client_without_session_is_refused() -> None:
         "except UsageError as error:\n"
         "    print(error)\n"
     )
-    assert "has only Spark Connect" in printed and "connect a session first" in printed
+    assert "contains only Spark Connect" in printed and "connect a session first" in printed

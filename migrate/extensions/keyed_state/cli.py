@@ -31,17 +31,19 @@ _DEFAULT_ROWS = 50
 def state(
     chk: Checkpoint,
     *,
-    operator: str | None = option("The operator: its operator id, name or uid.", metavar="S"),
+    operator: str | None = option(
+        "Select the operator by its operator id, name, or uid.", metavar="S"
+    ),
     state: str | None = option("Print the entries of this state.", metavar="NAME"),
     format: TextFormat | None = option(
-        "table for people; json and csv for programs. [default: table; with --state json, "
-        "one object per line]"
+        "Select the output format. table is for people, and json and csv are for programs. "
+        "[default: table; with --state json, one object per line]"
     ),
     output: str | None = option(
         "Write all entries of --state to this new Parquet file instead.", metavar="FILE"
     ),
     truncate_keys: bool = option(
-        "With --output: cut nanoseconds in keys to microseconds. Two keys may become one. "
+        "With --output, cut nanoseconds in keys to microseconds. Two keys may become one. "
         "[default: such a key is an error]"
     ),
     limit: int | None = typer.Option(
@@ -55,7 +57,9 @@ def state(
     """List the keyed states of a checkpoint, or show the entries of one."""
     if output is not None:
         if state is None or format is not None or limit is not None:
-            raise UsageError("--output goes with --state, without --format and --limit")
+            raise UsageError(
+                "--output requires --state, and cannot be combined with --format or --limit"
+            )
         entries = state_module.write_state(
             *(chk, output),
             operator=operator,
@@ -66,13 +70,13 @@ def state(
         log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
         return
     if truncate_keys:
-        raise UsageError("--truncate-keys goes with --output: all else prints keys exactly")
+        raise UsageError("--truncate-keys requires --output; all other formats print keys exactly")
     if state is not None:
         keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)
         _print_entries(keyed_state, format or TextFormat.JSON, limit)
         return
     if limit is not None:
-        raise UsageError("--limit is of the entries of a state: add --state NAME")
+        raise UsageError("--limit requires --state NAME, because it limits the entries of a state")
     keyed_states = state_module.keyed_states(chk, operator=operator, **reading)
     _list(keyed_states, format or TextFormat.TABLE)
     if format in (None, TextFormat.TABLE) and keyed_states.states:
@@ -90,7 +94,10 @@ def _summary(chk: str, states: Sequence[KeyedState]) -> str:
     if first is None:
         return summary
     which = ("--operator", first.operator_id, "--state", first.name)
-    return f"{summary}; next, the entries of one: {next_step.command('state', chk, *which)}"
+    return (
+        f"{summary}; next, to print the entries of one state: "
+        f"{next_step.command('state', chk, *which)}"
+    )
 
 
 def _list(keyed_states: KeyedStates, format: TextFormat) -> None:
@@ -99,7 +106,7 @@ def _list(keyed_states: KeyedStates, format: TextFormat) -> None:
     if not keyed_states.states:
         if keyed_states.unread:
             raise keyed_states.unread[0].error
-        log.info("no keyed state in this checkpoint")
+        log.info("this checkpoint contains no keyed state")
     match format:
         case TextFormat.JSON:
             emit(states_json(keyed_states.states))
@@ -124,7 +131,8 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
         emit(entries_table(state, islice(entries, limit or _DEFAULT_ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
             log.info(
-                f"only the first {_DEFAULT_ROWS} entries are shown: --limit N, or --format json"
+                f"the table shows only the first {_DEFAULT_ROWS} entries; for more, pass "
+                "--limit N or --format json"
             )
         return
     limited = islice(entries, limit)
@@ -146,5 +154,5 @@ def _buffered(pieces: Iterable[str]) -> Iterator[str]:
     try:
         yield from remaining
     except DecodeError:
-        say("migrate: what was printed is not all of it")
+        say("migrate: the printed entries are incomplete")
         raise

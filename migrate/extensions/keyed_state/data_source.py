@@ -49,5 +49,5 @@ def _open(options: Mapping[str, str]) -> Table:
     options = {name.lower(): value for name, value in options.items()}
     path = options.pop("path", None)
     if path is None or "paths" in options:
-        raise UsageError("one path: load(CHK)")
+        raise UsageError("exactly one path is required: load(CHK)")
     return open_table(path, parse_state_options(options))

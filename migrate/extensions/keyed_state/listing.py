@@ -71,54 +71,58 @@ _TIMER_SERVICES = {
 
 _MEANINGS = {
     WINDOW_CONTENTS: "contents of each window",
-    MERGING_WINDOWS: "merging windows: f0 as it is now, f1 the one with its contents",
+    MERGING_WINDOWS: "merging windows: f0 is the current window, f1 the window with its contents",
     "LEFT_BUFFER": "interval join: left side, by time",
     "RIGHT_BUFFER": "interval join: right side, by time",
     "nfaStateName": "CEP: partial matches",
     "eventQueuesStateName": "CEP: events that wait for their watermark",
     "sharedBuffer-events": "CEP: events of partial matches",
-    "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
-    "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
+    "sharedBuffer-events-count": "CEP: number of events for each timestamp",
+    "sharedBuffer-entries": "CEP: order of the events of partial matches",
 }
 # The states of a window's trigger, if their operator also has the state WINDOW_CONTENTS.
 _TRIGGER_MEANINGS = {
     "count": "elements counted by the window's trigger",
-    "fire-time": "when the window's trigger fires next",
+    "fire-time": "next time at which the window's trigger fires",
     "last-element": "the element that last fired the window's trigger",
-    "timeout": "when the window's trigger times out",
+    "timeout": "timeout of the window's trigger",
 }
 _SQL_MEANINGS = {
     "accState": "SQL accumulators",
     "inputState": "SQL OVER: rows of the frame, by time",
-    "lastTriggeringTsState": "SQL OVER: time of the last rows handled",
-    "processedCountState": "SQL OVER: rows handled so far",
-    "cleanupTsState": "SQL OVER: when the state is cleaned up",
+    "lastTriggeringTsState": "SQL OVER: time of the last processed rows",
+    "processedCountState": "SQL OVER: number of processed rows",
+    "cleanupTsState": "SQL OVER: time of the state's cleanup",
     "window-aggs": "SQL accumulators of each window or slice",
-    "previous-aggs": "SQL windows: the results emitted last",
-    "session-window-mapping": "SQL merging windows: map_key as it is now, value the one with "
-    "its accumulators",
-    "deduplicate-state": "SQL deduplication: the row kept, or that there is one",
-    "already-emitted-state-boolean": "SQL deduplication: whether the row is emitted",
-    "waiting-to-emit-on-timer": "SQL deduplication: the row that waits for its watermark",
+    "previous-aggs": "SQL windows: last emitted results",
+    "session-window-mapping": (
+        "SQL merging windows: map_key is the current window, value the window with its accumulators"
+    ),
+    "deduplicate-state": "SQL deduplication: stored row, or a mark that a row exists",
+    "already-emitted-state-boolean": "SQL deduplication: true if the row was emitted",
+    "waiting-to-emit-on-timer": "SQL deduplication: row that waits for its watermark",
     "data-state-with-append": "SQL top n: rows by sort key",
     "data-state-with-update": "SQL top n: rows by their key, with their rank",
     "data-state": "SQL top n: rows by sort key",
-    "sorted-map": "SQL top n: rows counted by sort key",
+    "sorted-map": "SQL top n: number of rows by sort key",
     "left-records": "SQL join: left side",
     "right-records": "SQL join: right side",
     "IntervalJoinLeftCache": "SQL interval join: left side, by time",
     "IntervalJoinRightCache": "SQL interval join: right side, by time",
-    "IntervalJoinLeftTimerState": "SQL interval join: when the left side is cleaned up",
-    "IntervalJoinRightTimerState": "SQL interval join: when the right side is cleaned up",
+    "IntervalJoinLeftTimerState": "SQL interval join: time of the left side's cleanup",
+    "IntervalJoinRightTimerState": "SQL interval join: time of the right side's cleanup",
     "left": "SQL temporal join: left rows that wait for their watermark",
     "right": "SQL temporal join: versions of the right side, by time",
     "next-index": "SQL temporal join: number of the next left row",
     "sortState": "SQL sort: rows that wait for their time",
 }
 _SQL_PATTERNS = (
-    (re.compile(r"distinctAcc_\d+"), "SQL DISTINCT: values seen, and for which aggregates"),
-    (re.compile(r"agg\d+\$\w+"), "SQL: a view that an aggregate function keeps"),
-    (re.compile(r".+_null_state"), "SQL: the same for NULL"),
+    (
+        re.compile(r"distinctAcc_\d+"),
+        "SQL DISTINCT: values, and the aggregates that have seen them",
+    ),
+    (re.compile(r"agg\d+\$\w+"), "SQL: data view of an aggregate function"),
+    (re.compile(r".+_null_state"), "SQL: data view of an aggregate function, for NULL"),
 )
 
 

@@ -80,14 +80,14 @@ def _columns(names: set[str]) -> tuple[Column[KeyedState], ...]:
             own_line=Line.BELOW,
         ),
         Column("VALUE", lambda state: ddl(value_type(state)) or "?", own_line=Line.BELOW),
-        Column("WHAT IT IS", lambda state: _remarks(state, names), own_line=Line.BELOW),
+        Column("MEANING", lambda state: _remarks(state, names), own_line=Line.BELOW),
     )
 
 
 def _remarks(state: KeyedState, names: set[str]) -> str:
     remarks = [meaning(state, names)]
     if state.ttl:
-        remarks.append("kept with its last access (TTL)")
+        remarks.append("stored with its last access (TTL)")
     if state.reason is not None:
         remarks.append(f"cannot be read: {state.reason}")
     elif state.caveat is not None:

@@ -31,11 +31,12 @@ class StateReport(TypedDict):
     key_type: Ddl | None
     namespace_type: Ddl | None
     value_type: Annotated[
-        Ddl | None, Field(description="the type of the column `value`; for a map, of its values")
+        Ddl | None,
+        Field(description="the type of the column `value`; for a map, the type of its values"),
     ]
     ttl: bool
     readable: bool
-    reason: Annotated[str | None, Field(description="why the state cannot be read")]
+    reason: Annotated[str | None, Field(description="the reason if the state cannot be read")]
 
 
 class StatesReport(TypedDict):

@@ -25,12 +25,12 @@ def states_of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
         return keyed
     everything: list[_StateOrError] = [*keyed.states, *keyed.unread]
     if not everything:
-        raise NoSuchName("this checkpoint holds no keyed state")
+        raise NoSuchName("this checkpoint contains no keyed state")
     ids = _ids_of(everything, operator)
     if not ids:
         names = {name for state in everything for name in (state.operator_name, state.uid) if name}
         raise NoSuchName(
-            f"no operator with keyed state answers to {operator!r}",
+            f"no operator with keyed state has the id, name, or uid {operator!r}",
             operator,
             names,
             f"there are: {_operators(everything)}",
@@ -55,14 +55,14 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
         return chosen[0]
     if chosen:
         raise Refused(
-            f"{len(chosen)} operators have a state {name!r}: choose one with --operator, by "
+            f"{len(chosen)} operators have a state {name!r}; choose one with --operator and "
             f"its operator id: {_operators(chosen)}"
         )
     if candidates.unread:
         raise candidates.unread[0].error
     known = sorted({state.name for state in candidates.states})
     if not known:
-        raise NoSuchName("this checkpoint holds no keyed state")
+        raise NoSuchName("this checkpoint contains no keyed state")
     of = "" if operator is None else f" of operator {operator!r}"
     raise NoSuchName(
         f"no keyed state {name!r}{of}", name, known, f"there are: {', '.join(map(repr, known))}"

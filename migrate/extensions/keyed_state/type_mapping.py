@@ -110,9 +110,9 @@ def _exact_date_time(value: LocalDateTime) -> int:
 def _whole_micros(value: Any, nanos: int, micros: int) -> int:
     if nanos % 1000:
         raise ValueError(
-            f"{value_json(value)} has nanoseconds, and Arrow and Spark keep microseconds, so two "
-            "keys could become one; set truncateKeys (truncate_keys, --truncate-keys) to "
-            "cut them"
+            f"{value_json(value)} has nanoseconds, but Arrow and Spark store microseconds, "
+            "so two keys could become one; set truncateKeys (truncate_keys, "
+            "--truncate-keys) to cut the nanoseconds"
         )
     return micros
 

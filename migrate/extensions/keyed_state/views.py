@@ -70,17 +70,17 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
     values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(values.keys() - {name.lower() for name in _NAMES})
     if unknown:
-        raise UsageError(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
+        raise UsageError(f"unknown option {unknown[0]}; the options are {', '.join(_NAMES)}")
     name = values.get("view", StateView.ENTRIES.value).lower()
     known = [view.value for view in StateView]
     if name not in known:
-        raise UsageError(f"view = {name!r}: not one of {', '.join(known)}")
+        raise UsageError(f"view is {name!r}, but must be one of {', '.join(known)}")
     view, state = StateView(name), values.get("state")
     if view is StateView.ENTRIES and state is None:
-        raise UsageError("no state: option state names it, and view=states lists them")
+        raise UsageError("the option state is required; view=states lists the states")
     for option in ("state", "key"):
         if view is not StateView.ENTRIES and option in values:
-            raise UsageError(f"option {option} is of view=entries, not of view={name}")
+            raise UsageError(f"option {option} requires view=entries, but view is {name}")
     external, truncate = (_flag(values, name) for name in ("allowExternalFiles", "truncateKeys"))
     return StateOptions(view, values.get("operator"), state, external, values.get("key"), truncate)
 
@@ -88,7 +88,7 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
 def _flag(values: Mapping[str, str], name: str) -> bool:
     value = values.get(name.lower(), "false").lower()
     if value not in ("true", "false"):
-        raise UsageError(f"{name} = {value!r}: not one of true, false")
+        raise UsageError(f"{name} is {value!r}, but must be true or false")
     return value == "true"
 
 
@@ -187,11 +187,15 @@ def _key(state: KeyedState, text: str) -> Key:
             bound = 1 << _KEY_BITS[kind] - 1
             if _WHOLE_NUMBER.fullmatch(text) and -bound <= int(text) < bound:
                 return int(text)
-            raise UsageError(f"key = {text!r}: the keys of state {state.name!r} are {kind.name}")
+            raise UsageError(
+                f"key {text!r} is not valid, because the keys of state {state.name!r} are "
+                f"{kind.name}"
+            )
         case _:
             raise UsageError(
-                f"option key cannot select keys of state {state.name!r}: it needs Java's String, "
-                "Byte, Short, Integer or Long keys; filter the rows with where() instead"
+                f"option key cannot select keys of state {state.name!r}; it requires keys of "
+                "Java's String, Byte, Short, Integer, or Long; filter the rows with where() "
+                "instead"
             )
 
 

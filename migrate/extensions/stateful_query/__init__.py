@@ -15,7 +15,7 @@ $ migrate prime savepoint-1 -b broker:9092 --state totals/total --state seen/see
     ),
     "copy-query": CommandText(
         WRITE,
-        "Copy a stateful query, with other positions.",
+        "Copy a stateful query, with different positions.",
         """\
 # The same query, from the positions of a savepoint
 $ migrate copy-query spark:/data/query --from savepoint-2 --checkpoint-dir /data/copy -b broker:9092
@@ -25,7 +25,7 @@ $ migrate copy-query spark:/data/query --from json:offsets.json --checkpoint-dir
     ),
     "verify-state": CommandText(
         READ,
-        "Compare Flink's keyed state with a primed query's.",
+        "Compare Flink's keyed state with the state of a primed query.",
         """\
 # Every key of a state
 $ migrate verify-state savepoint-1 spark:/data/query --state totals/total -b broker:9092

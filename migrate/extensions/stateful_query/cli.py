@@ -40,8 +40,8 @@ def prime(
         help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
-        "The checkpoint location that the printed query primes and starts from: a new directory, "
-        "local or at a URL. It is not written now.",
+        "Set the checkpoint location that the printed query primes and starts from. DIR is "
+        "a new directory, local or at a URL. This command does not write to it.",
         metavar="DIR",
     ),
     query_file: str | None = option(
@@ -54,16 +54,17 @@ def prime(
         metavar="DIR",
     ),
     sink_writer: str | None = option(
-        "The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
+        "The query's name in the sink. For Hudi, this is the checkpoint identifier, and for "
+        "Delta, the txnAppId.",
         metavar="NAME",
     ),
     spark_version: str | None = option(
-        "The Spark version of the printed query, such as 4.0.0. [default: that of the installed "
-        "PySpark]",
+        "Print the query for this Spark version, such as 4.0.0. [default: the version of "
+        "the installed PySpark]",
         metavar="V",
     ),
     isolation_level: IsolationLevel | None = option(
-        "read_committed or read_uncommitted, for the printed query.", metavar="LEVEL"
+        "Print the query with read_committed or read_uncommitted.", metavar="LEVEL"
     ),
     arguments: MoveArguments,
 ) -> None:
@@ -92,7 +93,8 @@ def prime(
             log.info(f"wrote {query_file}")
         emit(code if new_file is None else start.starting_offsets)
     log.info(
-        "next: add your query to this program and start it; the program primes the location once"
+        "next: add your query to this program, and start the program; it primes the "
+        "checkpoint location once"
     )
 
 
@@ -106,20 +108,23 @@ def copy_query(
         ..., "--from", metavar="SIDE", help=f"The positions of the copy: {SIDE}"
     ),
     checkpoint_dir: str = typer.Option(
-        ..., "--checkpoint-dir", metavar="NEW", help="The copy: a new local directory."
+        ..., "--checkpoint-dir", metavar="NEW", help="Write the copy to this new local directory."
     ),
     sink: str | None = option(
         "The files or the table that the query writes. Refused if it would skip batches of the "
         "copy.",
         metavar="DIR",
     ),
-    format: CopyFormat = option("json: startingOffsets. options: lines of name=value."),
+    format: CopyFormat = option(
+        "Select the output format. json prints startingOffsets, and options prints lines of "
+        "name=value."
+    ),
     isolation_level: IsolationLevel | None = option(
-        "read_committed or read_uncommitted, for the printed options.", metavar="LEVEL"
+        "Print the options with read_committed or read_uncommitted.", metavar="LEVEL"
     ),
     arguments: MoveArguments,
 ) -> None:
-    """Copy a stateful query, with other positions.
+    """Copy a stateful query, with different positions.
 
     Refuses (exit 4, nothing written) positions that would lose or duplicate records.
     """
@@ -171,33 +176,37 @@ def verify_state(
         "records from Kafka.",
     ),
     expect: str | None = option(
-        "A SQL expression for each field of Spark's key, then of its value, over Flink's key, "
-        "namespace and value, separated by commas. [default: their fields in order]",
+        "List SQL expressions, separated by commas, for the fields of Spark's key and then "
+        "of its value. They can use Flink's key, namespace, and value. [default: Flink's "
+        "fields in order]",
         metavar="EXPRESSIONS",
     ),
     sample: int | None = option(
-        "Compare only N of Flink's keys. [default: all keys of both]", metavar="N", panel="Keys"
+        "Compare only N of Flink's keys. [default: all keys of both sides]",
+        metavar="N",
+        panel="Keys",
     ),
     merge_keys: bool = option(
-        "Merge entries of Flink whose keys become equal in Spark, as prime does with merge_keys: "
-        "nanoseconds, and -0.0 and 0.0.",
+        "Merge Flink's entries whose keys become equal in Spark, as with merge_keys of "
+        "prime. Examples are keys with nanoseconds, and the keys -0.0 and 0.0.",
         panel="Keys",
     ),
     ttl_ms: str | None = option(
-        "The state's TTL in the job, as 7d, 12h or 500ms. Entries that had expired at the stop are "
-        "omitted; with none all are kept.",
+        "Set the state's TTL in the job, such as 7d, 12h, or 500ms. Entries that had "
+        "expired at the stop are omitted. With none, all entries are kept.",
         flags=("--ttl",),
         metavar="DURATION|none",
     ),
     stopped_at_ms: str | None = option(
-        "With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. [default: when "
-        "_metadata was written, or the state's last access if that is later]",
+        "With --ttl, set the time of the job's stop, in ISO 8601 or epoch milliseconds. "
+        "[default: the time at which _metadata was written, or the state's last access if "
+        "that is later]",
         flags=("--stopped-at",),
         metavar="TIME",
     ),
     allow_moved_on: bool = option(
-        "Accept a query whose log no longer shows where it started, and log starts above the "
-        "positions: you know that no record was lost.",
+        "Accept a query whose log no longer shows its start offsets, and log start offsets "
+        "above the positions. Use this only if you know that no record was lost.",
         panel="The start",
     ),
     one_cluster: bool = option(
@@ -209,10 +218,10 @@ def verify_state(
     wide: bool = WIDE,
     arguments: SideArguments,
 ) -> None:
-    """Compare Flink's keyed state with a primed query's.
+    """Compare Flink's keyed state with the state of a primed query.
 
-    Also checks the query's start, as `migrate verify` does. Exits with 5 if a key is wrong,
-    missing, or not in Flink's state, or if the start is not verified.
+    Also checks the query's start, as `migrate verify` does. Exits with 5 if a key is
+    different, missing, or not in Flink's state, or if the start is not verified.
     """
     stopped_at = None
     if stopped_at_ms is not None:

@@ -50,19 +50,23 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        raise Refused(f"{directory}: the query has not committed a batch yet; seed a new one")
+        raise Refused(f"{directory}: the query has no committed batch; seed a new query")
     if oldest_is_continuous(directory, files):
-        raise Refused(f"{directory}: the query runs with the continuous trigger")
+        raise Refused(
+            f"{directory}: the query runs with the continuous trigger; only queries with "
+            "micro-batches can be copied"
+        )
     begun = newest_uncommitted_batch(directory, files, batch)
     if begun is not None:
         raise Refused(
-            f"{directory}: batch {begun} is begun and not committed, and would run again from "
-            "where it began; start the query once more with availableNow, and let it end"
+            f"{directory}: batch {begun} has started, but is not committed; a copy would "
+            "rerun the batch from its old start offsets; run the query with the "
+            "availableNow trigger until it ends"
         )
     if not entry_numbers(files, join(directory, "state")):
         raise Refused(
-            f"{directory}: the query keeps no state (or tracks its progress asynchronously); "
-            "seed a new one with --checkpoint-dir alone"
+            f"{directory}: the query stores no state, or tracks its progress asynchronously; "
+            "seed a new query with --checkpoint-dir alone"
         )
     return batch
 
@@ -101,7 +105,7 @@ def write_copy(
                 pieces = files.pieces(path)
             write_pieces(stage / name, pieces)
         if entry_numbers(files, join(directory, "offsets"))[-1] != batch:
-            raise Refused(f"{directory}: the query has run meanwhile; stop it first")
+            raise Refused(f"{directory}: the query ran during the copy; stop the query first")
 
 
 def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
@@ -147,9 +151,9 @@ def _added_offsets(
                 f"{topic}-{number}" for name, number in sorted(added) if name == topic
             )
             refusals.append(
-                f"which of its {len(readers)} sources of topic {topic} is to read {names} is not "
-                "known: they do not read the same partitions; name those that are read already "
-                "with --partitions"
+                f"the query's {len(readers)} sources of topic {topic} read different "
+                f"partitions, so the source for {names} cannot be determined; pass only the "
+                "partitions that the query already reads with --partitions"
             )
     if refusals:
         raise Refused(refusals)
@@ -162,13 +166,13 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
     schemas = f"/{operator_directory}/_stateSchema/"
     try:
         if version != "v2":
-            raise NotOffsets(f"version {version[:20]!r} is not known here; known: v2")
+            raise NotOffsets(f"unknown version {version[:20]!r}; the known version is v2")
         moved = {}
         for store in parse_json(metadata)["stateStoreInfo"]:
             for old in store["stateSchemaFilePaths"]:
                 below, separator, name = old.rpartition(schemas)
                 if not (below and separator):
-                    raise NotOffsets(f"a schema is in another directory: {old!r}")
+                    raise NotOffsets(f"a schema is in a different directory: {old!r}")
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
@@ -184,6 +188,6 @@ def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]
         if entry.is_directory:
             yield from _walk(path, f"{name}/", files)
         elif "://" not in path and Path(path).is_symlink():
-            raise Refused(f"{path} is a symbolic link: put what it names in its place")
+            raise Refused(f"{path} is a symbolic link; replace it with its target")
         else:
             yield path, name

@@ -29,7 +29,9 @@ from migrate.targets.source_options import IsolationLevel, SourceStart, spark_st
 from migrate.targets.spark_start import SparkStart
 
 _ONE_ID = warning_text(
-    WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"
+    WarningCode.QUERY_COPIED,
+    "the copy has the same query id as the original, so run only one of the two queries "
+    "from now on",
 )
 
 
@@ -58,7 +60,10 @@ def copy_query(
     directory = query_directory(old, files)
     check_apart(target, sink)
     if is_within(str(target.path), directory):
-        raise Refused(f"{target.name} lies in the query's own location; name one elsewhere")
+        raise Refused(
+            f"{target.name} is inside of the query's checkpoint location; choose a different "
+            "directory"
+        )
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
@@ -85,8 +90,9 @@ def copy_query(
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)
     log.info(
-        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch {batch}, "
-        "and the watermark is kept; use it as checkpointLocation of the same query"
+        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch "
+        f"{batch}, and the watermark is unchanged; use this location as checkpointLocation "
+        "of the same query"
     )
     start = committed_positions(old, target.path).next_offsets
     sources = [SourceStart(0, start)]

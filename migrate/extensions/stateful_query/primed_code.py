@@ -82,13 +82,13 @@ def _priming_lines(
         "",
         "",
         f"def parsed{suffix}(records):",
-        "    # What your records are goes here; as it is, JSON with the parts of the key.",
+        "    # Parse your records here. This example parses JSON with the parts of the key.",
         f'    parts = F.from_json(F.col("value").cast("STRING"), schema{suffix})',
         '    return records.select(parts.alias("it")).select("it.*")',
         "",
         "",
         f"def query{suffix}(events):",
-        "    # Your query goes here; as it is, it lets each key pass once.",
+        "    # Write your query here. This example emits each key once.",
         f"    return events.dropDuplicates([{columns}])",
         "",
         "",
@@ -106,7 +106,7 @@ def _priming_lines(
         "        [rows],",
         "        positions=positions,",
         f"        checkpoint_location=checkpoint_location{suffix},",
-        "        # Flink's JobManager, such as http://host:8081, shows whether the job runs again.",
+        "        # Flink's JobManager, such as http://host:8081, shows a restart of the job.",
         '        flink_rest=os.environ.get("MIGRATE_FLINK_REST"),',
         *(["        allow_ran_on=True,"] if allow_ran_on else []),
         "    )",
@@ -119,13 +119,13 @@ def _priming_lines(
 def _advice(state: StateToPrime) -> Iterator[str]:
     """Yield comments for the printed code about arguments that this state may need."""
     if state.ttl:
-        yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
-        yield "    # in the place of ... in milliseconds, or None to keep every entry."
+        yield "    # The state has a TTL. Replace ... with the TTL in milliseconds from the job's"
+        yield "    # code, or with None to keep every entry."
     if state.merging:
-        yield "    # Sessions: session_windows(state, …) joins it with merging-window-set."
+        yield "    # For sessions, session_windows(state, …) joins it with merging-window-set."
     if state.value is not None:
-        yield f"    # Its value is {state.value}. For counts, sums and windows:"
+        yield f"    # The value is {state.value}. For counts, sums, and windows, use"
         yield '    # aggregate_rows(state, schema, keys=…, count="value.f0", …), not seen_rows.'
     if state.windowed:
-        yield '    # With window="namespace" and time=…; prime(…, watermark_ms=…) takes the end of'
-        yield "    # the last window that Flink has fired."
+        yield '    # Also pass window="namespace" and time=…. Pass the end of the last window that'
+        yield "    # Flink has fired to prime(…, watermark_ms=…)."

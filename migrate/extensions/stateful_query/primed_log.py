@@ -144,7 +144,7 @@ def replace_with_kafka(
     sources = source_names(checkpoint)
     if len(sources) != len(positions):
         raise Refused(
-            f"the query reads {len(sources)} sources, and there are positions of {len(positions)}"
+            f"the query reads {len(sources)} sources, but positions are passed for {len(positions)}"
         )
     offsets = dict(zip(sources, map(starting_offsets, positions), strict=True))
     for batch in range(batches):
@@ -239,9 +239,9 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
         if logged != [str(batch) for batch in range(batches)]:
             present = f"the batches {', '.join(logged)}" if logged else "no batch"
             raise Refused(
-                f"the log {log} has {present}, and not exactly "
-                f"{', '.join(map(str, range(batches)))}: its batches cannot be replaced by batches "
-                "over Kafka"
+                f"the log {log} has {present} instead of exactly "
+                f"{', '.join(map(str, range(batches)))}; batches over Kafka cannot replace "
+                "the batches of such a log"
             )
 
 
@@ -260,7 +260,7 @@ def _parse_object(text: str) -> dict[str, Any]:
     except NotOffsets as error:
         raise InputError(f"an entry of a log: {error}") from error
     if not isinstance(value, dict):
-        raise InputError("an entry of a log is no JSON object")
+        raise InputError("an entry of a log is not a JSON object")
     return value
 
 

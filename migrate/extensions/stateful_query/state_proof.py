@@ -53,29 +53,32 @@ class StateProof:
         return not (self.wrong or self.missing or self.unexpected or is_merged)
 
     def __str__(self) -> str:
-        text = f"{counted(self.right, 'key')} right, {self.wrong} wrong, {self.missing} missing"
+        text = (
+            f"{counted(self.right, 'matching key')}, {self.wrong} different, {self.missing} missing"
+        )
         if self.unexpected is None:
-            text = f"{text}; keys that Flink does not have were not looked for"
+            text = f"{text}; keys that are only in Spark's state were not checked"
         else:
-            text = f"{text}, {self.unexpected} that Flink does not have"
+            text = f"{text}, {self.unexpected} not in Flink's state"
         if self.entries is not None:
             held = "" if self.held is None else f" of Flink's {self.held}"
             entries = counted(self.held or self.entries, "entry", "entries").split(" ")[1]
             text = f"{text}; {self.entries}{held} {entries} compared"
         if self.merged:
-            text = f"{text}, {self.merged} of them merged into the key of another"
+            text = f"{text}, {self.merged} of them merged into another entry's key"
         if self.rounded:
             text = (
-                f"{text}; floating-point sums of {counted(self.rounded, 'key')} differ by no more "
-                "than the rounding error"
+                f"{text}; floating-point sums of {counted(self.rounded, 'key')} differ by at "
+                "most the rounding error"
             )
         return text
 
     def problems(self) -> list[str]:
-        problems = [f"Spark's state is not Flink's: {self}"]
+        problems = [f"Spark's state differs from Flink's: {self}"]
         if self.merged and not self.may_merge:
             problems.append(
-                f"{counted(self.merged, 'entry', 'entries')} of Flink became a key that another "
-                "entry has, too: make the keys differ, or merge them (merge_keys, --merge-keys)"
+                f"{counted(self.merged, 'entry', 'entries')} of Flink got a key that another "
+                "entry also has; make the keys different, or merge the entries (merge_keys, "
+                "--merge-keys)"
             )
         return [*problems, *self.examples]

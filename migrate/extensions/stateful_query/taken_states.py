@@ -107,8 +107,8 @@ class TakenStates:
             yield f"state {_label(state)} {taken}"
         for state in self.window_timers:
             yield (
-                f"timers {_label(state)} are replaced: Spark's watermark closes the windows of the "
-                "states that move"
+                f"timers {_label(state)} are replaced by Spark's watermark, because it "
+                "closes the windows of the migrated states"
             )
 
     def warnings(self) -> Iterator[WarningText]:
@@ -117,17 +117,19 @@ class TakenStates:
             if state.ttl:
                 yield warning_text(
                     WarningCode.TIME_TO_LIVE,
-                    f"state {_label(state)} has a time to live: look up its length in the job's "
-                    "code, and pass it to prime as ttl_ms",
+                    f"state {_label(state)} has a TTL; find the TTL in the job's code, and "
+                    "pass it to prime as ttl_ms",
                 )
         left = []
         if self.other_timers:
             timers = "pending timers" if self.timers_read else "timers, pending or not,"
-            left.append(f"{timers} are left behind: {_labels(self.other_timers)}")
+            left.append(f"{timers} are not migrated: {_labels(self.other_timers)}")
         if self.left_behind:
             number = counted(len(self.left_behind), "state")
-            left.append(f"{number} left behind by choice: {_labels(self.left_behind)}")
-        left += [f"left behind, as it cannot be read: {reason}" for reason in self.unreadable]
+            left.append(
+                f"{number} not selected, and therefore not migrated: {_labels(self.left_behind)}"
+            )
+        left += [f"not migrated, because it cannot be read: {reason}" for reason in self.unreadable]
         for text in left:
             yield warning_text(WarningCode.STATE_LEFT_BEHIND, text)
 
@@ -151,7 +153,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         DecodeError: a selected state cannot be read.
     """
     if names and not (keyed.states or keyed.unread):
-        raise UsageError(f"states {', '.join(names)}: this checkpoint holds no keyed state")
+        raise UsageError(f"states {', '.join(names)}: this checkpoint contains no keyed state")
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
     # A window operator's sessions move together with the contents of its windows.
@@ -201,13 +203,15 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
     """Return the state of a name ``OPERATOR/NAME``."""
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
-        raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+        raise UsageError(
+            f"--state {text!r}: expected OPERATOR/NAME; `migrate state CHK` lists the states"
+        )
     state = choose_state(keyed, operator, name)
     state.check_readable()
     if state.kind is StateKind.TIMERS or name == MERGING_WINDOWS:
         raise UsageError(
-            f"--state {text!r}: timers and {MERGING_WINDOWS} cannot be named; name the state of "
-            "the windows"
+            f"--state {text!r}: timers and {MERGING_WINDOWS} cannot be selected; pass the "
+            "state of the windows"
         )
     return state
 

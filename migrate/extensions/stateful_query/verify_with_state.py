@@ -37,11 +37,11 @@ def verify_with_state(
     from migrate.spark.resume_check import check_pyspark
 
     if sample is not None and sample < 1:
-        raise UsageError(f"--sample {sample}: not a number of keys")
+        raise UsageError(f"--sample {sample}: expected a positive number of keys")
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):
         raise UsageError(
-            f"--state {state!r}: not OPERATOR/NAME; `migrate state CHK` lists the states"
+            f"--state {state!r}: expected OPERATOR/NAME; `migrate state CHK` lists the states"
         )
     moved = os.fspath(moved)
     if moved.startswith(_PLAN):

@@ -91,7 +91,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
         raise Refused([*problems, *more])
     if not ranges:
         raise Refused(
-            f"{_label(first)} and {_label(last)}: the job read no record between them; take a "
+            f"the job read no record between {_label(first)} and {_label(last)}; choose a "
             "later checkpoint"
         )
     return CheckpointPair(
@@ -111,15 +111,15 @@ def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[str]:
     ]
     if different := sorted(ids[0] ^ ids[1]):
         yield (
-            f"{_label(earlier)} and {_label(later)} are not of one job: only one of them has the "
-            f"operators {join_some(different, _MOST_SHOWN)}"
+            f"{_label(earlier)} and {_label(later)} are from different jobs; only one of "
+            f"them has the operators {join_some(different, _MOST_SHOWN)}"
         )
         return
     numbers = earlier.checkpoint.checkpoint_id, later.checkpoint.checkpoint_id
     if numbers[0] >= numbers[1]:
         yield (
-            f"earlier is {_label(earlier)}, and later is {_label(later)}: the number of the later "
-            "one must be higher"
+            f"earlier is {_label(earlier)}, and later is {_label(later)}; later must have "
+            "the higher checkpoint number"
         )
 
 
@@ -130,8 +130,9 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
     if ids[0][:length] != ids[1][:length]:
         yield warning_text(
             WarningCode.ANOTHER_RUN,
-            f"the checkpoints are of two runs, {ids[0]} and {ids[1]}: check that run {ids[1]} was "
-            f"restored from the earlier checkpoint, or from a later one of run {ids[0]}",
+            f"the checkpoints are from two runs, {ids[0]} and {ids[1]}; check that run "
+            f"{ids[1]} was restored from the earlier checkpoint, or from a later checkpoint "
+            f"of run {ids[0]}",
         )
 
 
@@ -146,8 +147,8 @@ def _in_flight(extraction: Extraction) -> Iterator[str]:
     for finding in extraction.findings:
         if finding.code is Code.IN_FLIGHT_RECORDS:
             yield (
-                f"{_label(extraction)}: {finding.text}; the state lacks these records, and the "
-                "positions are after them"
+                f"{_label(extraction)}: {finding.text}; the state does not contain these "
+                "records, although the positions are after them"
             )
 
 
@@ -183,11 +184,16 @@ def _ranges(
 
 def _problem(start: Start, end: Start) -> str:
     if isinstance(start, int) and isinstance(end, int):
-        return f"at {start} in the earlier checkpoint, and at {end} in the later one: it went back"
+        return (
+            f"the position was rewound from {start} in the earlier checkpoint to {end} in the "
+            "later checkpoint"
+        )
     if end is Unknown.ABSENT:
-        return "the later checkpoint does not have it"
+        return "the later checkpoint does not contain the partition"
     if start is Unknown.ABSENT:
-        return "the earlier checkpoint neither has it nor says where new partitions start"
+        return (
+            "the earlier checkpoint contains neither the partition nor the start of new partitions"
+        )
     is_start_known = isinstance(start, int) or start is Marker.EARLIEST
     unknown, side = (end, "later") if is_start_known else (start, "earlier")
-    return f"the {side} checkpoint has it as {format_start(unknown)}, without an offset"
+    return f"the {side} checkpoint contains {format_start(unknown)} instead of an offset"

@@ -108,19 +108,20 @@ def compare_state(
         fired = state.frame.where(is_fired).count()
         state = replace(state, frame=state.frame.where(~is_fired))
         if fired and not output_shows_fired:
-            which = "keeps (output mode complete)" if keeps_windows else "has fired"
+            which = "stores (output mode complete)" if keeps_windows else "has fired"
             notes.not_compared.append(
                 NotCompared(
                     fired,
-                    f"{counted(fired, 'window')} that the query {which}, and Flink does not keep: "
-                    "only the argument output compares the rows that Flink wrote for them",
+                    f"{counted(fired, 'window')} that the query {which} and that Flink does "
+                    "not store; pass the argument output to compare the rows that Flink "
+                    "wrote for these windows",
                 )
             )
     comparison = compare_with_expected(state, rows, expected, rounding)
     if not output_is_given and _has_same_entries(earlier_entries, comparison.flink, state):
         notes.undetermined.append(
-            "whether the query is right, as no key of Flink's state has changed between the "
-            "checkpoints: take a later one"
+            "the correctness of the query, because no key of Flink's state changed between "
+            "the checkpoints; choose a later checkpoint"
         )
     notes.not_compared.extend(_entries_without_rows(state_rows_of(rows)))
     expiry = expiry_of(earlier.time_to_live, later.time_to_live)
@@ -134,16 +135,17 @@ def compare_state(
         for number, reason in dropped.reasons(expiry):
             notes.not_compared.append(NotCompared(number, reason))
         if dropped.unknown:
-            notes.undetermined.append("whether keys have expired")
+            notes.undetermined.append("the expiry of keys")
     if first_kept_end is not None and fired_to_ms is not None and fired_to_ms >= first_kept_end:
         end = F.unix_millis("window.end")
         early = comparison.flink.where(end <= fired_to_ms).count()
         notes.warnings.append(
             warning_text(
                 WarningCode.EARLY_WINDOWS,
-                f"the query has fired {counted(early, 'window')} that Flink still keeps: its "
-                f"watermark is {iso_time(fired_to_ms)}, and Flink's was before "
-                f"{iso_time(first_kept_end)}; Spark would drop a record for them that Flink takes",
+                f"the query has fired {counted(early, 'window')} that Flink still stores, "
+                f"because the query's watermark is {iso_time(fired_to_ms)}, and Flink's was "
+                f"before {iso_time(first_kept_end)}; Spark would drop records for these "
+                "windows that Flink accepts",
             )
         )
     return comparison
@@ -170,7 +172,8 @@ def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
         if left_out:
             entries = counted(left_out, "entry", "entries")
             yield NotCompared(
-                left_out, f"{entries} of Flink's {stream.held}, of which rows makes no rows"
+                left_out,
+                f"{entries} of Flink's {stream.held} for which the function rows made no rows",
             )
 
 
@@ -196,7 +199,7 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
     names = spark_rows.columns
     if sorted(names) != sorted(flink_rows.columns):
         raise UsageError(
-            f"output has the columns {', '.join(flink_rows.columns)}, and the query writes "
+            f"output has the columns {', '.join(flink_rows.columns)}, but the query writes "
             f"{', '.join(names)}"
         )
     fields = tuple(Field(field.name, field.dataType) for field in spark_rows.schema.fields)
@@ -246,27 +249,30 @@ def doubt_of_output(
         return None
     if output_mode.lower() != "append":
         return (
-            f"whether the output is right: in output mode {output_mode} the query writes a key "
-            "once for each batch, and Flink each time that it changes"
+            f"the correctness of the output, because in output mode {output_mode} the query "
+            "writes a key once for each batch, and Flink writes it at each change"
         )
     if keys is not None and keys.proof.is_right:
         return (
-            "whether the output is right: it differs only beside the keys, and the order of "
-            "records of several partitions, of which the first of a key is written, is not known"
+            "the correctness of the output; its keys match, but the other columns are from "
+            "the first record of each key, and the order of records from several partitions "
+            "cannot be determined"
         )
     if not fires_windows:
         return None
     if late is None or windows is None:
         return (
-            "whether the output is right: it may differ by late records, and which are late is not "
-            "known; it is for one stream with the columns topic, partition and offset"
+            "the correctness of the output, because late records may explain the "
+            "difference; they can be determined only for one stream with the columns topic, "
+            "partition, and offset"
         )
     rows = proof.wrong + max(proof.missing, proof.unexpected or 0)
     if rows > late.number * windows.per_record:
         return None
     return (
-        f"whether the output is right: {counted(rows, 'row')} of it may differ because Flink has "
-        f"dropped {counted(late.number, 'late record')}, which the query takes in one batch"
+        "the correctness of the output, because Flink dropped "
+        f"{counted(late.number, 'late record')} that the query accepts in one batch; this "
+        f"may explain the difference in {counted(rows, 'row')}"
     )
 
 

@@ -54,7 +54,10 @@ class Coverage:
         share = f" ({self.compared / self.total:.1%})" if self.total else ""
         text = f"compared: {self.compared} of {counted(self.total, 'key')}{share}"
         if not self.is_enough:
-            text += f", less than min_compared, {self.least:.1%}: the query may be right or wrong"
+            text += (
+                f", less than min_compared ({self.least:.1%}); the rehearsal has no verdict on "
+                "the query"
+            )
         yield text
         yield from (f"not compared: {part}" for part in self.not_compared)
 

@@ -107,24 +107,25 @@ class Dropped:
             found.append(
                 (
                     self.expired,
-                    f"{counted(self.expired, 'key')} of the earlier checkpoint that the query "
-                    "still has: Flink has dropped them since, as each was last used "
-                    f"{expiry.ttl_ms} ms (ttl_ms) or more before the later checkpoint, by "
-                    f"{iso_time(expiry.limit_ms)}",
+                    f"{counted(self.expired, 'key')} of the earlier checkpoint that only the "
+                    "query still contains; Flink dropped them because their last use was "
+                    f"{expiry.ttl_ms} ms (ttl_ms) or more before the later checkpoint, at "
+                    f"{iso_time(expiry.limit_ms)} or earlier",
                 )
             )
         if self.unknown:
             why = "ttl_ms is None"
             if expiry.ttl_ms is not None:
                 why = (
-                    "their last access is not known (of expected, last_access can be the last "
-                    "column), or not the exact time of a checkpoint (stopped_at_ms)"
+                    "either their last access is missing (expected can have last_access as "
+                    "its last column), or the exact time of a checkpoint is missing "
+                    "(stopped_at_ms)"
                 )
             found.append(
                 (
                     self.unknown,
-                    f"{counted(self.unknown, 'key')} that the query has, and Flink does not have: "
-                    f"whether they have expired cannot be determined, because {why}",
+                    f"{counted(self.unknown, 'key')} that only the query contains; their "
+                    f"expiry cannot be determined, because {why}",
                 )
             )
         return found

@@ -126,15 +126,16 @@ class KafkaStream:
                 if start:
                     yield warning_text(
                         WarningCode.LOG_START,
-                        f"{name}: Flink started it at the log start, which is {start} now; records "
-                        "before it may have been deleted since",
+                        f"{name}: Flink started at the log start offset (now {start}); "
+                        "earlier records may have been deleted in the meantime",
                     )
             if count != range_.end - start:
                 yield warning_text(
                     WarningCode.OFFSET_GAPS,
-                    f"{name}: {count} records at {counted(range_.end - start, 'offset')} from "
-                    f"{start} to {range_.end}: the others are control records, or were compacted, "
-                    "maybe since Flink read them",
+                    f"{name}: {count} records at {counted(range_.end - start, 'offset')} "
+                    f"from {start} to {range_.end}; the remaining offsets are control "
+                    "records or compacted records; Flink may have read these before their "
+                    "compaction",
                 )
 
 
@@ -145,8 +146,8 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
         names = ", ".join(sorted({topic for topic, _ in unread}))
         yield warning_text(
             WarningCode.TOPIC_NOT_READ,
-            f"the job has read {counted(len(unread), 'partition')} that no stream reads ({names}): "
-            "if the state depends on these records, it will differ",
+            f"no stream reads {counted(len(unread), 'partition')} that the job has read "
+            f"({names}); if the state depends on their records, it will differ",
         )
 
 
@@ -162,7 +163,9 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
     given = {name.lower(): value for name, value in options.items()}
     subscriptions = [name for name in _SUBSCRIPTIONS if name in given]
     if len(subscriptions) != 1:
-        raise UsageError("kafka: a stream needs one of subscribe, subscribePattern and assign")
+        raise UsageError(
+            "each stream in kafka requires exactly one of subscribe, subscribePattern, and assign"
+        )
     text = given[subscriptions[0]]
     if subscriptions == ["assign"]:
         assigned = json.loads(text).items()
@@ -174,9 +177,9 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
         named = {name.strip() for name in text.split(",")}
     partitions = {partition for partition in partitions if partition[0] in named}
     for topic in sorted(named - topics):
-        raise NoSuchName(f"kafka: the job does not read topic {topic}", topic, topics)
+        raise NoSuchName(f"the job does not read topic {topic} of kafka", topic, topics)
     if not partitions:
-        raise UsageError(f"kafka: {text}: the job reads none of it")
+        raise UsageError(f"the job reads none of the partitions in kafka: {text}")
     ranges = {p: range_ for p, range_ in pair.ranges.items() if p in partitions}
     if not ranges:  # Spark's source needs at least one partition
         partition = min(partitions)

@@ -77,9 +77,10 @@ class LateRecords:
     def __str__(self) -> str:
         verb = "comes" if self.number == 1 else "come"
         return (
-            f"{counted(self.number, 'record')} {verb} after the end of a window by the query's "
-            f"delay (withWatermark) of {self.delay_ms} ms: in one batch the query takes them, in "
-            f"smaller batches it may drop them; a delay of {self.needed_ms} ms takes all "
+            f"{counted(self.number, 'record')} {verb} after the end of a window plus the "
+            f"query's delay (withWatermark) of {self.delay_ms} ms; the query accepts them in "
+            f"one batch, but may drop them in smaller batches; a delay of {self.needed_ms} "
+            "ms accepts all of them "
             f"({', '.join(self.examples)}{', …' if self.number > len(self.examples) else ''})"
         )
 

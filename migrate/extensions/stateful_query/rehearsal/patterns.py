@@ -52,7 +52,8 @@ def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
     ]
     if difference and same:
         return (
-            f"{hours}; as many as the difference of the count ({difference:+}): {', '.join(same)}"
+            f"{hours}; hours with as many records as the difference of the count "
+            f"({difference:+}): {', '.join(same)}"
         )
     return hours
 

@@ -160,13 +160,20 @@ def rehearse(
     parsers = [stream] if callable(stream) else list(stream)
     options = [kafka] if isinstance(kafka, Mapping) else list(kafka)
     if len(parsers) != len(options):
-        raise UsageError(f"stream has {len(parsers)} functions, and kafka {len(options)} streams")
+        raise UsageError(
+            f"stream has {len(parsers)} functions, but kafka has the options of {len(options)} "
+            "streams"
+        )
     if rows is None and not (watermark_ms is None and expected is None):
-        raise UsageError("watermark_ms and expected: a query without state (rows=None) has neither")
+        raise UsageError(
+            "watermark_ms and expected are only for a query with state, but rows is None"
+        )
     if not 0 <= min_compared <= 1:
-        raise UsageError(f"min_compared {min_compared}: a share from 0 to 1")
+        raise UsageError(f"min_compared is {min_compared}, but must be a share from 0 to 1")
     if float_error is not None and not 0 <= float_error < 1:
-        raise UsageError(f"float_error {float_error}: a relative error from 0 to less than 1")
+        raise UsageError(
+            f"float_error is {float_error}, but must be a relative error from 0 to less than 1"
+        )
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
     streams = [stream_of(pair, stream_options) for stream_options in options]
     spark = current_session()
@@ -182,7 +189,7 @@ def rehearse(
         if rows is None:
             files.run(events, sink=_writer(output_files), empty_batch=True)
             if (files.location / "state").exists():
-                raise Refused("the query keeps state: rows must be a function of a checkpoint")
+                raise Refused("the query stores state, so rows must be a function of a checkpoint")
         else:
             first, last = (
                 _load_state(rows, expected, path, positions, events, work / name)
@@ -273,7 +280,7 @@ def _load_state(
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
         raise UsageError(
-            f"rows returns {counted(len(state_rows), 'stream')}, and stream has "
+            f"rows returns {counted(len(state_rows), 'stream')}, but stream has "
             f"{counted(len(events), 'function')}"
         )
     check_rows(state_rows, [positions])
@@ -297,9 +304,9 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
     for field in rows.schema.fields:
         if types.get(field.name) != field.dataType.simpleString():
             raise UsageError(
-                f"the rows have a column {field.name} {field.dataType.simpleString()}, and the "
-                f"stream {types.get(field.name, 'has none')}: give aggregate_rows the stream's "
-                "schema"
+                f"the rows have the column {field.name} {field.dataType.simpleString()}, but "
+                f"the stream has {types.get(field.name, 'no such column')}; pass the stream's "
+                "schema to aggregate_rows"
             )
     return select_columns(rows, events.schema, dict(zip(rows.columns, rows.columns, strict=True)))
 
@@ -333,10 +340,16 @@ def _run_stateful(
         start = compare_with_expected(state, earlier.rows, earlier.expected, hop_rounding)
     if not start.proof.is_right:
         examples = "; ".join(start.proof.examples)
-        text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
+        text = (
+            "Spark's state differs from Flink's at the earlier checkpoint, before any record: "
+            f"{start.proof}: {examples}"
+        )
         notes.warnings.append(warning_text(WarningCode.WRONG_FROM_THE_START, text))
     if watermark_ms is not None and not has_watermark:
-        text = "the query has no watermark (withWatermark): it takes every late record, and never "
+        text = (
+            "the query has no watermark (withWatermark), so it accepts every late record, and "
+            "never "
+        )
         notes.warnings.append(warning_text(WarningCode.WATERMARK, f"{text}removes a window"))
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
@@ -362,8 +375,8 @@ def _run_stateful(
     keys = [field.name for field in state.keys] if state.operator == DEDUPLICATE else []
     if keys and output_files is None and any(s.stores_records for s in state_rows_of(later.rows)):
         notes.undetermined.append(
-            "whether the query keeps the record that the job keeps of each key: the query's state "
-            "has only the keys; the argument output compares the records"
+            "the records that the query keeps for each key, because its state contains only "
+            "the keys; pass the argument output to compare the records"
         )
     if own_watermark is None:
         return _Ran(start.proof, comparison, keys, None, None, fires_windows=False)
@@ -381,13 +394,13 @@ def _run_stateful(
         notes.not_compared.append(
             NotCompared(
                 None,
-                "which records are late: all were read in one batch, and the query drops a record "
-                "only by the watermark of an earlier batch",
+                "late records, because all records were read in one batch, and the query "
+                "drops a record only by the watermark of an earlier batch",
             )
         )
     elif late.number:
         notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(late)))
-        notes.undetermined.append("which records are late")
+        notes.undetermined.append("the late records that smaller batches would drop")
     return _Ran(start.proof, comparison, keys, windows, late, state.has_window)
 
 
@@ -432,7 +445,10 @@ def _writer(folder: Path | None) -> Sink | None:
 def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]:
     """Yield a new folder that the executors share, and remove it afterwards."""
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
-        raise UsageError("scratch: name a folder on a disk that the executors share")
+        raise UsageError(
+            "scratch is required, because Spark does not run locally; pass a folder on a disk "
+            "that the executors share"
+        )
     if scratch is not None:
         scratch = local_path(os.fspath(scratch)).absolute()
         scratch.mkdir(parents=True, exist_ok=True)

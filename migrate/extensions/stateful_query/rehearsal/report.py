@@ -148,7 +148,10 @@ def make_rehearsal(
     if output is None:
         number = written if state is None else None
         not_compared.append(
-            NotCompared(number, "what the query wrote, since Flink's output was not given (output)")
+            NotCompared(
+                number,
+                "the rows that the query wrote, because Flink's rows (output) were not passed",
+            )
         )
     proofs = [comparison.proof for comparison in (state, output) if comparison is not None]
     coverage = Coverage(
@@ -233,8 +236,8 @@ def _describe_differences(
             yield f"  {_describe_records(records.get(key_number, []), time)}"
     if records is None:
         yield (
-            "the records of these keys are not shown: let the function stream keep the columns "
-            f"{', '.join(_RECORD_COLUMNS)}, and those of the key"
+            "the records of these keys are not shown; to show them, keep the columns "
+            f"{', '.join(_RECORD_COLUMNS)} and the columns of the key in the function stream"
         )
 
 

@@ -71,11 +71,12 @@ def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> D
     value, target, origin = quoted(column), type_.simpleString(), source.simpleString()
     if not may_be_cast(source, type_):
         raise UsageError(
-            f"{name}: of type {origin} in Flink, and {target} in the stream: say by an expression "
-            "what it is there, as timestamp_millis(key) or CAST(key AS DOUBLE)"
+            f"{name} has type {origin} in Flink and {target} in the stream; pass an "
+            "expression that converts it, such as timestamp_millis(key) or CAST(key AS "
+            "DOUBLE)"
         )
     cast = f"try_cast({value} AS {target})"
-    problem = f"{name}: of type {origin} in Flink, not exactly {target}: "
+    problem = f"{name} has type {origin} in Flink, and this value is not exactly {target}: "
     return frame.withColumn(
         column,
         F.expr(

@@ -84,7 +84,7 @@ class FileQuery:
             reader = spark.readStream.schema(frame.schema)
             if self.names:
                 if not hasattr(reader, "name"):
-                    raise UsageError("names: streams have names from Spark 4.2 on")
+                    raise UsageError("names of streams require Spark 4.2")
                 reader = reader.name(self.names[number])
             streams.append(reader.parquet(files))
         writer = self.query(*streams).writeStream.outputMode(self.output_mode)
@@ -107,8 +107,9 @@ def check_shared(location: Path) -> None:
     """
     if not (location / "offsets").is_dir():
         raise Refused(
-            f"{location}: Spark has written the query's files elsewhere: use a directory on a disk "
-            "that this program, Spark's driver or its Spark Connect server, and the executors share"
+            f"{location}: Spark did not write the query's files to this disk; use a "
+            "directory on a disk that this program, Spark's driver or its Spark Connect "
+            "server, and the executors share"
         )
 
 

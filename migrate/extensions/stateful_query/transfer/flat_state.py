@@ -30,7 +30,7 @@ _PROCESSOR = "transformWithState"
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
-    DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which also stores when a key expires",
+    DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark (with the expiry of each key)",
     LIMIT: "a limit",
 }
 # Fields that Spark adds to stored values.
@@ -97,15 +97,17 @@ def only_operator(operators: Sequence[str]) -> str:
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
         raise Refused(
-            "the query stores the state of a processor (transformWithState), which cannot be "
-            "primed: pass Flink's state as initialState of the query (migrate.spark.initial_state)"
+            "the query stores the state of a processor (transformWithState); such a state "
+            "cannot be primed; pass Flink's state as initialState of the query "
+            "(migrate.spark.initial_state)"
         )
     # In state format 3 (Spark 4.1), a join has one store.
     if len(operators) != 1 or JOIN in operators:
         names = sorted({_DESCRIPTIONS.get(name, name) for name in operators})
         raise Refused(
-            f"the query keeps state in {counted(len(operators), 'store')} "
-            f"({', '.join(names) or 'none'}); one can be primed"
+            f"the query stores state in {counted(len(operators), 'store')} "
+            f"({', '.join(names) or 'none'}); priming requires exactly one store, and no "
+            "join of streams"
         )
     return operators[0]
 
@@ -140,7 +142,7 @@ def flatten(
     keys = [field for field in keys if field not in windows]
     values = [field for field in values if field.name not in (NO_VALUE, _IS_EMPTY)]
     if len(windows) > 1:
-        raise Refused("the query groups by several windows")
+        raise Refused("the query groups by several windows; priming supports one")
     columns = [F.col(field.path).alias(f"k{number}") for number, field in enumerate(keys)]
     for field in windows:
         bounds = (F.col(f"{field.path}.{bound}").alias(bound) for bound in ("start", "end"))

@@ -72,8 +72,8 @@ def initial_state(
     names = type_.names
     if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
         raise UsageError(
-            f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
-            "given"
+            f"columns must list every column of the schema ({', '.join(names)}), and keys "
+            "must be some of these columns"
         )
     directory, files = location(checkpoint_location).to_read
     exists = files.list_directory(directory) is not None
@@ -81,20 +81,20 @@ def initial_state(
     if state is None:
         if not has_committed:
             raise Refused(
-                f"{checkpoint_location} has committed no batch: the query would begin without the "
-                "state; give it"
+                f"{checkpoint_location} has no committed batch, so the query would start "
+                "without the state; pass the state"
             )
         return with_warnings(spark.createDataFrame([], type_).groupBy(*keys), ())
     seeds = kafka_seeds(directory, files) if exists else {}
     if not seeds:
         raise Refused(
-            f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
-            "seed it with to_spark(…, checkpoint_dir=…)"
+            f"{checkpoint_location} has no seed, so the query would not start where Flink "
+            "stopped; seed the location with to_spark(…, checkpoint_dir=…)"
         )
     if has_committed:
         raise Refused(
-            f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
-            "query that goes on has its own, give None for it"
+            f"{checkpoint_location} has a committed batch, so Spark would silently ignore "
+            "the state; for a query that continues from its own state, pass None"
         )
     for problem in contradictions([origin_of(state)], seeds.values()):
         raise Refused(problem)

@@ -178,7 +178,7 @@ def contradictions(
         if topic in topics and not (starts_at and starts_at <= offsets):
             shown = ", ".join(map(str, sorted(starts_at))) or "no offset"
             yield (
-                f"{topic}-{number} is to start at {shown}, but its offset in the savepoint of the "
-                f"state is {', '.join(map(str, sorted(offsets)))}: take positions and state from "
-                "one savepoint"
+                f"{topic}-{number} would start at {shown}, but its offset in the savepoint "
+                f"of the state is {', '.join(map(str, sorted(offsets)))}; use positions and "
+                "state from the same savepoint"
             )

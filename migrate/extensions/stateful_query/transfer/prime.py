@@ -160,18 +160,18 @@ def prime(
         OSError: the directory cannot be written.
     """
     if not rows:
-        raise UsageError("no rows: give those of each stream of the query")
+        raise UsageError("rows is empty; pass the rows of each stream of the query")
     starts = _positions(positions, len(rows))
     if names and len(names) != len(rows):
-        raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
+        raise UsageError(f"names lists {len(names)} streams, but rows has {len(rows)}")
     target = _target(checkpoint_location)
     check_rows(rows, starts)
     _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
         warning_text(
             WarningCode.UNFINISHED_RUN,
-            f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
-            "it, unless such a run is still active",
+            f"a run that was killed while it primed or read {target.name} left {path}; "
+            "remove this directory, unless such a run is still active",
         )
         for path in find_unfinished(target.path)
     ]
@@ -194,8 +194,9 @@ def prime(
                 raise Refused([*proof.problems(), *window_hint(proof, state_rows_of(rows))])
             if not proof.right and expected is None:
                 raise Refused(
-                    "no key of Flink's state is among the rows: the query would begin with an "
-                    "empty state; if Flink's is empty, give a DataFrame without rows as expected"
+                    "the rows contain no key of Flink's state, so the query would start "
+                    "with an empty state; if Flink's state is empty, pass a DataFrame "
+                    "without rows as expected"
                 )
     except PySparkException as error:
         raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
@@ -254,15 +255,16 @@ def _positions(positions: Positions, streams: int) -> list[NextOffsets]:
         raise UsageError(f"positions: {error}") from error
     if len(sources) != streams:
         raise UsageError(
-            f"positions of {counted(len(sources), 'source')}, and rows of "
+            f"positions are for {counted(len(sources), 'source')}, but rows are for "
             f"{counted(streams, 'stream')}"
         )
     for source in sources:
         bad = [f"{topic}-{number}" for (topic, number), offset in source.items() if offset < 0]
         if bad or not source:
             raise UsageError(
-                f"positions: {bad[0] if bad else 'a source without partitions'}: each partition "
-                "needs the offset of its next record; earliest and latest have none"
+                "positions have no offset for "
+                f"{bad[0] if bad else 'a source without partitions'}; pass the offset of the "
+                "next record of each partition, not earliest or latest"
             )
     return sources
 
@@ -271,8 +273,9 @@ def _target(checkpoint_location: str) -> LocalDirectory:
     target = location(checkpoint_location)
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
-            f"checkpoint_location {target.name}: prime a directory on a disk that the executors "
-            "share, and copy it to the store before the query's first start"
+            f"checkpoint_location {target.name} cannot be primed directly; prime a directory "
+            "on a disk that the executors share, and copy it to the object store before the "
+            "query's first start"
         )
     check_free(target)
     return target
@@ -284,8 +287,8 @@ def _stream_numbers(stage: Path, streams: int) -> list[int]:
     for source in source_names(stage):
         rows = source_directory(stage, source)
         if rows is None:
-            raise Refused(f"source {source} of the query has read none of the rows")
+            raise Refused(f"source {source} of the query read none of the rows")
         numbers.append(int(rows))
     if unread := set(range(streams)) - set(numbers):
-        raise Refused(f"the query does not read stream {min(unread)} of those that it is given")
+        raise Refused(f"the query does not read its stream {min(unread)}")
     return numbers

@@ -74,13 +74,14 @@ def compare_with_expected(
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
-            f"{counted(len(state_rows), 'stream')} with rows of Flink's state: give the state that "
-            "Spark must have (expected)"
+            f"{counted(len(state_rows), 'stream')} with rows of Flink's state; Spark's state "
+            "can be computed only from exactly one; pass the expected state of Spark "
+            "(expected)"
         )
     if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
         raise Refused(
-            f"the query keeps the state of {state.description}, which does not follow from these "
-            "rows: make rows of your own, and give the state that Spark must have (expected)"
+            f"the query stores the state of {state.description}; it cannot be computed from "
+            "these rows; make your own rows, and pass the expected state of Spark (expected)"
         )
     (stream,) = state_rows
     keys = [stream.keys[number] for number in key_order(stream.keys, state)]
@@ -127,11 +128,12 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     if types != [field.type for field in state.keys]:
         names = ", ".join(type_.simpleString() for type_ in types) or "empty"
         raise Refused(
-            f"the key of Spark's state is {_list_fields(state.keys)}, and the rows' {names}: name "
-            "keys in the order of the query's groupBy, and no others"
+            f"the key of Spark's state is {_list_fields(state.keys)}, but the key of the "
+            f"rows is {names}; pass exactly the keys of the query's groupBy, in the same "
+            "order"
         )
     if ("window" in rows.expected.columns) != state.has_window:
-        raise Refused("the query groups by a window, and the rows have none; or the other way")
+        raise Refused("either the query or the rows have a window, but not both")
     columns = [F.col(f"k{number}").alias(f"k{index}") for index, number in enumerate(keys)]
     columns += [F.col("window")] * state.has_window
     matches = match_values([rows.values[number] for number in order], state.values)
@@ -189,9 +191,9 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     value_kinds = [(value.kind, value.in_average) for value in values]
     if Counter(field_kinds) != Counter(value_kinds):
         raise Refused(
-            f"the query's state has the fields {_list_fields(fields)}, and the rows "
-            f"{', '.join(map(str, values)) or 'none'}: name a value for each field, or give the "
-            "state that Spark must have (expected)"
+            f"the query's state has the fields {_list_fields(fields)}, but the rows have "
+            f"{', '.join(map(str, values)) or 'none'}; pass a value for each field, or pass "
+            "the expected state of Spark (expected)"
         )
     indexes = {
         kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
@@ -214,9 +216,9 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
         return [names.index(name) for name in spark_names]
     if state.operator == DEDUPLICATE and len(spark_names) > 1:
         raise Refused(
-            f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is "
-            f"{', '.join(names) or 'none'}: name the same columns, or give the state in this order "
-            "(expected, --expect)"
+            f"dropDuplicates stores its key as {_list_fields(state.keys)}, but Flink's key "
+            f"is {', '.join(names) or 'none'}; use the same columns, or pass the expected "
+            "state in this order (expected, --expect)"
         )
     return list(range(len(names)))
 
@@ -241,9 +243,10 @@ def to_spark_columns(
         names = [*names, LAST_ACCESS]
     if len(names) != len(expected.columns):
         raise UsageError(
-            f"expected: {counted(len(expected.columns), 'column')}, and Spark's state has "
-            f"{len(names)}: the key {_list_fields(state.keys)}{', a window' * state.has_window}, "
-            f"the value {_list_fields(state.values)}; name each with --expect"
+            f"expected has {counted(len(expected.columns), 'column')}, but Spark's state has "
+            f"{len(names)}, with the key "
+            f"{_list_fields(state.keys)}{', a window' * state.has_window} and the value "
+            f"{_list_fields(state.values)}; pass an expression for each with --expect"
         )
     expected = expected.toDF(*names)
     if state.has_window:
@@ -263,8 +266,8 @@ def _with_timestamps(expected: DataFrame) -> DataFrame:
     type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
         raise UsageError(
-            f"expected: the window is {type_.simpleString()}, not a struct of start and end: "
-            "named_struct('start', …, 'end', …)"
+            f"the window in expected is {type_.simpleString()}, not a struct of start and "
+            "end; use named_struct('start', …, 'end', …)"
         )
     if isinstance(type_.fields[0].dataType, LongType):
         bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
@@ -356,7 +359,8 @@ def describe_keys(differences: DataFrame, most: int) -> list[str]:
     )
     first = first_differences(differences, most).select("verdict", *sides)
     return [
-        f"{verdict}: {key}: Flink {flink or 'nothing'}, Spark {spark or 'nothing'}"
+        f"{'different' if verdict == 'wrong' else verdict}: {key}: Flink {flink or 'nothing'}, "
+        f"Spark {spark or 'nothing'}"
         for verdict, key, flink, spark in first.collect()
     ]
 

@@ -266,17 +266,22 @@ def aggregate_rows(
     columns = [value.column for value in values if value.column is not None]
     unknown = [name for name in (*keys, *columns, *([time] if time else [])) if name not in types]
     if unknown:
-        raise UsageError(f"no column {unknown[0]!r} in the stream's schema: {', '.join(types)}")
+        raise UsageError(
+            f"the stream's schema has no column {unknown[0]!r}; its columns are {', '.join(types)}"
+        )
     if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
-        raise UsageError("window, time and session_gap_ms: a window needs the column of its time")
+        raise UsageError(
+            "window and time must be passed together, and session_gap_ms requires window"
+        )
     if time is not None and not isinstance(types[time], TimestampType):
         raise UsageError(
-            f"{time} {types[time].simpleString().upper()}: the time of windows must be a "
-            "TIMESTAMP, which no session's time zone moves"
+            f"{time} is {types[time].simpleString().upper()}, but the time of windows must "
+            "not depend on the session's time zone; use a TIMESTAMP"
         )
     if slide_ms is not None and (count is None or window is None or minima or maxima):
         raise UsageError(
-            "slide_ms: hopping windows need window, time and count; only sums go with it"
+            "slide_ms requires window, time, and count, and cannot be combined with minima "
+            "or maxima"
         )
     whole = state
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
@@ -455,9 +460,9 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(
-            f"a session from {row['start']} to {row['end']} counts {row['n']} records, and with "
-            f"{session_gap_ms} ms between them it takes {row['least']} at least: count must be of "
-            "all records, and session_gap_ms the job's"
+            f"a session from {row['start']} to {row['end']} has {row['n']} records, but with "
+            f"a gap of {session_gap_ms} ms it requires at least {row['least']}; count must "
+            "be the number of all records, and session_gap_ms the job's session gap"
         )
 
 
@@ -468,8 +473,9 @@ def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, in
     (totals,) = entries.agg(*sums).collect()
     if (totals["rows"] or 0) > most_rows:
         raise Refused(
-            f"{totals['rows']} rows would be made, more than most_rows, {most_rows}: let the query "
-            "sum a weight, 1 for each record of Kafka, in place of count(*) (sums={'weight': …})"
+            f"{totals['rows']} rows would be made, more than most_rows ({most_rows}); in "
+            "the query, replace count(*) with the sum of a weight, which is 1 for each record of "
+            "Kafka (sums={'weight': …})"
         )
     first_end = None if totals["first"] is None else int(totals["first"])
     return first_end, totals["entries"]

@@ -70,7 +70,7 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         return _read_by_query(spark, checkpoint, batch, work)
     if spark.version.startswith("4.0.") and commit_version(checkpoint, batch) != "v1":
         raise Refused(
-            "Spark 4.0 cannot read a state back whose files have ids: prime with "
+            "Spark 4.0 cannot read a state whose files have ids; prime with "
             "spark.sql.streaming.stateStore.checkpointFormatVersion 1"
         )
     metadata = spark.read.format("state-metadata").load(str(checkpoint))
@@ -138,7 +138,9 @@ def _number_fields(name: str, type_: StructType) -> Column:
 def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path) -> SparkState:
     folders = sorted(checkpoint.glob("state/*/0"))
     if any(folder.joinpath("left-keyToNumValues").is_dir() for folder in folders):
-        raise Refused("the query keeps the state of a join of two streams; it cannot be primed")
+        raise Refused(
+            "the query stores the state of a join of two streams; such a state cannot be primed"
+        )
     schemas = [stored_schemas(folder / "_metadata" / "schema") for folder in folders]
     operator = only_operator([operator_of(key, value) for key, value in schemas])
     ((key, value),) = schemas
@@ -199,7 +201,9 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")
     if version != "v2":
-        raise Refused(f"{path}: a schema of version {version[:20]!r} is not known; known: v2")
+        raise Refused(
+            f"{path} has the unknown schema version {version[:20]!r}; the known version is v2"
+        )
     key, value = (
         "".join(cursor.utf("schema") for _ in range(cursor.count("pieces", 2))) for _ in range(2)
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = (FloatType, DoubleType)
 _UNSCALED = "DECIMAL(38,0)"
-_OWN_ROWS = "make rows of your own, and give the state that Spark must have (expected)"
+_OWN_ROWS = "make your own rows, and pass the expected state of Spark (expected)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +112,16 @@ def group_by_column(
         if "sum" not in column.by_kind:
             continue
         if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
-            raise UsageError(f"a sum of {column}: not a number")
+            raise UsageError(f"{column} is not a number, so it cannot have a sum")
         if column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
-                f"{column}: a sum beside a least or a greatest value would be rounded; {_OWN_ROWS}"
+                f"{column}: a sum together with a minimum or a maximum would be rounded; "
+                f"{_OWN_ROWS}"
             )
         if column.extremes and not (has_row_count or "count" in column.by_kind):
             raise UsageError(
-                f"{column}: a sum beside a least or a greatest value needs the number of its "
-                f"records: give count or counts, or {_OWN_ROWS}"
+                f"{column}: a sum together with a minimum or a maximum requires the number "
+                f"of its records; pass count or counts, or {_OWN_ROWS}"
             )
     return list(columns.values())
 
@@ -195,5 +196,6 @@ def _any_value(type_: DataType) -> str:
     if isinstance(type_, StringType):
         return "''"
     raise UsageError(
-        f"a count of a column of {type_.simpleString()} without another value of it: {_OWN_ROWS}"
+        f"no value can be made for a column of type {type_.simpleString()} that has only a "
+        f"count; {_OWN_ROWS}"
     )

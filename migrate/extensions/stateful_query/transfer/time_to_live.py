@@ -64,22 +64,24 @@ class ExpiredEntries:
         if self.ttl_ms is None:
             yield warning_text(
                 WarningCode.EXPIRY_IGNORED,
-                "every entry of a state with a time to live moves (ttl_ms=None): Spark continues "
-                "from expired values",
+                "every entry of a state with a TTL is migrated (ttl_ms=None), so Spark "
+                "continues from expired values",
             )
             return
         if self.number and self.stopped_at_ms is not None:
-            verb = "stays" if self.number == 1 else "stay"
+            verb = "is" if self.number == 1 else "are"
             yield warning_text(
                 WarningCode.EXPIRED_STATE,
-                f"{counted(self.number, 'expired entry', 'expired entries')} {verb} behind: last "
-                f"used {self.ttl_ms} ms or more before {iso_time(self.stopped_at_ms)}, the stop",
+                f"{counted(self.number, 'expired entry', 'expired entries')} {verb} not "
+                f"migrated, because the last use was {self.ttl_ms} ms or more before the "
+                f"stop at {iso_time(self.stopped_at_ms)}",
             )
         if self.doubtful:
             yield warning_text(
                 WarningCode.EXPIRY_DOUBTFUL,
-                f"{self.doubtful} of these expired after the last access in the state; of a copy, "
-                "give the time of the stop (stopped_at_ms, --stopped-at)",
+                f"{self.doubtful} of these expired after the last access in the state; if "
+                "the checkpoint is a copy, pass the time of the stop (stopped_at_ms, "
+                "--stopped-at)",
             )
 
 
@@ -155,16 +157,18 @@ def leave_out_expired(
         return state, None
     if not may_expire(state):
         if ttl_ms is not None:
-            raise UsageError("ttl_ms: this state has no time to live; leave ttl_ms out")
+            raise UsageError("this state has no TTL; do not pass ttl_ms")
         return state, None
     if ttl_ms is None:
         return mark_unexpired(state), ExpiredEntries(None)
     if ttl_ms < 1:
-        raise UsageError(f"ttl_ms {ttl_ms}: not a time to live; None keeps every entry")
+        raise UsageError(
+            f"ttl_ms {ttl_ms} is not a TTL; pass a positive number, or None to keep every entry"
+        )
     if LAST_ACCESS not in state.columns:
         raise UsageError(
-            f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
-            "keep it, or call unexpired on the state itself"
+            f"the column {LAST_ACCESS} is missing; ttl_ms requires it to find the expired "
+            "entries; keep the column, or call unexpired on the state itself"
         )
     access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]
@@ -177,9 +181,10 @@ def leave_out_expired(
         doubtful = 0
     if doubtful and copied_from is not None:
         raise Refused(
-            f"{counted(doubtful, 'entry', 'entries')} expired between {iso_time(newest)}, the last "
-            f"access, and {iso_time(stop)}, when _metadata was written; the checkpoint is a copy "
-            f"of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
+            f"{counted(doubtful, 'entry', 'entries')} expired between the last access "
+            f"({iso_time(newest)}) and the write of _metadata ({iso_time(stop)}), but the "
+            f"checkpoint is a copy of {copied_from}; pass the time of the stop "
+            "(stopped_at_ms, --stopped-at)"
         )
     earliest = newest if stopped_at_ms is None else stopped_at_ms
     kept = mark_unexpired(_used_after(state, stop - ttl_ms), ttl_ms, stop, earliest)
@@ -192,9 +197,9 @@ def check_time_to_live(state: DataFrame) -> None:
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
         raise Refused(
-            f"{name} has a time to live, after which Flink starts a key anew, and Spark does not: "
-            "give the milliseconds of the job's code (StateTtlConfig, table.exec.state.ttl) as "
-            "ttl_ms (--ttl), or None (none) to keep every entry"
+            f"{name} has a TTL; Flink drops a key after this time, but Spark does not; pass "
+            "the TTL of the job's code (StateTtlConfig, table.exec.state.ttl) in "
+            "milliseconds as ttl_ms (--ttl), or None (none) to keep every entry"
         )
 
 
@@ -211,8 +216,9 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
             raise Refused(
-                f"the state was used at {iso_time(newest)}, after {iso_time(stopped_at_ms)}: that "
-                "is not when the job was stopped (stopped_at_ms, --stopped-at)"
+                f"the state was used at {iso_time(newest)}, so the job cannot have stopped "
+                f"at {iso_time(stopped_at_ms)}; pass the time of the stop (stopped_at_ms, "
+                "--stopped-at)"
             )
         return stopped_at_ms, None
     origin, checkpoint = origin_of(state), None
@@ -220,8 +226,8 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
         checkpoint = read(origin.savepoint, allow_external_files=origin.allow_external_files).origin
     if checkpoint is None or checkpoint.written_at is None:
         raise UsageError(
-            "when the job was stopped is not known: give it in epoch milliseconds (stopped_at_ms, "
-            "--stopped-at)"
+            "the time of the job's stop cannot be determined; pass it in epoch milliseconds "
+            "(stopped_at_ms, --stopped-at)"
         )
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 

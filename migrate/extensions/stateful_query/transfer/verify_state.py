@@ -87,7 +87,10 @@ def verify_state(
     """
     target = location(directory)
     if not isinstance(target, LocalDirectory):
-        raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
+        raise UsageError(
+            f"{target.name} is not on a disk; --state requires a checkpoint location on a disk; "
+            "copy the location to a disk"
+        )
     batch = primed_batch(directory)
     master = None if runs_on_spark(None) or connects_to_server() else "local[*]"
     with (
@@ -162,7 +165,7 @@ def primed_batch(directory: str) -> int:
     """
     files = Files()
     if not has_begun_batch(directory, files):
-        raise Refused(f"{directory}: no query has run from it, so it holds no state")
+        raise Refused(f"{directory}: no query has run from this location, so it contains no state")
     seeds, primed = kafka_seeds(directory, files), None
     for batch, ended in logged_batches(directory, files):
         if batch != (0 if primed is None else primed + 1) or ended != seeds:
@@ -170,8 +173,8 @@ def primed_batch(directory: str) -> int:
         primed = batch
     if primed is None:
         raise Refused(
-            f"{directory}: its first batch is not one that primed it: it read Kafka's records, "
-            "or Spark has deleted its log since"
+            f"{directory}: the first batch in the log did not prime this location; either it "
+            "read Kafka's records, or Spark has deleted the log of the priming"
         )
     return primed
 

@@ -28,27 +28,29 @@ def check_watermark(
     """
     if not has_watermark:
         if watermark_ms is not None:
-            raise UsageError("watermark_ms: the query has no watermark (withWatermark)")
+            raise UsageError("watermark_ms is set, but the query has no watermark (withWatermark)")
         return
     pending = first_pending_end(rows)
     if watermark_ms is None:
         known = ""
         if pending is not None:
-            known = f"; the first window that Flink still keeps ends at {pending}"
+            known = f"; the first window that Flink still stores ends at {pending}"
         raise UsageError(
-            "the query has a watermark, and Flink's is not in a savepoint: give watermark_ms, at "
-            f"least the end of the last window that Flink has fired{known}"
+            "the query has a watermark, but a savepoint does not contain Flink's watermark; "
+            "pass watermark_ms, at least the end of the last window that Flink has "
+            f"fired{known}"
         )
     if pending is not None and watermark_ms >= pending:
         raise Refused(
-            f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
-            "watermark was lower; Spark would drop the window's later records"
+            f"watermark_ms {watermark_ms} is too high, because Flink stores a window that "
+            f"ends at {pending}; Spark would drop later records of this window"
         )
     fired = max((stream.fired.last_end for stream in rows if stream.fired.last_end), default=None)
     if fired is not None and watermark_ms < fired:
         raise Refused(
-            f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
-            "its watermark was there; a late record would have Spark fire it again"
+            f"watermark_ms {watermark_ms} is too low, because Flink has fired a window that "
+            f"ends at {fired}; after a late record, Spark would fire this window a second "
+            "time"
         )
 
 
@@ -61,8 +63,8 @@ def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
     """Yield a hint at missing arguments if Spark's state has windows that Flink's does not have."""
     if proof.unexpected and first_pending_end(rows) is not None:
         yield (
-            "a row counts in every window that covers its time: hopping windows need slide_ms, and "
-            "a watermark_ms after the windows that Flink has fired"
+            "a row counts in every window that contains its time; hopping windows require "
+            "slide_ms, and a watermark_ms after the windows that Flink has fired"
         )
 
 
@@ -73,20 +75,20 @@ def priming_warnings(
     pending = first_pending_end(rows)
     if watermark_ms is not None:
         risk = (
-            "no pending window limits it; if Flink's was lower, Spark drops records that Flink "
-            "would have taken"
+            "no pending window limits this value; if Flink's watermark was lower, Spark "
+            "drops records that Flink would have accepted"
         )
         if pending is not None:
             risk = (
-                "a late record may open a window again that Flink has fired, if the window ends "
-                f"before {pending}, the end of the first pending one"
+                "a late record can reopen a window that Flink has fired, if the window ends "
+                f"before {pending}, the end of the first pending window"
             )
         yield warning_text(WarningCode.WATERMARK, f"watermark_ms {watermark_ms}: {risk}")
     if fired := sum(stream.fired.number for stream in rows):
         yield warning_text(
             WarningCode.FIRED_WINDOWS,
-            f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
-            "behind: Spark drops such records",
+            f"Spark drops late records of {counted(fired, 'window')} that Flink has fired "
+            "but still stores for such records",
         )
     for stream in rows:
         if stream.expired is not None:
@@ -94,10 +96,10 @@ def priming_warnings(
             if stream.expired.ttl_ms is not None:
                 yield warning_text(
                     WarningCode.EXPIRY_ENDS,
-                    f"Flink drops an entry {stream.expired.ttl_ms} ms after its last access, and "
-                    "Spark never does",
+                    f"Flink drops an entry {stream.expired.ttl_ms} ms after its last access, "
+                    "but Spark never drops it",
                 )
     if empty:
         yield warning_text(
-            WarningCode.EMPTY_STATE, "no key is expected: the query begins with an empty state"
+            WarningCode.EMPTY_STATE, "no key is expected, so the query starts with an empty state"
         )

@@ -70,8 +70,8 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
         return state, FiredWindows()
     if not {"key", "namespace"} <= set(state.columns):
         raise Refused(
-            f"the job keeps fired windows for {lateness} ms, for late records: do not drop the "
-            "columns key and namespace, which show which windows have fired"
+            f"the job stores fired windows for {lateness} ms, for late records; the columns "
+            "key and namespace show which windows have fired; do not drop these columns"
         )
     unfired = timers.where("value = namespace.end - 1").selectExpr(
         "key AS timer_key", "namespace AS timer_window"
@@ -87,8 +87,9 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     kept = state.join(unfired, same, "left_semi")
     if fired["number"] and kept.isEmpty():
         raise Refused(
-            f"none of {counted(fired['number'], 'window')} waits for its end: Flink has fired all "
-            "of them, or has a trigger (CountTrigger) that Spark does not have"
+            f"none of {counted(fired['number'], 'window')} waits for its end; either Flink "
+            "has fired all of them, or the job has a trigger that Spark does not support "
+            "(CountTrigger)"
         )
     return kept, FiredWindows(fired["number"], fired["last"])
 
@@ -115,9 +116,9 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     ).collect()
     if timer["offset"] and first_end != timer["first"] + 1:
         raise Refused(
-            f"the first window ends at {first_end}, and its timer is at {timer['first']}: SQL "
-            "keeps windows over TIMESTAMP_LTZ in the time of table.local-time-zone; convert "
-            "window with to_utc_timestamp"
+            f"the first window ends at {first_end}, but its timer is at {timer['first']}; "
+            "SQL stores windows over TIMESTAMP_LTZ in the time of table.local-time-zone; "
+            "convert window with to_utc_timestamp"
         )
 
 
@@ -173,7 +174,9 @@ def split_into_panes(
     ).collect()
     first, size = bounds["first"] or 0, bounds["size"] or slide_ms
     if bounds["largest"] not in (None, size) or size % slide_ms:
-        raise UsageError(f"slide_ms {slide_ms}: windows of {size} ms are not made of whole panes")
+        raise UsageError(
+            f"the length of the windows ({size} ms) is not a multiple of slide_ms ({slide_ms})"
+        )
     steps = [
         f"transform(sequence(0L, (start - {shift} - {first}) div {size}), "
         f"j -> named_struct('start', start - {shift} - j * {size}, 'plus', {plus}))"
