@@ -156,7 +156,7 @@ def _resolve_pointer(pointer: str, files: ByteSource) -> str:
         return pointer
     path = files.from_uri(pointer)
     if path is None:
-        problem = "checkpoints are not read from a URI of this kind"
+        problem = "URIs of this kind are not supported"
         raise DecodeError(ErrorKind.UNSUPPORTED, problem, file=pointer)
     return path
 

@@ -44,7 +44,7 @@ _PATIENCE_SECONDS = 300
 _SETTLED_CHECKPOINTS = 3
 # The number of orders that are added to each partition after the job's move back to Flink.
 _MORE = 50
-_NOT_IN_THE_STATE = re.compile(r"up to (\d+) records are not in the state")
+_NOT_IN_THE_STATE = re.compile(r"up to (\d+) records are missing from the state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class WayBack:
 def main() -> int:
     """Run the demo; return 0 if no order was lost or duplicated."""
     console.print(
-        "This runs a real Kafka, Flink, S3 and Spark on this machine, for three to five minutes. "
-        "Afterwards all of it is stopped and removed.",
+        "The demo runs a real Kafka, Flink, S3, and Spark on this machine, for three to five "
+        "minutes. Then it stops and removes them.",
         soft_wrap=True,
     )
     fetch_jars(JARS, MEGABYTES)
@@ -138,17 +138,17 @@ def main() -> int:
     lost = sum(row.lost for row in accounts)
     repeated = sum(row.repeated for row in accounts)
     console.print(
-        "It went from Flink to Spark and back, while orders were written: "
-        f"lost {lost}, repeated {repeated}."
+        "The job moved from Flink to Spark and back while orders were written: "
+        f"lost {lost}, duplicated {repeated}."
     )
     console.rule("The job totals: who has counted each order, by customer")
     console.print(_customers_table(back.shared))
     verdicts = Counter(total.verdict for total in totals)
     words = ", ".join(f"{verdicts[word]} {word}" for word in ("right", "wrong", "missing"))
-    console.print(f"It went on in Spark with Flink's counts of each customer: {words}.")
+    console.print(f"Spark continued with Flink's counts of each customer: {words}.")
     console.print(
-        "Then it went back to Flink, from where Spark had stopped, with its old state. By migrate, "
-        f"that state lacks {back.not_in_its_state} orders; Spark has counted {back.by_spark}: "
+        "Then Flink resumed from Spark's positions, with its old state. migrate reported that the "
+        f"state lacks {back.not_in_its_state} orders, and Spark has counted {back.by_spark}: "
         f"{'right' if back.is_right else 'wrong'}.",
         soft_wrap=True,
     )
@@ -175,7 +175,7 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
     _cut_over(stack, "there")
     by_flink = stack.by_flink()
     _await("Spark writes its first orders", stack.by_spark, stack.spark_log)
-    with step("flink stop: the job totals stops with a savepoint"):
+    with step("Stopping the job totals with flink stop"):
         savepoint = stack.flink.stop(stack.flink.running()["totals"])
     counted = stack.totals()
 
@@ -191,7 +191,7 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
     console.print("No more orders are written for now.")
 
     console.rule("examples/totals: a job with state goes to Spark")
-    with step("Spark takes over Flink's counts, and counts on to the last order") as going:
+    with step("Spark takes over Flink's counts, and counts up to the last order") as going:
         going.say(stack.totals_on_spark(savepoint))
     counted_on = stack.totals()
     totals = compare(stack.in_kafka(), counted, counted_on)
@@ -234,8 +234,8 @@ def _way_back(stack: LocalStack, savepoint: str, at_stop: Totals, at_handover: T
     expected = {
         customer: _less(truth[customer], by_spark.get(customer, (0, 0))) for customer in truth
     }
-    _await("Flink counts on", lambda: stack.totals() == expected, stack.flink.log)
-    with step("flink stop: the job totals stops, so that its counts are final"):
+    _await("Flink continues to count", lambda: stack.totals() == expected, stack.flink.log)
+    with step("Running flink stop, so that the counts of the job totals are final"):
         stack.flink.stop(stack.flink.running()["totals"])
     by_flink = stack.totals()
     shared = [
@@ -278,7 +278,7 @@ def _cut_over(stack: LocalStack, way: str) -> None:
             going.say(line, "bold cyan" if line.startswith("==> ") else None)
             if "files-in-progress" in line:
                 going.say(
-                    "    (Safe here: the files are CSV, which Flink finishes at each checkpoint.)"
+                    "    (This is safe here, because Flink finishes CSV files at each checkpoint.)"
                 )
 
         stack.cut_over(way, say)

@@ -23,11 +23,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Orders from Kafka into files.")
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--checkpoint", required=True, help="the query's checkpointLocation")
-    parser.add_argument("--path", required=True, help="where its files go")
+    parser.add_argument("--path", required=True, help="the directory of its files")
     parser.add_argument(
         "--available-now",
         action="store_true",
-        help="finish what was begun, read what there is, and end with every batch committed",
+        help="finish a started batch, read all available records, commit every batch, and exit",
     )
     arguments = parser.parse_args()
 

@@ -122,7 +122,7 @@ def stop(home: Path) -> None:
         PlaygroundError: no playground exists.
     """
     if not home.exists():
-        raise PlaygroundError("there is no playground")
+        raise PlaygroundError("the playground does not exist")
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in _running(home):
             os.kill(pid, number)
@@ -172,16 +172,16 @@ def _fill(home: Path, port: int, flink_port: int) -> None:
         broker.create_topic(_CLICKS, _CLICKS_PARTITIONS)
     with step("Starting Flink, and a job that reads orders and payments"):
         flink = _Flink(home, broker.bootstrap_servers, flink_port)
-    with step("Two checkpoints, and the job is started again from the second"):
+    with step("Taking two checkpoints, and restarting the job from the second"):
         _produce(broker, {}, _FIRST)
         flink.ask(f"checkpoint {_total(_FIRST)}")
         _produce(broker, _FIRST, _SECOND)
         flink.ask(f"checkpoint {_total(_SECOND)}")
         flink.ask("restart")
-    with step("The job is stopped with a savepoint"):
+    with step("Stopping the job with a savepoint"):
         _produce(broker, _SECOND, _AT_STOP)
         flink.ask(f"stop {_total(_AT_STOP)}")
-    with step("More records are written"):
+    with step("Writing more records"):
         _produce(broker, _AT_STOP, _AT_LAST)
     with step("Starting the job that keeps running"):
         flink.ask("clicks")

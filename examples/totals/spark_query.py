@@ -51,9 +51,11 @@ def main() -> None:
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--checkpoint", required=True, help="the query's checkpointLocation")
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--savepoint", help="where Flink's job stopped: to begin with")
-    begin.add_argument("--prime", action="store_true", help="as cut-over's command: begin, and end")
-    parser.add_argument("--available-now", action="store_true", help="read what there is, and end")
+    begin.add_argument("--savepoint", help="the savepoint of Flink's job, for the first run")
+    begin.add_argument("--prime", action="store_true", help="prime for a cut-over, and exit")
+    parser.add_argument(
+        "--available-now", action="store_true", help="read all available records, and exit"
+    )
     arguments = parser.parse_args()
 
     spark = SparkSession.builder.appName("totals").getOrCreate()

@@ -100,7 +100,7 @@ class Connection:
         # would then abort the process.
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
-            raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
+            raise ConfigError(f'invalid Kafka configuration: property "{name}" does not exist')
         self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:
             settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
@@ -144,16 +144,17 @@ class Connection:
             if failure.code() == KafkaError._AUTHENTICATION:
                 # The answer of a listener without SASL.
                 offers_none = "current SASL state" in text
-                check = "the user name, the password and the mechanism"
+                check = "the user name, the password, and the mechanism"
                 if offers_none:
-                    check = "security.protocol and the port, as this listener offers no SASL"
+                    check = "security.protocol and the port, because this listener offers no SASL"
                 elif unread := self._values_taken_literally():
-                    check = f"{unread}: quotes and ${{…}} are taken as part of a value"
+                    check = f"{unread}, because quotes and ${{…}} become part of the value"
                 return BrokerError(f"access denied at {self._servers}: {reason}; check {check}")
             if "certificate verify failed" in text:
                 return BrokerError(
                     f"TLS verification failed at {self._servers}: {reason}; check that "
-                    "ssl.ca.location holds the authority, and that the certificate is for this host"
+                    "ssl.ca.location contains the certificate authority, and that the certificate "
+                    "is for this host"
                 )
             # A TLS alert of the broker, as for a missing client certificate, lacks the code _SSL.
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
@@ -178,15 +179,15 @@ class Connection:
         if not failures:  # it reports no error for a connection that the other side closes
             protocol = self.config.get("security.protocol", "PLAINTEXT")
             return BrokerError(
-                f"{self._servers} closed the connection; security.protocol is {protocol}, and this "
-                "port may want TLS or a log-in: give --kafka-config FILE "
-                "(docs/how-to/secured-kafka.md), or check that a broker runs there"
+                f"{self._servers} closed the connection; security.protocol is {protocol}, but the "
+                "port may require TLS or credentials; pass --kafka-config FILE "
+                "(docs/how-to/secured-kafka.md), or check that the address is a broker's"
             )
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
         return BrokerError(
             f"no broker answered at {self._servers}{self._last_failure()}; check the address, and "
-            "that a broker runs there"
+            "check that the broker is running"
         )
 
     def _last_failure(self) -> str:
@@ -260,8 +261,8 @@ class Connection:
         if code in _UNREACHABLE:
             return self._refusal() or BrokerError(
                 f"no broker answered at {self._servers} within {self.timeout:.0f} s"
-                f"{self._last_failure()}; check the address and security.protocol, and that it is "
-                "reachable from here"
+                f"{self._last_failure()}; check the address, security.protocol, and the network "
+                "between this machine and the broker"
             )
         if denied := _DENIED.get(code):
             # A request about a group can be denied because of a topic: to describe a group of the
@@ -291,11 +292,10 @@ def answer_of(future: Future[Any]) -> Any:
 def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
     if "No provider for SASL mechanism GSSAPI" in reason:
         return ConfigError(
-            "sasl.mechanism is GSSAPI (Kerberos), which the wheels of confluent-kafka lack: build "
-            "confluent-kafka against a librdkafka with Cyrus SASL "
-            "(docs/how-to/secured-kafka.md#kerberos); its keytab and principal are taken from "
-            "sasl.jaas.config, or set sasl.kerberos.keytab and sasl.kerberos.principal; or use "
-            "another listener"
+            "sasl.mechanism is GSSAPI (Kerberos); the wheels of confluent-kafka do not support it; "
+            "use a different listener, or build confluent-kafka with a librdkafka that includes "
+            "Cyrus SASL (docs/how-to/secured-kafka.md#kerberos), and set the keytab and the "
+            "principal in sasl.jaas.config, or in sasl.kerberos.keytab and sasl.kerberos.principal"
         )
     if "mac verify failure" in reason:
         store = config["ssl.keystore.location"]
@@ -308,7 +308,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
     reason = redact_values(reason, config)
     unknown = _NO_SUCH_PROPERTY.search(reason)
     reason = with_java_names(reason) + (hint(unknown[1], SECURITY_SETTINGS) if unknown else "")
-    return ConfigError(f"not a usable Kafka configuration: {reason}")
+    return ConfigError(f"invalid Kafka configuration: {reason}")
 
 
 def kafka_error(error: KafkaException) -> KafkaError:

@@ -106,13 +106,12 @@ def _check_name(group: str) -> None:
     try:
         name = group.encode()
     except UnicodeEncodeError as error:
-        raise UsageError(f"{group!r} is not a group: the name is not valid UTF-8") from error
+        raise UsageError(f"the group name {group!r} is not valid UTF-8") from error
     if b"\0" in name:
-        raise UsageError(f"{group!r} is not a group: the name contains a NUL character")
+        raise UsageError(f"the group name {group!r} contains a NUL character")
     if len(name) > _LONGEST_NAME:
         raise UsageError(
-            f"{group[:20]}... is not a group: the name has {len(name)} bytes, and Kafka allows "
-            f"{_LONGEST_NAME}"
+            f"the group name {group[:20]}... has {len(name)} bytes; Kafka allows {_LONGEST_NAME}"
         )
 
 
@@ -171,10 +170,11 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
         if time.monotonic() + _PAUSE > deadline:
             topic, number = min(pending)
             raise BrokerError(
-                f"group {group}: an open transaction has offsets of "
-                f"{counted(len(pending), 'partition')} (the first is {topic}-{number}), and has "
-                f"not ended within {timeout:.0f} s: what the group holds is not known before; stop "
-                "its producer, and try again when Kafka has ended the transaction"
+                f"group {group}: an open transaction contains offsets of "
+                f"{counted(len(pending), 'partition')} (the first is {topic}-{number}) and did not "
+                f"end within {timeout:.0f} s; until then, the group's offsets cannot be "
+                "determined; stop its producer, and rerun the command after Kafka has ended the "
+                "transaction"
             )
         time.sleep(_PAUSE)
 

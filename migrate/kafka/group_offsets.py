@@ -159,9 +159,9 @@ def _library() -> Any:
             function.restype, function.argtypes = result, arguments
     except (AttributeError, OSError) as error:
         raise UsageError(
-            "this build of confluent-kafka does not export librdkafka's C API, which migrate needs "
-            "to read and write the offsets of consumer groups exactly; install confluent-kafka "
-            "2.10 or newer from PyPI, on Linux or macOS"
+            "this build of confluent-kafka does not export librdkafka's C API; migrate requires "
+            "this API to read and write the exact offsets of consumer groups; install "
+            "confluent-kafka 2.10 or newer from PyPI, on Linux or macOS"
         ) from error
     return library
 

@@ -27,17 +27,18 @@ _TRANSIENT = COORDINATOR_AWAY | {
     KafkaError._ALL_BROKERS_DOWN,
 }
 _COMMIT_MEANINGS = {
-    KafkaError.UNKNOWN_MEMBER_ID: "the group has members; stop them",
-    KafkaError.GROUP_ID_NOT_FOUND: "it is no consumer group (a share group?)",
+    KafkaError.UNKNOWN_MEMBER_ID: "the group is active; stop its consumers",
+    KafkaError.GROUP_ID_NOT_FOUND: "it is not a consumer group; it may be a share group",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user READ on the group",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "access denied; grant this user READ on the topic",
 }
 _DELETE_MEANINGS = {
-    KafkaError.NON_EMPTY_GROUP: "the group has members; stop them",
-    KafkaError.GROUP_SUBSCRIBED_TO_TOPIC: "the group has members; stop them",
+    KafkaError.NON_EMPTY_GROUP: "the group is active; stop its consumers",
+    KafkaError.GROUP_SUBSCRIBED_TO_TOPIC: "the group is active; stop its consumers",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user DELETE on the group",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "access denied; grant this user READ on the topic",
-    KafkaError._UNSUPPORTED_FEATURE: "these brokers cannot remove single offsets, as Kafka 2.4 can",
+    KafkaError._UNSUPPORTED_FEATURE: "these brokers cannot remove single offsets (Kafka 2.4 and "
+    "newer can)",
 }
 
 # The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a

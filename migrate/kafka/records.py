@@ -287,7 +287,7 @@ class RecordReader:
                 (topic, number), *_ = waiting
                 raise BrokerError(
                     f"{topic}-{number}: no records within {self._connection.timeout:.0f} s; "
-                    "check that its leader is reachable from here"
+                    "check that this machine can reach the partition's leader"
                 )
 
     def _messages(self) -> Iterator[tuple[Partition, Message]]:
@@ -298,8 +298,8 @@ class RecordReader:
                 yield (str(topic), int(partition or 0)), message
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise BrokerError(
-                    f"topic {topic}: access denied; its records are compared: grant this user READ "
-                    f"on topic {topic}"
+                    f"topic {topic}: access denied; migrate compares the topic's records; grant "
+                    f"this user READ on topic {topic}"
                 )
             elif topic is not None and not error.retriable():
                 raise self._connection.error(f"{topic}-{partition}", KafkaException(error))

@@ -130,7 +130,7 @@ def _records(
         deadline = time.monotonic() + _READ_SECONDS
         while unread:
             if time.monotonic() > deadline:
-                raise BrokerError(f"topic {_LOG}: not read within {_READ_SECONDS:.0f} s")
+                raise BrokerError(f"topic {_LOG} was not read within {_READ_SECONDS:.0f} s")
             for message in consumer.consume(_AT_ONCE, _WAIT):
                 error = message.error()
                 if error is None:

@@ -31,9 +31,9 @@ _PACKAGE = "migrate.extensions"
 
 # The sections of ``migrate --help``.
 READ = "Read"
-WRITE = "Write new files without asking; never overwrite a file"
-CHANGE = "Change a group or a job, but only with --execute"
-RUN = "Run until Ctrl-C, and commit without asking"
+WRITE = "Write new files without confirmation; never overwrite a file"
+CHANGE = "Change a group or a job (only with --execute)"
+RUN = "Run until Ctrl-C, and commit without confirmation"
 
 
 class CommandText(NamedTuple):
@@ -96,7 +96,7 @@ def command_module(command: str) -> ModuleType:
 def _not_installed(extension: str, user: str) -> Exception:
     from migrate.model.errors import UsageError  # here, because ``import migrate`` needs no errors
 
-    return UsageError(f"{user} needs the extension {extension}, which is not installed")
+    return UsageError(f"{user} requires the extension {extension}; it is not installed")
 
 
 def _installed() -> Iterator[ModuleType]:

@@ -51,7 +51,7 @@ class CodePolicy(NamedTuple):
     scan_obstacle: bool = False
     shown_for_groups: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
-    way_out: str = "if it is not to be moved, choose the others with --source"
+    way_out: str = "to move without this source, select the other sources with --source"
 
 
 _blocker = partial(CodePolicy, Severity.BLOCKER)
@@ -71,7 +71,10 @@ class Code(str, Enum):
     # Plans from a consumer group have this finding. No other plan does.
     GROUP_READS = (
         "group-reads",
-        _ran_on_blocker(job_wide=True, way_out="stop them, or add --allow-ran-on to repeat them"),
+        _ran_on_blocker(
+            job_wide=True,
+            way_out="stop the consumers, or add --allow-ran-on to duplicate their records",
+        ),
     )
     HYBRID_SOURCE = "hybrid-source", _note()
     HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", _blocker()
@@ -80,7 +83,7 @@ class Code(str, Enum):
         _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_in_flight,
-            way_out="or add --allow-in-flight to lose them",
+            way_out="or add --allow-in-flight to accept the loss",
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
@@ -99,7 +102,9 @@ class Code(str, Enum):
     RAN_ON = (
         "ran-on",
         _ran_on_blocker(
-            job_wide=True, way_out="move from the newest one, or add --allow-ran-on to repeat them"
+            job_wide=True,
+            way_out="move from the newest checkpoint, or add --allow-ran-on to accept the "
+            "duplicates",
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", _note()
@@ -109,7 +114,7 @@ class Code(str, Enum):
     SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (
         "stale-positions",
-        _ran_on_blocker(way_out="move from one of those, or add --allow-ran-on to repeat them"),
+        _ran_on_blocker(way_out="or add --allow-ran-on to accept the duplicates"),
     )
     STATE_NOT_MOVED = "state-not-moved", _warning()
     UNCOMMITTED_BATCH = "uncommitted-batch", _warning()

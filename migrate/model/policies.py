@@ -89,7 +89,9 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         old, separator, new = pair.partition("=")
         if not (separator and old and new) or old in topics:
-            raise UsageError(f"--topic-map {pair!r}: not OLD=NEW, two topics, each OLD once")
+            raise UsageError(
+                f"--topic-map {pair!r} does not have the form OLD=NEW, or repeats a topic OLD"
+            )
         topics[old] = new
     return topics
 
@@ -98,11 +100,11 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
     for old, new in topics.items():
         if not (old and is_legal_topic(new)):
             raise UsageError(
-                f"--topic-map {old}={new}: {new!r} is no name of a topic; give the option once for "
-                "each topic"
+                f"--topic-map {old}={new}: {new!r} is not a valid topic name; pass the option once "
+                "for each topic"
             )
     if len(set(topics.values())) != len(topics):
-        raise UsageError("--topic-map: two topics under one name")
+        raise UsageError("--topic-map: two topics have the same new name")
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -123,10 +125,10 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
         numbers = partitions.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
-                raise UsageError(f"--partitions {text!r}: not TOPIC:0-3,5")
+                raise UsageError(f"--partitions {text!r} does not have the form TOPIC:0-3,5")
             first, last = int(match[1]), int(match[2] or match[1])
             if not first <= last < first + _MOST_PARTITIONS:
-                raise UsageError(f"--partitions {text!r}: {match[0]} is not a range, as 0-3")
+                raise UsageError(f"--partitions {text!r}: {match[0]} is not a range such as 0-3")
             numbers.update(range(first, last + 1))
     return partitions
 
@@ -202,7 +204,7 @@ def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
         return choices(value)
     except ValueError as error:
         known = ", ".join(choice.value for choice in choices)
-        raise UsageError(f"{flag} {value!r}: one of {known}") from error
+        raise UsageError(f"{flag} {value!r} is not one of {known}") from error
 
 
 def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
@@ -211,7 +213,9 @@ def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
         return Unresolved.TIMESTAMP, parse_time(time, "--unresolved timestamp:")
     without_time = {choice.value: choice for choice in Unresolved if choice.value != "timestamp"}
     if text not in without_time:
-        raise UsageError(f"--unresolved {text!r}: one of {', '.join(without_time)}, timestamp:T")
+        raise UsageError(
+            f"--unresolved {text!r} is not one of {', '.join(without_time)}, timestamp:T"
+        )
     return without_time[text], None
 
 
@@ -235,17 +239,17 @@ def parse_time(text: str, option: str = "") -> int:
             since = int(text)
             if since < _FIRST_KAFKA_MS:
                 raise UsageError(
-                    f"{option}{text} would be {iso_time(since)} in milliseconds: is it in seconds? "
-                    "Write it as 2026-11-20T18:00:00Z"
+                    f"{option}{text} would be {iso_time(since)} in milliseconds; it may be in "
+                    "seconds; write the time as 2026-11-20T18:00:00Z"
                 )
         else:
             time = datetime.fromisoformat(text.replace("Z", "+00:00"))
             if time.tzinfo is None:
                 time = time.replace(tzinfo=timezone.utc)
-                log.info(f"{option}{text} is taken as {time.isoformat()}")
+                log.info(f"{option}{text} is interpreted as {time.isoformat()}")
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # also from int(), for more than 4300 digits
-        raise UsageError(f"{option}{text}: not a time, as 2026-11-20T18:00:00Z") from error
+        raise UsageError(f"{option}{text} is not a time such as 2026-11-20T18:00:00Z") from error
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:

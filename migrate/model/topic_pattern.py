@@ -78,7 +78,7 @@ def topic_pattern(text: str) -> TopicPattern:
         UsageError: the pattern is empty or wrong, or Java and Python may read it differently.
     """
     if not text:
-        raise UsageError("--topic-pattern: no pattern (an unset variable?)")
+        raise UsageError("--topic-pattern is empty; a variable may be unset")
     shown = repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
     at = 0
     while at < len(text):
@@ -86,8 +86,8 @@ def topic_pattern(text: str) -> TopicPattern:
         if token is None:
             beginning = repr(text[at : at + _TOKEN_SHOWN])
             raise UsageError(
-                f"--topic-pattern {shown}: Python and Java may read {beginning} (character "
-                f"{at + 1}) in two ways, or Java not at all; write it another way"
+                f"--topic-pattern {shown}: Python and Java may interpret {beginning} (character "
+                f"{at + 1}) differently, or Java may reject it; write this part in a different way"
             )
         at = token.end()
     try:
@@ -98,7 +98,7 @@ def topic_pattern(text: str) -> TopicPattern:
                 warnings.simplefilter("error", category)
             _compiled(text)
     except (re.error, Warning, RecursionError, OverflowError) as error:
-        raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
+        raise UsageError(f"--topic-pattern {shown} is not a valid pattern: {error}") from error
     return TopicPattern(text)
 
 

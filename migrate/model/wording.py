@@ -105,5 +105,5 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0
     if not seconds:
-        raise ValueError(f"{text!r}: not a length of time, such as 10s, 500ms, 5m or 1h")
+        raise ValueError(f"{text!r} is not a duration such as 10s, 500ms, 5m, or 1h")
     return seconds

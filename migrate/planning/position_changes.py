@@ -41,17 +41,17 @@ def position_changes(changes: Sequence[SourceChange], origin: Origin | None = No
 def _line(planned: PlannedPartition, origin: Origin | None) -> str:
     by = planned.difference
     if by is None:
-        effect = ": how much of it is in the state is not known" if origin is None else ""
-        return f"{planned.name} goes on from {planned.next_offset}{effect}"
+        effect = ""
+        if origin is None:
+            effect = ", and migrate cannot determine how many of its records are in the state"
+        return f"{planned.name} resumes from {planned.next_offset}{effect}"
     records = f"up to {counted(abs(by), 'record')}"
     if origin is None:
         verb = "is" if abs(by) == 1 else "are"
-        effect = f"{records} {verb} {'counted twice' if by < 0 else 'not in the state'}"
+        effect = f"{records} {verb} {'double-counted' if by < 0 else 'missing from the state'}"
     elif by < 0:
-        effect = f"Flink reads {records} again"
+        effect = f"Flink reprocesses {records}"
     else:
         effect = f"Flink skips {records}{reader_clause(origin)}"
-    direction = "back" if by < 0 else "ahead"
-    return (
-        f"{planned.name} goes {direction} from {planned.current} to {planned.next_offset}: {effect}"
-    )
+    verb = "rewinds" if by < 0 else "advances"
+    return f"{planned.name} {verb} from {planned.current} to {planned.next_offset}, so {effect}"

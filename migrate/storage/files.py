@@ -73,8 +73,8 @@ _STORES = {
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
-    "Unable to load libjvm": "set JAVA_HOME, HADOOP_HOME and CLASSPATH, or use webhdfs://",
-    "Unable to load libhdfs": "install Hadoop's client and set HADOOP_HOME and CLASSPATH, or use "
+    "Unable to load libjvm": "set JAVA_HOME, HADOOP_HOME, and CLASSPATH, or use webhdfs://",
+    "Unable to load libhdfs": "install Hadoop's client, and set HADOOP_HOME and CLASSPATH, or use "
     "webhdfs://",
 }
 
@@ -313,7 +313,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
         raise MissingExtra(
-            f"{path}: reading {store.protocol}:// needs another package: "
+            f"{path}: reading {store.protocol}:// requires an additional package: "
             f"{install_command(store.extra)}"
         ) from error
 

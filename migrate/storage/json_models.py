@@ -84,8 +84,8 @@ def write_file(model: Model, path: Path) -> None:
     text = as_json(model)
     if len(text) > MAX_FILE_BYTES:  # ASCII: one byte for each character
         raise Refused(
-            f"{path} would have {len(text)} bytes, and migrate reads files of up to "
-            f"{MAX_FILE_BYTES}; move fewer partitions at once with --partitions"
+            f"{path} would have {len(text)} bytes, but migrate reads at most {MAX_FILE_BYTES}; "
+            "move fewer partitions at a time with --partitions"
         )
     write_new(path, text)
 
@@ -96,7 +96,7 @@ def read_file(
     name: str,
     *,
     creation_hint: str,
-    edited_hint: str = "take the file as it was written",
+    edited_hint: str = "use the original file",
 ) -> _Model:
     """Read a model from a file that ``write_file`` wrote.
 
@@ -155,7 +155,7 @@ def parse(
         raise InputError(f"{path}: the file is empty, not a {name}{hint}")
     kind = name.partition(" of ")[0]
     edited = EditedFile(
-        f"{path}: the {kind} was edited: its checksum does not match; {edited_hint}"
+        f"{path}: the {kind} was edited (its checksum does not match); {edited_hint}"
     )
     try:
         parsed = model.model_validate_json(content)
@@ -166,13 +166,14 @@ def parse(
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
             other = first["input"].removeprefix(OWN_KIND)
-            advice = f"; `migrate show {path}` shows it"
-            raise InputError(f"{path}: not a {name}: it is a {other}{advice}") from error
+            advice = f"; to show it, run `migrate show {path}`"
+            raise InputError(f"{path} is a {other}, not a {name}{advice}") from error
         if where == "kind":
             raise InputError(f"{path}: not a {name}{hint}") from error
         if where == "version" and isinstance(first["input"], int):
             raise InputError(
-                f"{path}: of version {first['input']}, not a {name}: take the release that wrote it"
+                f"{path} has version {first['input']} and is not a {name}; use the release of "
+                "migrate that wrote it"
             ) from error
         if _is_edited(model, content):
             raise edited from error

@@ -49,13 +49,13 @@ def check_new_file(option: str, path: Path) -> None:
         stage.unlink()
     except OSError as error:
         raise UsageError(
-            f"{option} {path}: cannot be written: {error.strerror}; name another file"
+            f"{option} {path}: cannot be written: {error.strerror}; choose a different file"
         ) from error
 
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:
     """Return the refusal of a path that exists; ``kind`` is "file" or "directory"."""
-    return Refused(f"{path} is there already; name a new {kind}")
+    return Refused(f"{path} already exists; choose a new {kind}")
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
         yield location, write
     except BaseException as error:
         if remaining := _remove_written(written, files):
-            advice = f"still there, and to be removed: {', '.join(remaining)}"
+            advice = f"remove the remaining files: {', '.join(remaining)}"
             if isinstance(error, Exception):
                 reason = getattr(error, "strerror", None) or error
                 raise OSError(errno.EIO, f"{reason}; {advice}", location) from error

@@ -17,10 +17,10 @@ HEAD_BYTES = 4 * 1024 * 1024
 
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
 }
 _TAR, _TAR_AT = b"ustar", 257
@@ -49,11 +49,11 @@ def recognize(head: bytes, path: str) -> str:
     """
     for magic, kind in _ARCHIVES.items():
         if head.startswith(magic):
-            return f"it is {kind}: unpack it"
+            return f"the file is {kind}; unpack it"
     if head[_TAR_AT:].startswith(_TAR):
-        return "it is a tar archive: unpack it"
+        return "the file is a tar archive; unpack it"
     if head.startswith(_GIT_LFS):
-        return "it is a pointer of Git LFS, without the data: run `git lfs pull`"
+        return "the file is a Git LFS pointer without the data; run `git lfs pull`"
     if head.startswith(_JAVA_STREAM):
         return _recognize_java(head)
     if head.startswith(_JAVA_STREAM_BASE64):
@@ -62,11 +62,11 @@ def recognize(head: bytes, path: str) -> str:
         except binascii.Error:
             return ""
     if location := _location_of(path, head):
-        return f"it is a file of a Spark query's checkpoint location: name it spark:{location}"
+        return f"the file belongs to a Spark query's checkpoint location; pass spark:{location}"
     if head.lstrip().startswith(b"{"):
         return (
-            f"it is JSON: name Spark's offsets json:{path}, and a saved plan --plan {path} "
-            f"(for verify, plan:{path})"
+            f"the file is JSON; pass Spark's offsets as json:{path}, and a saved plan as "
+            f"--plan {path} (for verify, plan:{path})"
         )
     return ""
 
@@ -79,14 +79,16 @@ def _recognize_java(stream: bytes) -> str:
             directory = text.removesuffix(f"/{METADATA_FILE}")
             if text != directory or _CHECKPOINT.fullmatch(posixpath.basename(text)):
                 return (
-                    f"it is a pointer of Flink's high availability; its checkpoint is {directory}"
+                    "the file is a pointer of Flink's high availability; its checkpoint is "
+                    f"{directory}"
                 )
     if _HANDLE in stream:
         for text in texts:
             if _HA_FILE.fullmatch(posixpath.basename(text)):
                 return (
-                    "it is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it "
-                    f"points to {text}, which names the checkpoint: pass that file"
+                    "the file is an entry of Flink's high availability (ZooKeeper or a "
+                    f"ConfigMap); it points to {text}; pass that file, because it contains the "
+                    "checkpoint's path"
                 )
     return ""
 

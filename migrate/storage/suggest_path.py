@@ -28,11 +28,13 @@ _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
-
+# Advice of the decoder that a suggestion replaces.
+_ADVICE = re.compile(r"; (?:name|pass) .*", re.DOTALL)
 
 _WHOLE_DIRECTORY = (
-    "_metadata was copied without the state files, or they were deleted: copy the whole "
-    "directory, and for a checkpoint the job's folders shared and taskowned; or name another one"
+    "_metadata was copied without the state files, or they were deleted; copy the whole directory "
+    "(for a checkpoint, also the job's folders shared and taskowned), or pass a different "
+    "checkpoint"
 )
 
 
@@ -65,15 +67,17 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     if path is None and (advice := why_not_read(pointer)):
         return f"{error.problem}; {advice}"
     if relative := _RELATIVE_URI.fullmatch(pointer):
-        return f"{error.problem}; a file: URI has an absolute path, as file:///{relative[1]}"
+        return (
+            f"{error.problem}; a file: URI requires an absolute path, as in file:///{relative[1]}"
+        )
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
         return "no path matches this pattern"
     if match := _NO_COLON.match(pointer):
-        return f"there is no such file; did you mean {match[1]}://{pointer[match.end() :]}?"
+        return f"the file does not exist; did you mean {match[1]}://{pointer[match.end() :]}?"
     if problem := why_no_path(pointer):
         return problem
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
-        return f"not a checkpoint of Flink; {way_out}"
+        return f"not a Flink checkpoint; {way_out}"
     if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):
         return f"{error.problem}; {_WHOLE_DIRECTORY}"
     # A store that did not answer is not searched, because a second request would also fail.
@@ -82,11 +86,10 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     where = pointer if path is None or "://" in path else path
     suggestion = _suggestion(where, error.kind, files) if is_readable else ""
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
-        return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
+        return f"damaged: {error.problem}; {suggestion or 'pass a different checkpoint'}"
     if not suggestion:
         return error.problem
-    problem = error.problem.partition("; name ")[0]  # the suggestion takes the place of the advice
-    return f"{problem}; {suggestion}"
+    return f"{_ADVICE.sub('', error.problem)}; {suggestion}"
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
@@ -97,7 +100,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     if is_damaged:
         return _recognize(join(pointer, METADATA_FILE), files) or _suggest_newest(pointer, files)
     if location := _location_around(pointer, names, files):
-        return f"it is the checkpoint location of a Spark query: name it spark:{location}"
+        return f"the directory is a Spark query's checkpoint location; pass spark:{location}"
     return _suggest_children(pointer, names, files)
 
 
@@ -106,11 +109,11 @@ def _command_for_side(pointer: str) -> str:
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":
-            return f"`migrate show {pointer}` shows a Spark query"
+            return f"to show a Spark query, run `migrate show {pointer}`"
         case "plan":
-            return f"`migrate show {name}` shows a plan"
+            return f"to show a plan, run `migrate show {name}`"
         case "group" | "json" | "csv" | "broker":
-            return f"`migrate diff CHK {pointer}` compares a checkpoint with it"
+            return f"to compare a checkpoint with it, run `migrate diff CHK {pointer}`"
     return ""
 
 
@@ -145,8 +148,8 @@ def _recognize(path: str, files: Files) -> str:
     head = files.read_range(path, 0, HEAD_BYTES)
     if not head and posixpath.basename(path.rstrip("/")) != METADATA_FILE:
         return (
-            "an empty file or object, as some tools write for a directory; the checkpoint's files "
-            "were not copied, or have another prefix"
+            "the file or object is empty (some tools create such objects for directories); the "
+            "checkpoint's files were not copied, or have a different prefix"
         )
     return recognize(head, path)
 
@@ -174,10 +177,10 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
     if len(paths) == 1:
         return f"did you mean {paths[0]}?"
     if paths:
-        return f"name one of those below it: {join_some(paths, _MAX_NAMED)}"
+        return f"pass one of the paths under it: {join_some(paths, _MAX_NAMED)}"
     if has_folders:
-        return f"`migrate scan {directory}` finds the jobs and savepoints below it"
-    return "Flink writes _metadata last; name another chk-<n> or a savepoint"
+        return f"to find the jobs and savepoints under it, run `migrate scan {directory}`"
+    return "Flink writes _metadata last; pass a different chk-<n> or a savepoint"
 
 
 def _suggest_newest(directory: str, files: Files) -> str:
@@ -188,7 +191,7 @@ def _suggest_newest(directory: str, files: Files) -> str:
         except DecodeError:
             continue
         return (
-            f"the newest whole one is {path}: what Flink emitted after it would be emitted again "
-            "by a move from there"
+            f"the newest complete checkpoint is {path}; a move from it duplicates Flink's later "
+            "output"
         )
     return ""

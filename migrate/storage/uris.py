@@ -29,12 +29,12 @@ _COPY_COMMANDS = {
     "oss": "ossutil cp -r",
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
-NO_TILDE = "~ is not expanded here; write the whole path"
+NO_TILDE = "migrate does not expand ~; write the full path"
 # A drive's path, or a share of a host. This system would treat it as the name of a file.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 NO_WINDOWS = (
-    "a path of Windows, which this system takes as a file's name; write its path here, such as "
-    "/mnt/c/lake for C:\\lake in WSL, or mount the share"
+    "this is a Windows path, but on this system it would be a file name; write the path of this "
+    "system, such as /mnt/c/lake for C:\\lake in WSL, or mount the share"
 )
 
 # One slash is enough, because ``file:/data`` is a URI without a host.
@@ -70,20 +70,20 @@ def why_not_read(uri: str) -> str:
     scheme = scheme_of(uri)
     if scheme == "dbfs":
         return (
-            f"there is no {mount_of(dbfs_path(uri))} on this machine: run this on Databricks, or "
-            "copy the whole directory with `databricks fs cp -r` and name the copy"
+            f"this machine has no {mount_of(dbfs_path(uri))}; run the command on Databricks, or "
+            "copy the whole directory with `databricks fs cp -r` and pass the copy"
         )
     if scheme == "viewfs":
-        return "name the hdfs:// URI that the mount table of viewfs has for it"
+        return "pass the hdfs:// URI from the mount table of viewfs"
     if scheme in _COPY_COMMANDS:
         return (
-            f"copy the whole directory with `{_COPY_COMMANDS[scheme]}` to this machine, and name "
+            f"copy the whole directory with `{_COPY_COMMANDS[scheme]}` to this machine, and pass "
             "the copy"
         )
     if match := _ONE_SLASH.fullmatch(uri):
         known = [prefix for prefix in SCHEMES if prefix.startswith(scheme)]
         if scheme == "webhdfs":
-            return f"name its host: webhdfs://HOST:9870/{match[2]}"
+            return f"add the host, as in webhdfs://HOST:9870/{match[2]}"
         if scheme == "hdfs":  # without a host, Hadoop's configuration contains it
             return f"did you mean hdfs:///{match[2]}?"
         if known:
@@ -91,7 +91,8 @@ def why_not_read(uri: str) -> str:
     if scheme in ("", "file"):
         return ""
     return (
-        f"name a path or a URI of {', '.join(SCHEMES)}; or copy the whole directory to this machine"
+        f"pass a local path or a URI with {', '.join(SCHEMES)}; or copy the whole directory to "
+        "this machine"
     )
 
 
@@ -107,7 +108,7 @@ def path_of(name: str, files: ByteSource) -> str:
     path = files.from_uri(name)
     if path is None:
         advice = why_not_read(name)
-        raise InputError(f"{name}: not read from a URI of this kind{advice and f'; {advice}'}")
+        raise InputError(f"{name}: URIs of this kind are not supported{advice and f'; {advice}'}")
     return name if "://" in path else path
 
 
@@ -136,7 +137,7 @@ def local_path(name: str) -> Path:
         raise UsageError(f"{name}: {problem}")
     path = LocalFiles().from_uri(name) if is_uri(name) else name
     if path is None:
-        raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")
+        raise UsageError(f"{name} is not a local file; pass a path or a file: URI")
     return Path(path)
 
 

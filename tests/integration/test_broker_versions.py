@@ -130,7 +130,7 @@ def test_share_group_and_streams_group_are_refused(
     run_java("OtherGroups", [compile_java([source], jars), *jars], arguments)
     broker.commit("a-streams-group", {("of-both", 0): 0})
     for group, told in (
-        ("a-share-group", "a-share-group is no consumer group"),
+        ("a-share-group", "a-share-group is not a consumer group"),
         ("a-streams-group", "a-streams-group belongs to a Kafka Streams application"),
     ):
         result = migrate(

@@ -243,7 +243,7 @@ def test_member_joining_between_check_and_commit_exits_with_4(case: Case) -> Non
         trap.release()
         stdout, stderr = process.communicate(timeout=_SOON)
     assert (process.returncode, stdout) == (4, f"{case.path}\n"), stderr
-    assert "UNKNOWN_MEMBER_ID, the group has members; stop them" in stderr
+    assert "UNKNOWN_MEMBER_ID, the group is active; stop its consumers" in stderr
     assert case.committed() == before
 
 
@@ -256,7 +256,7 @@ def test_member_that_joins_before_the_removal_is_reported(case: Case) -> None:
         trap.release()
         _, stderr = process.communicate(timeout=_SOON)
     assert process.returncode == 5, stderr
-    assert "GROUP_SUBSCRIBED_TO_TOPIC, the group has members; stop them" in stderr
+    assert "GROUP_SUBSCRIBED_TO_TOPIC, the group is active; stop its consumers" in stderr
     assert case.committed() == {**case.applied, **case.held}
 
 
@@ -289,7 +289,7 @@ def test_closed_stdout_is_refused_before_commit(case: Case) -> None:
     [
         ("missing/r.json", 2, "cannot be written: No such file or directory"),
         ("chk-7/_metadata/r.json", 2, "cannot be written: Not a directory"),
-        ("chk-7/_metadata", 4, "is there already"),
+        ("chk-7/_metadata", 4, "already exists"),
     ],
 )
 def test_unwritable_rollback_file_is_refused_before_confirmation(

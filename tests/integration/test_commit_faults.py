@@ -147,7 +147,7 @@ def test_commit_with_dead_broker_fails_and_writes_no_file(tmp_path: Path, impati
         mortal.create_topic("other", 1)
         case = Case(mortal, tmp_path)
         mortal.kill()
-        with pytest.raises(BrokerError, match="check that a broker runs there"):
+        with pytest.raises(BrokerError, match="check that the broker is running"):
             case.commit()
         assert list(tmp_path.iterdir()) == []
 
@@ -539,7 +539,9 @@ def test_member_that_joins_between_commit_and_removal_is_reported(
         (1, Result.FAILED, Committed(6, "ours")),
         (2, Result.FAILED, Committed(7, "ours")),
     ]
-    assert {o.failure.reason for o in stayed if o.failure} == {"the group has members; stop them"}
+    assert {o.failure.reason for o in stayed if o.failure} == {
+        "the group is active; stop its consumers"
+    }
     assert case.fate() is ChangeProgress.IN_PART
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held

@@ -333,7 +333,7 @@ def test_commit_requires_new_rollback_file(
 ) -> None:
     taken = tmp_path / "taken.json"
     taken.write_text("mine")
-    with pytest.raises(Refused, match="is there already"):
+    with pytest.raises(Refused, match="already exists"):
         _commit(broker, group, _wanted(topic, 5, 5, 5), taken)
     assert taken.read_text() == "mine"
     with pytest.raises(FileNotFoundError):

@@ -206,7 +206,7 @@ def test_lone_surrogate_in_name_is_escaped(read: Any, tmp_path: Path) -> None:
     ("options", "says"),
     [
         ({"view": "offsets"}, "not one of positions, operators, checkpoints, findings"),
-        ({"latest": "true"}, "no such option: latest; there are: view"),
+        ({"latest": "true"}, "unknown option latest; the options are view"),
     ],
 )
 def test_unknown_view_or_option_is_refused(read: Any, options: dict[str, str], says: str) -> None:

@@ -63,7 +63,7 @@ def test_fleet_omits_plan_for_job_with_recreated_topic(
     suspect, planned = made[str(chk)], made[str(fresh)]
     assert (suspect.file, suspect.failure) == (None, None)
     (reason,) = suspect.reasons
-    assert reason.startswith("suspect: 2 partitions may be of a topic created again")
+    assert reason.startswith("suspect: 2 partitions may belong to a recreated topic")
     assert {path.name for path in (tmp_path / "plans").iterdir()} == {planned.file, INDEX}
     assert (
         "2 partitions may be of a recreated topic"

@@ -50,9 +50,9 @@ def test_scan_lists_each_job_with_newest_complete_checkpoint(estate: FewJobs) ->
         "yes: 6 (no obstacle was found)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (corrupt 1)",
-        "if the job runs, a stop with a savepoint ends in-flight-records (of an unaligned "
-        "checkpoint): `migrate cut-over` stops it first, or stop it and scan its savepoint",
-        "next, a plan for each job without an obstacle: migrate scan "
+        "if the job is running, a stop-with-savepoint resolves in-flight-records (in an "
+        "unaligned checkpoint); use `migrate cut-over`, or stop the job and scan its savepoint",
+        "next, to save a plan for each job without an obstacle: migrate scan "
         f"{estate.root} --plans plans -b HOST:PORT",
     ]
     latest_only = scan(estate.root, "--latest-only")
@@ -74,10 +74,7 @@ def test_scan_with_broker_reports_lag_and_missing_records(estate: FewJobs) -> No
         str(estate.corrupt): ["unreadable", "corrupt"],
         str(estate.savepoint): ["yes", "1", "2", "16"],
     }
-    assert (
-        "lag: up to 119 records, and 3 positions whose lag is not known"
-        in result.stderr.splitlines()
-    )
+    assert "lag: up to 119 records, plus 3 positions with unknown lag" in result.stderr.splitlines()
 
 
 def test_lag_of_grown_topic_is_incomplete(broker: Broker, tmp_path: Path) -> None:
@@ -95,7 +92,7 @@ def test_lag_of_grown_topic_is_incomplete(broker: Broker, tmp_path: Path) -> Non
     after = scan(tmp_path, *flags)
     assert lines(after) == {str(chk): ["yes", "1", "1", "0+?"]}
     assert (
-        "lag: up to 0 records, and 1 partition with records that a checkpoint lacks"
+        "lag: up to 0 records, plus 1 partition with records that a checkpoint lacks"
         in after.stderr.splitlines()
     )
 
@@ -141,7 +138,7 @@ def test_tables_in_object_store_match_local_tables(
     assert {one.removeprefix(f"{root}/"): s3.store.system.cat_file(one) for one in stored} == local
     again = scan(estate.root, "--output", url)
     assert (again.code, again.stdout) == (4, "")
-    assert "is not empty; name a new directory" in again.stderr
+    assert "is not empty; choose a new directory" in again.stderr
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
@@ -169,7 +166,7 @@ def test_root_with_credentials_is_listed_without_credentials(
 def test_output_to_dbfs_without_spark_is_usage_error(estate: FewJobs) -> None:
     done = scan(estate.root, "--output", "dbfs:/tables")
     assert (done.code, done.stdout) == (2, "")
-    assert "without Spark: name its --master" in done.stderr
+    assert "only Spark can write to a URI of this kind; add --master URL" in done.stderr
 
 
 def _plan(file: Path) -> dict[str, Any]:
@@ -326,4 +323,4 @@ def test_partition_without_leader_keeps_rows_of_remaining_jobs(tmp_path: Path) -
         lag, obstacle, why = rows["payments", "1"]
         assert (lag, obstacle) == ("", "unreachable")
         assert why.startswith("payments-1: ")
-        assert "lag: up to 15 records, and 1 position whose lag is not known" in result.stderr
+        assert "lag: up to 15 records, plus 1 position with unknown lag" in result.stderr

@@ -96,7 +96,7 @@ def test_output_contains_each_view_as_table(
     # Nothing is written over, and nothing scanned first.
     again = scan(estate.root, "--output", directory)
     assert again.code == 4
-    assert "is not empty; name a new directory" in again.stderr
+    assert "is not empty; choose a new directory" in again.stderr
 
 
 def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) -> None:
@@ -112,7 +112,7 @@ def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) ->
     )
     gone = jobs[str(estate.without_topic)]
     assert gone.obstacles == ("topic-gone",)
-    assert gone.why_not == (f"2 positions of topics that the broker does not have: {estate.gone}",)
+    assert gone.why_not == (f"2 positions in topics that the broker does not have: {estate.gone}",)
     assert (gone.lag, gone.lag_unknown) == (None, 2)
     assert jobs[str(estate.corrupt)].error_kind == "corrupt"
     assert inventory.totals.movable == 3

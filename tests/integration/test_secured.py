@@ -323,16 +323,18 @@ def test_closed_connection_suggests_security_protocol(
     line = client.refused(6, login, listener=listener)
     assert line == (
         f"migrate: {client.broker.address(listener)} closed the connection; security.protocol is "
-        f"{protocol or 'PLAINTEXT'}, and this port may want TLS or a log-in: give --kafka-config "
-        "FILE (docs/how-to/secured-kafka.md), or check that a broker runs there"
+        f"{protocol or 'PLAINTEXT'}, but the port may require TLS or credentials; pass "
+        f"--kafka-config FILE (docs/how-to/secured-kafka.md), or check that the address is a "
+        f"broker's"
     )
 
 
 def test_kerberos_is_refused_with_build_instructions(client: Client, stores: Stores) -> None:
     line = client.refused(2, _scram(stores), "-X", "sasl.mechanism=GSSAPI")
     assert line.startswith(
-        "migrate: sasl.mechanism is GSSAPI (Kerberos), which the wheels of confluent-kafka lack: "
-        "build confluent-kafka against a librdkafka with Cyrus SASL"
+        "migrate: sasl.mechanism is GSSAPI (Kerberos); the wheels of confluent-kafka do not "
+        "support it; use a different listener, or build confluent-kafka with a librdkafka that "
+        "includes Cyrus SASL"
     )
 
 
@@ -347,7 +349,7 @@ def test_wrong_key_store_password_is_usage_error(client: Client, stores: Stores)
 def test_quoted_or_unexpanded_password_gets_hint(client: Client, stores: Stores, form: str) -> None:
     password = form.format("wrong-Word")
     line = client.refused(6, _scram(stores), "-X", f"sasl.password={password}")
-    assert line.endswith("; check sasl.password: quotes and ${…} are taken as part of a value")
+    assert line.endswith("; check sasl.password, because quotes and ${…} become part of the value")
 
 
 def test_unsupported_mechanism_is_reported_with_supported_mechanisms(
@@ -379,7 +381,7 @@ def test_single_accepting_broker_of_list_is_sufficient(
     ("line", "told"),
     [
         ("sasl.passwort=wrong-Word", "sasl.passwort"),
-        ("sasl.mechanisms=wrong-Word", "sasl.mechanism: no such mechanism"),
+        ("sasl.mechanisms=wrong-Word", "sasl.mechanism is unknown"),
         (f'sasl.jaas.config={SCRAM_MODULE} required password="wrong-Word"', "semicolon"),
         ("ssl.keystore.location=wrong-Word", "ssl.keystore.location"),
         ("wrong-Word", "line "),
@@ -435,7 +437,7 @@ def test_trust_store_of_keytool_is_read(client: Client, stores: Stores, ending: 
     text = f"{login}\nssl.truststore.location={stores.path(f'trust.{ending}')}\n"
     client.works(f"{text}ssl.truststore.password={STORE_PASSWORD}\n")
     line = client.refused(2, f"{text}ssl.truststore.password=wrong-Word\n")
-    assert "the password does not open it" in line
+    assert "the password does not open the store" in line
 
 
 def test_key_store_of_keytool_is_read(client: Client, stores: Stores) -> None:
@@ -449,9 +451,9 @@ def test_key_store_of_keytool_is_read(client: Client, stores: Stores) -> None:
         """
     client.works(text, listener="MTLS")
     line = client.refused(2, text + "ssl.key.password=wrong-Word\n", listener="MTLS")
-    assert "the key's password is another one" in line
+    assert "the key has a different password" in line
     line = client.refused(2, text + "ssl.keystore.password=wrong-Word\n", listener="MTLS")
-    assert "the password does not open it" in line
+    assert "the password does not open the store" in line
 
 
 # -- ACLs ----------------------------------------------------------------------------------------
@@ -610,7 +612,9 @@ def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: 
     command = ("to-spark", chk, "--to-kafka-config", there, "--topic-map", f"{first}={second}")
     permitted.allow(AclOperation.DESCRIBE, topics=2)
     said = permitted.run(*command, code=6)
-    assert "access denied; its records are compared: grant this user READ on topic" in said
+    assert (
+        "access denied; migrate compares the topic's records; grant this user READ on topic"
+    ) in said
     permitted.allow(AclOperation.READ, topics=2)
     assert "1 matched" in permitted.run(*command, code=0)
     wrong = there.read_text(encoding="utf-8").replace(PLAIN_PASSWORD, "not-the-password")

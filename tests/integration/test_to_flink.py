@@ -129,10 +129,11 @@ def test_job_resumes_with_state_from_new_positions(
             zip([(topic, n) for n in range(4)], (back - 5, ahead + 6, 4, 3), strict=True)
         )
         lines += [
-            f"{topic}-0 goes back from {back} to {back - 5}: up to 5 records are counted twice",
-            f"{topic}-1 goes ahead from {ahead} to {ahead + 6}: up to 6 records are not in the",
-            f"{topic}-2 goes ahead from 0 to 4: up to 4 records are not in the state",
-            f"{topic}-3 goes ahead from 0 to 3: up to 3 records are not in the state",
+            f"{topic}-0 rewinds from {back} to {back - 5}, so up to 5 records are double-counted",
+            f"{topic}-1 advances from {ahead} to {ahead + 6}, so up to 6 records are missing "
+            f"from the",
+            f"{topic}-2 advances from 0 to 4, so up to 4 records are missing from the state",
+            f"{topic}-3 advances from 0 to 3, so up to 3 records are missing from the state",
         ]
     ends = {(t, n): end for t in topics.values() for n, (_, end) in kafka.watermarks(t).items()}
     side = tmp_path / "positions.json"
@@ -288,8 +289,8 @@ def test_to_flink_applies_policies_of_all_moves(kafka: Broker, tmp_path: Path) -
     allowed = to_flink(f"group:{topic}", "a", "--on-expired", "earliest", "--gone", "skip")
     assert allowed.code == 0, allowed.stderr
     assert written("a") == {(topic, 0): 4, (topic, 1): 7, (topic, 2): 8}
-    assert f"{topic}-0 goes back from 6 to 4: Flink reads up to 2 records again" in allowed.stderr
-    assert f"{topic}-1 goes ahead from 0 to 7" in allowed.stderr  # from the log start: a marker
+    assert f"{topic}-0 rewinds from 6 to 4, so Flink reprocesses up to 2 records" in allowed.stderr
+    assert f"{topic}-1 advances from 0 to 7" in allowed.stderr  # from the log start: a marker
 
     ends = to_flink("broker:latest", "b", "--gone", "skip")
     assert ends.code == 0, ends.stderr

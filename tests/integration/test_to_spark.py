@@ -61,7 +61,9 @@ def test_listener_without_sasl_is_reported(tmp_path: Path, broker: Broker, topic
     options = (word for setting in sasl.split() for word in ("-X", setting))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers, *options)
     assert result.code == 6
-    assert "check security.protocol and the port, as this listener offers no SASL" in result.stderr
+    assert (
+        "check security.protocol and the port, because this listener offers no SASL"
+    ) in result.stderr
 
 
 def test_positions_within_log_are_start_offsets(tmp_path: Path, broker: Broker, topic: str) -> None:

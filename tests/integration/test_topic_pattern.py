@@ -139,9 +139,9 @@ def test_plan_stores_topic_pattern_and_detects_newer_topic(
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--topic-pattern", "["), "in two ways, or Java not at all"),
-        (("--topic-pattern", "[]a[b]c]"), "may read '[]a[b]c]' (character 1) in two ways"),
-        (("--topic-pattern", ""), "no pattern"),
+        (("--topic-pattern", "["), "differently, or Java may reject it"),
+        (("--topic-pattern", "[]a[b]c]"), "may interpret '[]a[b]c]' (character 1) differently"),
+        (("--topic-pattern", ""), "--topic-pattern is empty"),
         (("--topic-pattern", "x", "--topic-map", "a=b"), "cannot be combined with --topic-map"),
         (
             ("--topic-pattern", "x", "--spark-source", "0=topic:a", "--spark-source", "1=topic:b"),

@@ -161,7 +161,7 @@ def test_query_positions_accept_file_uri(tmp_path: Path, uri: str) -> None:
 
 @pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json", "file://host/p.json"])
 def test_uri_of_other_scheme_or_host_is_rejected_as_local_file(chk: Path, uri: str) -> None:
-    says = f"{uri}: a local file is taken here, by its path or a file: URI"
+    says = f"{uri} is not a local file; pass a path or a file: URI"
     for arguments in (
         ("to-spark", "--plan", uri),
         ("to-spark", chk, "--plan-out", uri),
@@ -177,7 +177,7 @@ def test_diff_and_verify_reject_query_uri_of_unknown_scheme(chk: Path) -> None:
     for command in (("diff", chk), ("verify", chk)):
         result = migrate(*command, "spark:nosuch://x/query")
         assert (result.code, result.stdout) == (3, "")
-        assert "not read from a URI of this kind" in result.stderr
+        assert "URIs of this kind are not supported" in result.stderr
 
 
 def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -422,7 +422,7 @@ def test_path_of_accepts_paths_file_uris_and_object_store_uris(name: str, path: 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("ftp://host/x", "ftp://host/x: not read from a URI of this kind"),
+        ("ftp://host/x", "ftp://host/x: URIs of this kind are not supported"),
         ("s3://AK:SECRET@b/x", "s3://…@b/x: "),
     ],
 )

@@ -121,7 +121,7 @@ def test_command_of_missing_extension_reports_it(core: Path, extension: str, com
     done = _migrate(core, command, "anything")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"migrate: migrate {command} needs the extension {extension}, which is not installed\n"
+        f"migrate: migrate {command} requires the extension {extension}; it is not installed\n"
     )
 
 

@@ -381,7 +381,7 @@ def test_edited_record_is_refused(seeded: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "query_id": "another"}))
     refused = migrate("cut-over", seeded, "--back")
     assert (refused.code, refused.stdout) == (3, ""), refused.stderr
-    assert "the record was edited: its checksum does not match" in refused.stderr
+    assert "the record was edited (its checksum does not match)" in refused.stderr
 
 
 @pytest.mark.slow

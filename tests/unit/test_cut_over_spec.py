@@ -145,7 +145,7 @@ def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
             {"flink": {"savepoint": "s", "savepoints": "t"}},
             "flink: savepoint, for a stopped job, cannot be combined",
         ),
-        ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
+        ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon' is not a duration"),
         (
             {"timeouts": {"stop": "10"}},
             "timeouts.stop: '10' has no unit; write 10s or 10m, for example",

@@ -24,8 +24,9 @@ from migrate.extensions.cutover.spec_keys import with_spec_keys
         ("--partitions omits 2", "move.partitions omits 2"),
         ("one at a time with --source", "one at a time with move.source"),
         (
-            "move from a newer one, or add --allow-ran-on to repeat them",
-            "move from a newer one, or set move.allow-ran-on: true in the spec to repeat them",
+            "move from a newer one, or add --allow-ran-on to accept the duplicates",
+            "move from a newer one, or set move.allow-ran-on: true in the spec to accept the "
+            "duplicates",
         ),
         (
             "move from a newer one; or add --allow-kept-running to duplicate them",

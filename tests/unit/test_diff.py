@@ -393,7 +393,7 @@ def test_offsets_file_without_prefix_gets_hint(tmp_path: Path) -> None:
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
     assert (result.code, result.stdout) == (3, "")
-    assert f"it is JSON: name Spark's offsets json:{path}, and" in result.stderr
+    assert f"the file is JSON; pass Spark's offsets as json:{path}, and" in result.stderr
 
 
 _OTHERS = {
@@ -451,7 +451,7 @@ def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None
     ("arguments", "told"),
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
-        (("diff", "json:a", "broker:noon"), "broker:noon: not a time, as 2026-"),
+        (("diff", "json:a", "broker:noon"), "broker:noon is not a time such as 2026-"),
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
     ],
 )

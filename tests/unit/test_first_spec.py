@@ -57,7 +57,7 @@ def test_init_overwrites_no_file(tmp_path: Path) -> None:
     assert migrate("cut-over", "--init", path).code == 0
     written = path.read_text()
     again = migrate("cut-over", "--init", path)
-    assert again.code == 4 and "is there already" in again.stderr
+    assert again.code == 4 and "already exists" in again.stderr
     assert path.read_text() == written
 
 

@@ -50,8 +50,8 @@ def test_topic_pattern_excludes_internal_topics() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "--topic-pattern: no pattern (an unset variable?)"),
-        ("[", "may read '[' (character 1) in two ways, or Java not at all"),
+        ("", "--topic-pattern is empty; a variable may be unset"),
+        ("[", "may interpret '[' (character 1) differently, or Java may reject it"),
         ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # to Java a set of a, b, c and ]
         ("x[]a]", "'[]a]' (character 2)"),
         ("[^][a]", "'[^][a]' (character 1)"),
@@ -62,17 +62,17 @@ def test_topic_pattern_excludes_internal_topics() -> None:
         (r"(a)\11", r"'\\11' (character 4)"),
         ("[a-z&&[^b]]", "'[a-z&&[^b]]' (character 1)"),
         ("[a-z&&b]", "'[a-z&&b]' (character 1)"),
-        ("[a||b]", "not a pattern: Possible set union"),
+        ("[a||b]", "is not a valid pattern: Possible set union"),
         ("a{,3}", "'{,3}' (character 2)"),
         ("a++", "'++' (character 2)"),
         ("(?>a)", "'(?>a)' (character 1)"),
         (r"\Qa\E", r"'\\Qa\\E' (character 1)"),
         ("(?P<n>a)", "'(?P<n>a)' (character 1)"),
         ("(?x)a b", "'(?x)a b' (character 1)"),
-        ("a(?i)b", "not a pattern: "),
-        ("(a", "not a pattern: missing ), unterminated subpattern"),
-        ("(" * 5_000 + "a" + ")" * 5_000, "not a pattern: maximum recursion depth"),
-        ("a{99999999999}", "not a pattern: the repetition number is too large"),
+        ("a(?i)b", "is not a valid pattern: "),
+        ("(a", "is not a valid pattern: missing ), unterminated subpattern"),
+        ("(" * 5_000 + "a" + ")" * 5_000, "is not a valid pattern: maximum recursion depth"),
+        ("a{99999999999}", "is not a valid pattern: the repetition number is too large"),
     ],
 )
 def test_pattern_with_different_meaning_in_java_is_refused(text: str, problem: str) -> None:

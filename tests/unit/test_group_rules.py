@@ -358,7 +358,7 @@ def test_outcomes_are_sorted_by_topic_and_partition_number() -> None:
     [
         ("\udcff", "not valid UTF-8"),
         ("a\0b", "contains a NUL character"),
-        ("ü" * 16_384, "has 32768 bytes, and Kafka allows 32767"),
+        ("ü" * 16_384, "has 32768 bytes; Kafka allows 32767"),
     ],
 )
 def test_invalid_group_name_is_usage_error(name: str, problem: str) -> None:

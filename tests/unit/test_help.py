@@ -144,7 +144,7 @@ def test_version_has_a_short_flag() -> None:
         ),
         *(
             (name, "--allow-moved-on", "--allow-newer-commits", "allow_moved_on")
-            for name in ("commit-group", "follow", "verify")
+            for name in ("commit-group", "follow", "verify", "verify-state")
         ),
         ("cut-over", "--back", "--roll-back", "back"),
     ],

@@ -78,7 +78,9 @@ def test_properties_file_without_brokers_is_config_error(tmp_path: Path) -> None
     file.write_text("client.id=x\n")
     with pytest.raises(ConfigError) as refused:
         kafka_config(None, file, [])
-    assert str(refused.value) == f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it"
+    assert str(refused.value) == (
+        f"{file} does not set bootstrap.servers; add bootstrap.servers=HOST:PORT"
+    )
 
 
 def test_properties_file_uses_java_syntax(tmp_path: Path) -> None:
@@ -226,17 +228,20 @@ def test_jaas_login_module_yields_username_and_password(
     [
         ("", "a word is missing"),
         (f'{PLAIN} username="u" password="{SECRET}";', "control flag"),
-        (f'{PLAIN} required username="u" password="{SECRET}"', "no semicolon"),
-        (f'{PLAIN} required username="u" password="{SECRET};', "in quotes"),
-        (f'{PLAIN} required username="u" password={SECRET}#1;', "in quotes"),
-        (f'{PLAIN} required username="u" password=1{SECRET};', "in quotes"),
-        (f'{PLAIN} required username "{SECRET}";', "without a value"),
-        (f'{PLAIN} required "{SECRET}";', "without a value"),
-        (f'{PLAIN} required = ="{SECRET}";', "without a value"),
+        (f'{PLAIN} required username="u" password="{SECRET}"', "semicolon at the end"),
+        (f'{PLAIN} required username="u" password="{SECRET};', "lacks its quotes"),
+        (f'{PLAIN} required username="u" password={SECRET}#1;', "lacks its quotes"),
+        (f'{PLAIN} required username="u" password=1{SECRET};', "lacks its quotes"),
+        (f'{PLAIN} required username "{SECRET}";', "has no value"),
+        (f'{PLAIN} required "{SECRET}";', "has no value"),
+        (f'{PLAIN} required = ="{SECRET}";', "has no value"),
         (f'{PLAIN} required username="u" password=;', "a word is missing"),
-        (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "more than one"),
+        (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "only one login module"),
         (f'{SCRAM} required username="u" password="{SECRET}" tokenauth="true";', "tokenauth"),
-        (f'com.example.OwnLoginModule required x="{SECRET}";', "only Plain"),
+        (
+            f'com.example.OwnLoginModule required x="{SECRET}";',
+            "unsupported login module; migrate translates Plain",
+        ),
         (
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
             f'unsecuredLoginStringClaim_sub="{SECRET}";',
@@ -293,7 +298,7 @@ def test_pkcs12_key_store_is_recognized_despite_declared_type(
 
 def test_unrecognized_store_format_is_refused_without_secret(tmp_path: Path) -> None:
     store = _file(tmp_path, "k", SECRET.encode())
-    assert "no PEM, PKCS12 or JKS" in _refusal(tmp_path, f"ssl.keystore.location={store}")
+    assert "not a PEM, PKCS12, or JKS" in _refusal(tmp_path, f"ssl.keystore.location={store}")
     message = _refusal(tmp_path, f"ssl.truststore.location={SECRET}")
     assert message.partition(": ")[2] == (
         "ssl.truststore.location: the file cannot be read: No such file or directory"
@@ -317,7 +322,7 @@ def test_trust_store_of_keytool_becomes_pem(tmp_path: Path, name: str) -> None:
         block.split() for block in _ann().splitlines()
     ]
     assert config == {}
-    assert "the password does not open it" in _refusal(tmp_path, text + SECRET)
+    assert "the password does not open the store" in _refusal(tmp_path, text + SECRET)
 
 
 def test_jks_trust_store_needs_no_password(tmp_path: Path) -> None:
@@ -333,8 +338,8 @@ def test_jks_key_store_becomes_pem(tmp_path: Path) -> None:
     assert own == load_pem_x509_certificate(_ann().encode())
     assert key.public_key() == own.public_key()
     for line, problem in (
-        ("", "the key's password is another one"),
-        (f"ssl.keystore.password={SECRET}", "the password does not open it"),
+        ("", "the key has a different password"),
+        (f"ssl.keystore.password={SECRET}", "the password does not open the store"),
     ):
         assert problem in _refusal(tmp_path, text + line)
 
@@ -346,7 +351,7 @@ def test_jks_store_cut_anywhere_is_refused(tmp_path: Path, name: str) -> None:
     for end in range(4, len(content), 7):
         store = _file(tmp_path, "cut.jks", content[:end])
         text = f"ssl.{kind}store.location={store}\nssl.{kind}store.password={_STORE}"
-        assert "the password does not open it" in _refusal(tmp_path, text)
+        assert "the password does not open the store" in _refusal(tmp_path, text)
     with pytest.raises(StoreError):
         trusted_certificates(content[:60] + bytes(20), None)
 
@@ -410,7 +415,7 @@ def test_unrelated_client_properties_are_ignored_and_logged(
     }
     (line,) = caplog.messages
     assert line == (
-        f"{tmp_path / 'client.properties'}: ignored, as they do not matter here: acks, "
+        f"{tmp_path / 'client.properties'}: ignored properties without effect on migrate: acks, "
         "application.id, auto.register.schemas, basic.auth.credentials.source, "
         "basic.auth.user.info, confluent.monitoring.interceptor.sasl.mechanism, "
         "interceptor.classes, key.converter.schemas.enable, key.serializer, "
@@ -441,7 +446,7 @@ def test_mistyped_security_property_in_file_is_refused(
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_java_class_property_affecting_connection_is_refused(tmp_path: Path, name: str) -> None:
     message = _refusal(tmp_path, f"{name}=org.example.Own")
-    assert f"{name} has no match in librdkafka" in message
+    assert f"librdkafka has no equivalent of {name}" in message
 
 
 @pytest.mark.parametrize(
@@ -556,7 +561,7 @@ def test_kerberos_error_describes_required_librdkafka_build(tmp_path: Path) -> N
     assert config["sasl.kerberos.principal"] == "a@B"
     with pytest.raises(ConfigError) as refused:
         Connection(config)
-    assert "build confluent-kafka against a librdkafka with Cyrus SASL" in str(refused.value)
+    assert "build confluent-kafka with a librdkafka that includes Cyrus SASL" in str(refused.value)
 
 
 def test_vendor_sample_files_are_read(tmp_path: Path) -> None:
@@ -623,11 +628,11 @@ def test_oversized_or_device_file_for_librdkafka_is_refused(tmp_path: Path) -> N
         check_file("ssl.ca.location", str(fine))
     with pytest.raises(ConfigError) as refused:
         check_file("ssl.ca.location", str(larger))
-    assert str(refused.value) == f"ssl.ca.location: {larger}: larger than {MAX_STORE_BYTES} bytes"
+    assert str(refused.value) == f"ssl.ca.location: {larger} is larger than {MAX_STORE_BYTES} bytes"
     with pytest.raises(ConfigError) as refused:
         check_file("ssl.ca.location", "/dev/zero")
     assert str(refused.value) == (
-        "ssl.ca.location: /dev/zero: a pipe or a device, and no regular file"
+        "ssl.ca.location: /dev/zero is a pipe or a device, not a regular file"
     )
 
 
@@ -653,8 +658,8 @@ def test_single_line_pem_is_split_into_lines(tmp_path: Path, name: str, own: str
 def test_oauthbearer_without_token_source_is_refused(tmp_path: Path) -> None:
     text = "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
     assert _refusal(tmp_path, text).partition(": ")[2] == (
-        "sasl.mechanism is OAUTHBEARER, and nothing says where the token comes from: set "
-        "sasl.oauthbearer.method=oidc, and sasl.oauthbearer.client.id, .client.secret and "
+        "sasl.mechanism is OAUTHBEARER, but the source of the token is missing; set "
+        "sasl.oauthbearer.method=oidc, and set sasl.oauthbearer.client.id, .client.secret, and "
         ".token.endpoint.url"
     )
     for source in ("sasl.oauthbearer.method=OIDC", "enable.sasl.oauthbearer.unsecure.jwt=true"):
@@ -782,13 +787,13 @@ def test_missing_aws_signer_error_names_extra(
     ("text", "named"),
     [
         ("no.such.property=" + SECRET, '"no.such.property"'),
-        ("ssl.engine.factory.class=" + SECRET, "ssl.engine.factory.class has no match"),
-        ("security.protocol=" + SECRET, "security.protocol: one of PLAINTEXT, SSL"),
+        ("ssl.engine.factory.class=" + SECRET, "no equivalent of ssl.engine.factory.class"),
+        ("security.protocol=" + SECRET, "security.protocol is not one of PLAINTEXT, SSL"),
         ("client.dns.lookup=" + SECRET, '"client.dns.lookup"'),
         ("socket.timeout.ms=5", '"socket.timeout.ms"'),
         (
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=" + SECRET,
-            "sasl.mechanism: no such mechanism; one of",
+            "sasl.mechanism is unknown; set it to one of",
         ),
         ("plugin.library.paths=" + SECRET, "plugin"),
         ("error_cb=" + SECRET, "error_cb"),

@@ -62,8 +62,10 @@ def test_keep_state_rewrites_only_newest_offset_entry(here: Path) -> None:
         for name, text in _STATEFUL.items()
         if name not in ("offsets/1", "offsets/.1.crc")
     }
-    assert "t-0 goes back from 5 to 4: up to 1 record is counted twice" in result.stderr
-    assert "t-1 goes ahead from 7 to 9: up to 2 records are not in the state" in result.stderr
+    assert "t-0 rewinds from 5 to 4, so up to 1 record is double-counted" in result.stderr
+    assert (
+        "t-1 advances from 7 to 9, so up to 2 records are missing from the state" in result.stderr
+    )
 
 
 def test_keep_state_updates_each_source_with_its_own_topics(here: Path) -> None:

@@ -36,7 +36,7 @@ def test_directory_of_savepoints_suggests_savepoints(tmp_path: Path) -> None:
     saved = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
     assert f"; did you mean {saved}?\n" in migrate("inspect", tmp_path).stderr
     other = write_source(tmp_path / "savepoint-2", {0: splits("t", [3])})
-    assert f"below it: {saved}, {other}\n" in migrate("inspect", tmp_path).stderr
+    assert f"under it: {saved}, {other}\n" in migrate("inspect", tmp_path).stderr
 
 
 def test_damaged_newest_checkpoint_suggests_newest_complete_checkpoint(chk: Path) -> None:
@@ -46,9 +46,9 @@ def test_damaged_newest_checkpoint_suggests_newest_complete_checkpoint(chk: Path
         cut.write_bytes(cut.read_bytes()[:-100])
     result = migrate("to-spark", chk.parent)
     assert (result.code, result.stdout) == (3, "")
-    assert f"the newest whole one is {whole}" in result.stderr
+    assert f"the newest complete checkpoint is {whole}" in result.stderr
     # Of one that is named, another is not what was asked for.
-    assert "newest whole" not in migrate("to-spark", chk.parent / "chk-10").stderr
+    assert "newest complete" not in migrate("to-spark", chk.parent / "chk-10").stderr
 
 
 def test_checkpoint_location_without_prefix_suggests_spark_prefix(
@@ -63,7 +63,7 @@ def test_checkpoint_location_without_prefix_suggests_spark_prefix(
     ):
         result = migrate(*map(str, command))
         assert result.code == 3
-        assert f"name it spark:{query}" in result.stderr
+        assert f"pass spark:{query}" in result.stderr
     swapped = migrate("verify", chk, query)
     assert (swapped.code, swapped.stdout) == (2, "")
     assert f"spark:{query}" in swapped.stderr and "after the checkpoint" in swapped.stderr
@@ -87,7 +87,7 @@ def test_url_with_missing_slash_gets_suggestion() -> None:
 def test_web_address_as_broker_is_refused(scheme: str, chk: Path) -> None:
     result = migrate("to-spark", chk, "-b", f"{scheme}://broker:9092")
     assert (result.code, result.stdout) == (2, "")
-    assert f"brokers are named HOST:PORT, without {scheme}://" in result.stderr
+    assert f"write HOST:PORT without {scheme}://" in result.stderr
 
 
 @pytest.mark.slow
@@ -134,16 +134,17 @@ def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: P
     for file in (plan, back):
         named = migrate("to-spark", file)
         assert named.code == 3
-        assert f"and a saved plan --plan {file}" in named.stderr
+        assert f"and a saved plan as --plan {file}" in named.stderr
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,
-        f"migrate: {plan}: not a rollback file of version 1 or 2: it is a plan; `migrate show "
-        f"{plan}` shows it\n",
+        f"migrate: {plan} is a plan, not a rollback file of version 1 or 2; to show it, run "
+        f"`migrate "
+        f"show {plan}`\n",
     )
     other = migrate("to-spark", "--plan", back)
     assert other.code == 3
-    assert "it is a rollback; `migrate show " in other.stderr
+    assert "is a rollback, not a plan of version 2; to show it, run `migrate show " in other.stderr
 
 
 def test_unwritable_checkpoint_location_is_reported_by_name(chk: Path) -> None:

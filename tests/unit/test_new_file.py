@@ -66,7 +66,7 @@ def test_existing_path_is_not_overwritten(
     path = tmp_path / "f.json"
     take(path)
     before = path.lstat()
-    with pytest.raises(Refused, match="there already"):
+    with pytest.raises(Refused, match="already exists"):
         check_new_file("--query-file", path)
     with pytest.raises(FileExistsError):
         write_new(path, "ours")
@@ -246,7 +246,7 @@ def test_failed_removal_of_metadata_keeps_all_files_in_store() -> None:
         _write(store)
     whole = [f"s3://bucket/new/{name}" for name in ("a", "b", "_metadata")]
     assert store.there == whole
-    assert f"still there, and to be removed: {', '.join(whole)}" in str(failed.value)
+    assert f"remove the remaining files: {', '.join(whole)}" in str(failed.value)
 
 
 @pytest.mark.parametrize("fails", ["", "b", "_metadata"])
@@ -255,7 +255,7 @@ def test_failed_write_removes_all_files_from_store(fails: str) -> None:
     with pytest.raises(OSError, match="not written" if fails else "read back") as failed:
         _write(store)
     assert store.there == []
-    assert "still there" not in str(failed.value)
+    assert "remaining files" not in str(failed.value)
 
 
 def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
@@ -265,10 +265,10 @@ def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     assert not free.exists()
     with pytest.raises(Refused) as refused:
         check_new_file("--rollback-file", taken)
-    assert str(refused.value) == f"{taken} is there already; name a new file"
+    assert str(refused.value) == f"{taken} already exists; choose a new file"
     with pytest.raises(UsageError) as unusable:
         check_new_file("--rollback-file", nowhere)
     assert str(unusable.value) == (
-        f"--rollback-file {nowhere}: cannot be written: No such file or directory; name another "
-        "file"
+        f"--rollback-file {nowhere}: cannot be written: No such file or directory; choose a "
+        f"different file"
     )

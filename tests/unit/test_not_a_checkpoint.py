@@ -31,19 +31,19 @@ def _problem(path: Path | str) -> str:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("sp.zip", "it is a zip archive: unpack it"),
-        ("gz", "it is gzip: unpack it"),
-        ("gz/_metadata", "it is gzip: unpack it"),
-        ("lfs", "it is a pointer of Git LFS, without the data: run `git lfs pull`"),
+        ("sp.zip", "the file is a zip archive; unpack it"),
+        ("gz", "the file is compressed with gzip; unpack it"),
+        ("gz/_metadata", "the file is compressed with gzip; unpack it"),
+        ("lfs", "the file is a Git LFS pointer without the data; run `git lfs pull`"),
         (
             "completedCheckpoint6a3c9d",
-            f"it is a pointer of Flink's high availability; its checkpoint is {_JOB}/chk-4",
+            f"the file is a pointer of Flink's high availability; its checkpoint is {_JOB}/chk-4",
         ),
         (
             "configmap.txt",
-            "it is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it points to "
-            "/flink/ha/recovery/default/completedCheckpoint6a3c9d, which names the checkpoint: "
-            "pass that file",
+            "the file is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it "
+            "points to /flink/ha/recovery/default/completedCheckpoint6a3c9d; pass that file, "
+            "because it contains the checkpoint's path",
         ),
     ],
 )
@@ -59,12 +59,12 @@ def test_archives_are_recognized(tmp_path: Path) -> None:
         tar.addfile(tarfile.TarInfo("chk-4/_metadata"))
     for packed, kind in (
         (archive.getvalue(), "a tar archive"),
-        (bz2.compress(content), "bzip2"),
-        (lzma.compress(content), "xz"),
+        (bz2.compress(content), "compressed with bzip2"),
+        (lzma.compress(content), "compressed with xz"),
     ):
         file = tmp_path / "packed"
         file.write_bytes(packed)
-        assert f"it is {kind}: unpack it" in _problem(file)
+        assert f"the file is {kind}; unpack it" in _problem(file)
 
 
 def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_metadata_without_state_files_asks_for_whole_directory(name: str) -> Non
 )
 def test_parts_of_spark_location_are_recognized(name: str) -> None:
     problem = _problem(_LOCATION / name)
-    assert f"name it spark:{_LOCATION}" in problem
+    assert f"pass spark:{_LOCATION}" in problem
 
 
 def test_empty_file_is_reported_as_directory_marker(tmp_path: Path) -> None:
     (tmp_path / "chk-5").write_bytes(b"")
-    assert "an empty file or object, as some tools write for a directory" in _problem(
-        tmp_path / "chk-5"
-    )
+    assert (
+        "the file or object is empty (some tools create such objects for directories)"
+    ) in _problem(tmp_path / "chk-5")
 
 
 @pytest.mark.parametrize("part", ["", "_metadata"])

@@ -121,9 +121,9 @@ def test_blockers_are_refused_unless_allowed() -> None:
         _finding(Code.SINK_STATE),
     ]
     told = [
-        "so; move from the newest one, or add --allow-ran-on to repeat them",
-        f"operator {_A}: so; or add --allow-in-flight to lose them",
-        f"operator {_B}: so; if it is not to be moved, choose the others with --source",
+        "so; move from the newest checkpoint, or add --allow-ran-on to accept the duplicates",
+        f"operator {_A}: so; or add --allow-in-flight to accept the loss",
+        f"operator {_B}: so; to move without this source, select the other sources with --source",
     ]
     assert _texts(obstacles.blocker_refusals(findings, Policies())) == told
     allowed = Policies(allow_ran_on=True, allow_in_flight=True)

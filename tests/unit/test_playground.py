@@ -48,7 +48,7 @@ def test_stop_ends_only_own_processes(home: Path, processes: list[subprocess.Pop
     assert ours.wait(timeout=10) == -signal.SIGTERM
     assert other.poll() is None
     assert not home.exists()
-    with pytest.raises(PlaygroundError, match="there is no playground"):
+    with pytest.raises(PlaygroundError, match="the playground does not exist"):
         stop(home)
 
 

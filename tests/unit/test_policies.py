@@ -356,7 +356,9 @@ def test_timestamp_without_zone_is_reported_as_utc(caplog: pytest.LogCaptureFixt
     caplog.set_level("INFO")
     _policies("timestamp:2026-01-02 03:04:05")
     (told,) = caplog.messages
-    assert told.endswith("timestamp:2026-01-02 03:04:05 is taken as 2026-01-02T03:04:05+00:00")
+    assert told.endswith(
+        "timestamp:2026-01-02 03:04:05 is interpreted as 2026-01-02T03:04:05+00:00"
+    )
 
 
 @pytest.mark.parametrize(

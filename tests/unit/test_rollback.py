@@ -282,7 +282,7 @@ def test_rollback_file_created_in_the_meantime_is_not_overwritten(
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(b0=2), path)
     assert caplog.messages == [f"saving current offsets to {path}"]
     assert rollback_file.read(path).topic_ids == {"a": "an id", "b": "an id"}
-    with pytest.raises(Refused, match="is there already; name a new file"):
+    with pytest.raises(Refused, match="already exists; choose a new file"):
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(a0=5), path)
 
 
@@ -292,7 +292,7 @@ def test_rollback_file_above_size_limit_is_refused(
     """Regression: The file was written, but the change could not be undone."""
     path = tmp_path / "r.json"
     monkeypatch.setattr("migrate.storage.json_models.MAX_FILE_BYTES", 1000)
-    with pytest.raises(Refused, match="migrate reads files of up to 1000"):
+    with pytest.raises(Refused, match="migrate reads at most 1000"):
         write_file(_file({A0: Committed(1, "\0" * 200)}, _at(a0=2)), path)
     assert not path.exists()
 

@@ -101,8 +101,8 @@ def test_missing_root_is_counted_as_unlistable(kind: str) -> None:
 
 
 _ENDS = (
-    "if the job runs, a stop with a savepoint ends {}: `migrate cut-over` stops it first, or stop "
-    "it and scan its savepoint"
+    "if the job is running, a stop-with-savepoint resolves {}; use `migrate cut-over`, or stop "
+    "the job and scan its savepoint"
 )
 
 
@@ -117,12 +117,12 @@ def test_table_and_summary_show_jobs_and_lag() -> None:
     )
     partly_known = replace(_MOVES, lag_unknown=2)
     assert list(summary_lines(Inventory((partly_known,), 1, 0)))[1] == (
-        "lag: up to 16 records, and 2 positions whose lag is not known"
+        "lag: up to 16 records, plus 2 positions with unknown lag"
     )
     grown = replace(_MOVES, unlisted=1)
     assert "  16+?\n" in "".join(inventory_table(Inventory((grown,), 1, 0), io.StringIO()))
     assert list(summary_lines(Inventory((grown,), 1, 0)))[1] == (
-        "lag: up to 16 records, and 1 partition with records that a checkpoint lacks"
+        "lag: up to 16 records, plus 1 partition with records that a checkpoint lacks"
     )
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
@@ -130,7 +130,7 @@ def test_table_and_summary_show_jobs_and_lag() -> None:
         "yes: 1 (no obstacle was found)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
-        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
+        _ENDS.format("in-flight-records (in an unaligned checkpoint)"),
     ]
 
 
@@ -140,7 +140,7 @@ def test_summary_lists_obstacles_removed_by_stop() -> None:
     *_, last = summary_lines(Inventory((pending,), 1, 1))
     assert last == _ENDS.format("pending-transactions")
     *_, last = summary_lines(Inventory((pending, _UNALIGNED), 2, 1))
-    assert "(of an unaligned checkpoint) and pending-transactions: `migrate cut-over`" in last
+    assert "(in an unaligned checkpoint) and pending-transactions; use `migrate cut-over`" in last
 
 
 def test_summary_counts_rows_of_table() -> None:
@@ -160,7 +160,7 @@ def test_summary_counts_rows_of_table() -> None:
         "check: 2 (pending-transactions 2)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
-        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
+        _ENDS.format("in-flight-records (in an unaligned checkpoint)"),
     ]
     plans = {job.pointer: JobPlan(None, f"{number}.json") for number, job in enumerate(jobs)}
     for job in (refused, _UNALIGNED, _UNREADABLE):
@@ -173,7 +173,7 @@ def test_summary_counts_rows_of_table() -> None:
         "no: 2 (in-flight-records 1, no plan 1)",
         "unreadable: 1 (truncated 1)",
         "plans: 2 saved, 1 refused",
-        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
+        _ENDS.format("in-flight-records (in an unaligned checkpoint)"),
     ]
     assert "which cluster?" in "".join(inventory_table(after, io.StringIO()))
 
@@ -208,9 +208,9 @@ def test_plan_file_names_are_unique() -> None:
 def test_invalid_plan_options_of_scan_are_refused(tmp_path: Path) -> None:
     check_can_save(tmp_path, None, broker=False)
     check_can_save(tmp_path / "new", "spark-{job}", broker=True)
-    with pytest.raises(UsageError, match="need a broker"):
+    with pytest.raises(UsageError, match="require a broker"):
         check_can_save(tmp_path, "spark-{job}", broker=False)
-    with pytest.raises(UsageError, match="this one group"):
+    with pytest.raises(UsageError, match="share this group"):
         check_can_save(tmp_path, "spark", broker=True)
     (tmp_path / "there").touch()
     with pytest.raises(UsageError, match="Not a directory"):
@@ -305,7 +305,7 @@ def test_jobs_with_same_group_get_no_plan(tmp_path: Path) -> None:
     for job in jobs:
         plan = plans[job.pointer]
         assert (plan.group, plan.file) == (f"spark-{zeros}", None)
-        assert "2 jobs would have this group" in plan.reasons[0]
+        assert "2 jobs would share this group" in plan.reasons[0]
     assert [path.name for path in (tmp_path / "plans").iterdir()] == [INDEX]
 
 
@@ -317,7 +317,7 @@ def test_job_without_plan_also_counts_as_user_of_group(tmp_path: Path) -> None:
     later = replace(other, obstacles=("in-flight-records",), why_not=("records are in flight",))
     plans = save_plans([moves, later], tmp_path / "plans", "spark-{job}")
     assert plans[moves.pointer].file is None
-    assert "2 jobs would have this group" in plans[moves.pointer].reasons[0]
+    assert "2 jobs would share this group" in plans[moves.pointer].reasons[0]
     assert plans[later.pointer].reasons == ("records are in flight",)
 
 
@@ -347,7 +347,8 @@ def test_older_lines_of_job_do_not_move() -> None:
         *((), (), (), (), ()),
     ]
     assert marked[0].why_not == (
-        f"the job ran on: {jobs[1].pointer}, by its name of the same job, has a higher number",
+        f"the job kept running; {jobs[1].pointer} has a higher number and, by its name, is from "
+        f"the same job",
     )
 
 
@@ -393,7 +394,7 @@ def test_newest_checkpoint_replaces_deleted_checkpoint_of_listed_job(tmp_path: P
     ("arguments", "told"),
     [
         (["--group", "g-{job}"], "--plans DIR"),
-        (["--plans", "plans", "--group", "g-{job}"], "need a broker"),
+        (["--plans", "plans", "--group", "g-{job}"], "require a broker"),
     ],
 )
 def test_conflicting_scan_options_are_usage_errors(arguments: list[str], told: str) -> None:

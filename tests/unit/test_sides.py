@@ -67,8 +67,8 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "told"),
     [
-        ("group:g", "json:x", "group:g needs a broker: add --bootstrap-servers HOST:PORT"),
-        ("json:x", "broker:latest", "broker:latest needs a broker: add --bootstrap-servers"),
+        ("group:g", "json:x", "group:g needs a broker; add --bootstrap-servers HOST:PORT"),
+        ("json:x", "broker:latest", "broker:latest needs a broker; add --bootstrap-servers"),
         ("broker:latest", "broker:earliest", "both sides are the broker; replace one of them"),
     ],
 )
@@ -98,7 +98,7 @@ def test_logs_are_queried_only_for_valid_topic_names() -> None:
         *(
             (
                 name,
-                f"{name}: not a time, as 2026-11-20T18:00:00Z; or use broker:earliest or "
+                f"{name} is not a time such as 2026-11-20T18:00:00Z; or use broker:earliest or "
                 "broker:latest",
             )
             for name in ("broker:newest", "broker:-1", "broker:2026-13-01")

@@ -213,13 +213,13 @@ def test_query_file_is_new_file_with_printed_code(
     assert result.stdout == migrate("to-spark", "--plan", plan).stdout
     again = migrate(*to_file, "--checkpoint-dir", seed)
     assert (again.code, again.stdout) == (4, "")
-    assert f"refused: {file} is there already; name a new file" in again.stderr
+    assert f"refused: {file} already exists; choose a new file" in again.stderr
     assert file.read_text() == code and not seed.exists()
     elsewhere = migrate(*to_file[:-1], tmp_path / "missing" / "query", "--checkpoint-dir", seed)
     assert (elsewhere.code, seed.exists()) == (2, False)
     assert (
         f"--query-file {tmp_path / 'missing' / 'query'}: cannot be written: No such file or "
-        "directory; name another file"
+        f"directory; choose a different file"
     ) in elsewhere.stderr
 
 

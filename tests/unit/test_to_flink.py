@@ -111,9 +111,9 @@ def test_to_flink_writes_positions_of_side_and_prints_path(here: Path) -> None:
     written = _to_flink(chk, _side({"t": [9, 1], "u": [2]}))
     assert (written.code, written.stdout) == (0, f"{here}/new\n")
     assert _positions() == {"t-0": 9, "t-1": 1, "u-0": 2}
-    assert "t-0 goes ahead from 3 to 9: Flink skips up to 6 records" in written.stderr
-    assert "t-1 goes back from 4 to 1: Flink reads up to 3 records again" in written.stderr
-    assert "u-0 goes on from 2 [position-changed]\n" in written.stderr
+    assert "t-0 advances from 3 to 9, so Flink skips up to 6 records" in written.stderr
+    assert "t-1 rewinds from 4 to 1, so Flink reprocesses up to 3 records" in written.stderr
+    assert "u-0 resumes from 2 [position-changed]\n" in written.stderr
     assert "next: flink run -s" in written.stderr
     assert (chk / "_metadata").read_bytes() == before
     assert [file.name for file in chk.iterdir()] == ["_metadata"]
@@ -273,8 +273,8 @@ def test_state_mismatch_is_refused_unless_allowed(here: Path) -> None:
     )
     told = _refused(_to_flink(chk, _side({"t": [9, 1, 5]})))
     assert "1 operator of the job stores" in told
-    assert "t-0 goes ahead from 3 to 9: up to 6 records are not in the state" in told
-    assert "t-1 goes back from 4 to 1: up to 3 records are counted twice" in told
+    assert "t-0 advances from 3 to 9, so up to 6 records are missing from the state" in told
+    assert "t-1 rewinds from 4 to 1, so up to 3 records are double-counted" in told
     assert "t-2 goes" not in told
     assert "--allow-state-mismatch" in told
     assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
@@ -607,8 +607,8 @@ def test_sources_with_unnamed_clusters_require_one_cluster_option(here: Path) ->
     assert "choose one source with --source OPERATOR_ID" in told and "add --one-cluster" in told
     result = _to_flink(chk, _side({"t": [5]}), "--one-cluster")
     assert result.code == 0, result.stderr
-    assert f"operator {'01' * 16}: t-0 goes ahead from 3 to 5" in result.stderr
-    assert f"operator {'02' * 16}: t-0 goes ahead from 4 to 5" in result.stderr
+    assert f"operator {'01' * 16}: t-0 advances from 3 to 5" in result.stderr
+    assert f"operator {'02' * 16}: t-0 advances from 4 to 5" in result.stderr
     assert "are assumed to read topic t of the same Kafka cluster" in result.stderr
 
 

@@ -12,10 +12,10 @@ from migrate.storage import uris
 from tests.support.command import migrate
 from tests.support.golden import golden
 
-_NOT_READ = "not read from a URI of this kind; "
+_NOT_READ = "URIs of this kind are not supported; "
 _ANY = (
-    "name a path or a URI of s3://, gs://, abfs://, hdfs://, webhdfs://; or copy the whole "
-    "directory to this machine"
+    "pass a local path or a URI with s3://, gs://, abfs://, hdfs://, webhdfs://; or copy the "
+    "whole directory to this machine"
 )
 
 
@@ -23,18 +23,18 @@ _ANY = (
     ("uri", "advice"),
     [
         ("hdfs:/flink/ck", "did you mean hdfs:///flink/ck?"),
-        ("webhdfs:/flink/ck", "name its host: webhdfs://HOST:9870/flink/ck"),
+        ("webhdfs:/flink/ck", "add the host, as in webhdfs://HOST:9870/flink/ck"),
         ("s3:/bucket/ck", "did you mean s3://bucket/ck?"),
         ("gs:/bucket/ck", "did you mean gs://bucket/ck?"),
         ("abfs:/c@a.dfs.core.windows.net/ck", "did you mean abfs://c@a.dfs.core.windows.net/ck?"),
-        ("dbfs:/ck/chk-1", "there is no /dbfs on this machine: run this on Databricks, or copy"),
-        ("dbfs:/Volumes/a/b/c/chk-1", "there is no /Volumes on this machine: run this on"),
+        ("dbfs:/ck/chk-1", "this machine has no /dbfs; run the command on Databricks, or copy"),
+        ("dbfs:/Volumes/a/b/c/chk-1", "this machine has no /Volumes; run the command on"),
         ("oss://b/ck", "copy the whole directory with `ossutil cp -r` to this machine"),
         ("oss:/b/ck", "copy the whole directory with `ossutil cp -r` to this machine"),
         ("cos://b/ck", "copy the whole directory with `coscli cp -r` to this machine"),
         ("cosn://b/ck", "copy the whole directory with `hadoop fs -get` to this machine"),
         ("obs://b/ck", "copy the whole directory with `obsutil cp -r` to this machine"),
-        ("viewfs://c/ck", "name the hdfs:// URI that the mount table of viewfs has for it"),
+        ("viewfs://c/ck", "pass the hdfs:// URI from the mount table of viewfs"),
         ("swift://c/ck", _ANY),
         ("ftp:/c/ck", _ANY),
     ],
@@ -63,7 +63,7 @@ def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path
         assert result.code == 3
         assert result.stderr == (
             f"migrate: {job}: not a complete checkpoint; neither this directory nor a chk-<n> "
-            "under it contains _metadata; Flink writes _metadata last; name another chk-<n> "
+            "under it contains _metadata; Flink writes _metadata last; pass a different chk-<n> "
             "or a savepoint\n"
         )
     result = migrate("inspect", f"file:{tmp_path}/nope/x")

@@ -25,38 +25,38 @@ from migrate.moves.options import KafkaArguments
 
 @partial(
     with_options,
-    help={"bootstrap_servers": "The Kafka cluster that the jobs read, for their lag. " + SERVERS},
+    help={"bootstrap_servers": "Compute the lag on the jobs' Kafka cluster. " + SERVERS},
 )
 def scan(
     roots: list[str] = typer.Argument(
         ...,
         metavar="ROOT",
-        help="Directories with checkpoints, at any depth, or globs in quotes; local, or at "
-        "s3://, gs://, abfs://, hdfs://, webhdfs://.",
+        help="Directories that contain checkpoints at any depth, or quoted globs: local, or at "
+        "s3://, gs://, abfs://, hdfs://, or webhdfs://.",
     ),
     *,
     latest_only: bool = option(
         "Read only the newest complete checkpoint of each job, and all savepoints."
     ),
     output: str | None = option(
-        "Write tables of checkpoints, positions, operators and findings in DIR, a new directory.",
+        "Write tables of checkpoints, positions, operators, and findings to DIR, a new directory.",
         metavar="DIR",
     ),
     format: TableFormat = option("The file format of --output."),
     plans: str | None = option(
-        "Save a plan for each job without an obstacle, for to-spark --plan, in DIR, a new "
-        "directory. DIR/index.csv lists them.",
+        "Save a plan for to-spark --plan for each job without an obstacle. DIR is a new directory; "
+        "DIR/index.csv lists the plans.",
         metavar="DIR",
     ),
     group: str | None = option(
-        "With --plans: plans for commit-group --plan instead. {job} in G is replaced by "
-        "the job's id.",
+        "With --plans, save plans for commit-group --plan. {job} in G is replaced with the job's "
+        "ID.",
         metavar="G",
     ),
     wide: bool = WIDE,
     master: str | None = option(
-        "Read on Spark: spark://HOST:PORT, yarn, k8s://…; inside of spark-submit its "
-        "session is used. By default this process reads.",
+        "Read on Spark, with a master such as spark://HOST:PORT, yarn, or k8s://…. Under "
+        "spark-submit, its session is used. [default: read in this process]",
         metavar="URL",
     ),
     kafka: KafkaArguments,
@@ -106,13 +106,13 @@ def _next(
         brokers = () if kafka else ("-b", "HOST:PORT")
         arguments = (*roots, *(["--latest-only"] if latest_only else []), "--plans", "plans")
         make = next_step.command("scan", *arguments, *brokers, kafka=kafka)
-        return f"next, a plan for each job without an obstacle: {make}"
+        return f"next, to save a plan for each job without an obstacle: {make}"
     saved = [plan for plan in inventory.plans.values() if plan.file is not None]
     if not saved or plans is None:
         return None
     first = next_step.command("show", Path(plans, str(saved[0].file)))
-    judged = "whether its job still runs is checked when the plan is applied"
-    return f"next, look at each plan ({judged}), as the first: {first}"
+    check = "migrate checks that the job has stopped when you apply the plan"
+    return f"next, review each plan ({check}), starting with the first: {first}"
 
 
 @contextmanager
@@ -126,5 +126,5 @@ def _progress() -> Iterator[Progress | None]:
     from rich.progress import Progress as Bars
 
     with terminal.busy.not_drawn(), Bars(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task("looking for checkpoints", total=None)
+        bar = bars.add_task("searching for checkpoints", total=None)
         yield lambda what, done, of: bars.update(bar, description=what, completed=done, total=of)

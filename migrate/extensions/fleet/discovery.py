@@ -130,7 +130,7 @@ class _Walk:
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         if path is None:
             advice = why_not_read(root)
-            message = f"{root}: checkpoints are not read from a URI of this kind"
+            message = f"{root}: URIs of this kind are not supported"
             message += advice and f"; {advice}"
             return _failed(root, ErrorKind.UNSUPPORTED, message)
         path = normalise_path(path)

@@ -160,7 +160,10 @@ def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> Scan
         return replace(job, to_check=tuple(sorted(codes)))
     if not 0 <= _number(job) < _number(highest):
         return job
-    reason = f"the job ran on: {highest.pointer}, by its name of the same job, has a higher number"
+    reason = (
+        f"the job kept running; {highest.pointer} has a higher number and, by its name, is from "
+        "the same job"
+    )
     return replace(
         job,
         obstacles=tuple(sorted({*job.obstacles, Code.RAN_ON.value})),

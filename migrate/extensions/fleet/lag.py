@@ -13,16 +13,16 @@ from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
-UNREACHABLE_WORDS = "whose lag is not known, because the broker did not answer for the partition"
+UNREACHABLE_WORDS = "with unknown lag, because the broker did not answer for the partition"
 # The code of the obstacle for each verdict, and the words that follow a number of positions.
 OBSTACLES = {
-    Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
+    Verdict.EXPIRED: ("expired", "below the log start offset; Kafka has deleted records"),
     Verdict.BEYOND_END: (
         "beyond-end",
-        "beyond the log end: the topic was recreated, or this is another cluster",
+        "beyond the log end offset; the topic was recreated, or this is a different cluster",
     ),
-    Verdict.TOPIC_GONE: (TOPIC_GONE, "of topics that the broker does not have"),
-    Verdict.PARTITION_GONE: ("partition-gone", "of partitions that the broker does not have"),
+    Verdict.TOPIC_GONE: (TOPIC_GONE, "in topics that the broker does not have"),
+    Verdict.PARTITION_GONE: ("partition-gone", "in partitions that the broker does not have"),
 }
 # The default policies, which refuse loss and duplication.
 _POLICIES = Policies()

@@ -59,7 +59,7 @@ def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
     values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(values.keys() - {name.lower() for name in _NAMES} - _PATHS)
     if unknown:
-        raise UsageError(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
+        raise UsageError(f"unknown option {unknown[0]}; the options are {', '.join(_NAMES)}")
     return CheckpointOptions(
         view=CheckpointView(_one_of("view", values.get("view", "positions").lower(), _VIEWS)),
         mode=Mode(_one_of("mode", values.get("mode", "permissive").upper(), _MODES)),
@@ -81,7 +81,7 @@ def _selection(topics: str, uid: str | None) -> Selection:
 
 def _one_of(name: str, value: str, known: list[str]) -> str:
     if value not in known:
-        raise UsageError(f"{name} = {value!r}: not one of {', '.join(known)}")
+        raise UsageError(f"{name} = {value!r} is not one of {', '.join(known)}")
     return value
 
 
@@ -95,7 +95,7 @@ def _count(name: str, values: Mapping[str, str]) -> int | None:
     if value is None:
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise UsageError(f"{name} = {value!r}: not a number of at least 1")
+        raise UsageError(f"{name} = {value!r} is not a number of at least 1")
     return int(value)
 
 

@@ -16,7 +16,7 @@ from migrate.report.text import lag_text
 
 # Obstacles that disappear when the job is stopped with a savepoint, in words.
 _ENDED_BY_A_STOP = {
-    Code.IN_FLIGHT_RECORDS.value: "in-flight-records (of an unaligned checkpoint)",
+    Code.IN_FLIGHT_RECORDS.value: "in-flight-records (in an unaligned checkpoint)",
     Code.PENDING_TRANSACTIONS.value: "pending-transactions",
 }
 
@@ -84,15 +84,15 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         unlisted = sum(job.unlisted for job in inventory.jobs)
         yield (
             f"lag: up to {counted(totals.lag, 'record')}"
-            + (f", and {counted(unknown, 'position')} whose lag is not known" if unknown else "")
+            + (f", plus {counted(unknown, 'position')} with unknown lag" if unknown else "")
             + (
-                f", and {counted(unlisted, 'partition')} with records that a checkpoint lacks"
+                f", plus {counted(unlisted, 'partition')} with records that a checkpoint lacks"
                 if unlisted
                 else ""
             )
         )
     if totals.lag is None and (unanswered := totals.obstacles.get(UNREACHABLE)):
-        yield f"lag: not known; the broker did not answer for {counted(unanswered, 'job')}"
+        yield f"lag: unknown; the broker did not answer for {counted(unanswered, 'job')}"
     jobs: dict[str, list[ScannedJob]] = {"yes": [], "check": [], "no": [], "unreadable": []}
     for job in inventory.jobs:
         jobs[_moves_and_why(job, inventory)[0]].append(job)
@@ -117,8 +117,8 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         )
     if ended := [words for code, words in _ENDED_BY_A_STOP.items() if code in totals.obstacles]:
         yield (
-            f"if the job runs, a stop with a savepoint ends {' and '.join(ended)}: `migrate "
-            "cut-over` stops it first, or stop it and scan its savepoint"
+            f"if the job is running, a stop-with-savepoint resolves {' and '.join(ended)}; use "
+            "`migrate cut-over`, or stop the job and scan its savepoint"
         )
 
 

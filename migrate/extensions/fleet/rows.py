@@ -168,7 +168,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         or (finding.code.policy.scan_obstacle and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
-        reasons.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
+        reasons.append(Obstacle("no-positions", "the checkpoint has no position of a Kafka source"))
     clusters = list(several_cluster_refusals(extraction.sources))
     reasons += [Obstacle("several-clusters", str(refusal)) for refusal in clusters]
     if not clusters:  # the same name on two clusters is two topics

@@ -54,15 +54,15 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
     """
     if group is not None:
         if not broker:
-            raise UsageError("plans for groups need a broker: add --bootstrap-servers HOST:PORT")
+            raise UsageError("plans for groups require a broker; add --bootstrap-servers HOST:PORT")
         if JOB_PLACEHOLDER not in group:
             raise UsageError(
-                f"--group {group!r}: every job would have this one group; put {JOB_PLACEHOLDER} "
-                "in it, which stands for the job's id"
+                f"--group {group!r}: all jobs would share this group; add {JOB_PLACEHOLDER} to the "
+                "name, the placeholder for the job's ID"
             )
     try:
         if any(directory.iterdir()):
-            raise Refused(f"{directory} is not empty; name a new directory for the plans")
+            raise Refused(f"{directory} is not empty; choose a new directory for the plans")
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -71,7 +71,7 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
 
 def _not_writable(directory: Path, error: OSError) -> UsageError:
     return UsageError(
-        f"--plans {directory}: cannot be written: {error.strerror}; name a new directory"
+        f"--plans {directory}: cannot be written: {error.strerror}; choose a new directory"
     )
 
 
@@ -115,7 +115,9 @@ def save_plans(
             return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
             # Job ids are not always distinct. In application mode they may all be zeros.
-            reason = f"{labels[job.label]} jobs would have this group: plan each by commit-group"
+            reason = (
+                f"{labels[job.label]} jobs would share this group; plan each job with commit-group"
+            )
             return JobPlan(target, None, reasons=(reason,))
         try:
             return _save_plan(job, move_request(target_of(target), move), directory)
@@ -138,7 +140,7 @@ def save_plans(
         # Waiting for the threads could deadlock (see ``decoder.operator_state.fetch``).
         pool.shutdown(wait=False, cancel_futures=True)
     write_new(directory / INDEX, _index(jobs, plans))
-    log.info(f"wrote {directory}: {INDEX} tells the plan of each job, or why it has none")
+    log.info(f"wrote {directory}; {INDEX} lists each job's plan, or the reason for no plan")
     return plans
 
 
@@ -161,9 +163,9 @@ def _undecided(plan: Plan) -> Iterator[str]:
     if suspects:
         first = suspects[0]
         yield (
-            f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
-            f"first is {first.name}, at {first.next_offset}); look, and plan this job by its own "
-            "command"
+            f"suspect: {counted(len(suspects), 'partition')} may belong to a recreated topic (the "
+            f"first is {first.name}, at {first.next_offset}); inspect the records there, and plan "
+            "this job with its own command"
         )
 
 

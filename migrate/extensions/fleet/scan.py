@@ -74,20 +74,20 @@ def scan(
         plans = local_path(os.fspath(plans))
         check_can_save(plans, group, broker=broker.is_given)
     elif group is not None:
-        raise UsageError("--group says for which groups --plans DIR is to plan: add that")
+        raise UsageError("--group requires --plans DIR")
     if not roots:
-        raise UsageError("name a directory to scan")
+        raise UsageError("no directory to scan; pass at least one")
     if master is not None:
         check_no_credentials(master, UsageError, "--master")
     on_spark = runs_on_spark(master)
     tables = _output(os.fspath(output), table_format, on_spark) if output is not None else None
-    with timed("looking for checkpoints"):
+    with timed("searching for checkpoints"):
         candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
     failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
     if failures and len(failures) == len(candidates):
         raise InputError("; ".join(failure.message for failure in failures))
     if not candidates:
-        warn(WarningCode.NO_CHECKPOINT, "found no checkpoint and no savepoint")
+        warn(WarningCode.NO_CHECKPOINT, "found no checkpoints or savepoints")
     candidates = mark_newest(candidates)
 
     def ask(topics: set[str]) -> ClusterSnapshot:
@@ -144,5 +144,5 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     # Our storage does not support every kind of URI; Spark checks the rest when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
-        raise Refused(f"{output} is not empty; name a new directory for the tables")
+        raise Refused(f"{output} is not empty; choose a new directory for the tables")
     return tables

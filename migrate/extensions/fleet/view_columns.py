@@ -79,95 +79,95 @@ def _valid_instant(milliseconds: int | None) -> int | None:
 
 
 IDENTITY = (  # values of a CheckpointRow
-    _string("pointer", "directory that holds _metadata; never null", "checkpoint.pointer"),
+    _string("pointer", "directory that contains _metadata; never null", "checkpoint.pointer"),
     _string(
         "job_id",
-        "job's id, 32 hex digits, where the job's directory is named by it",
+        "job's ID, 32 hex digits, if the name of the job's directory is the ID",
         "candidate.job_id",
     ),
     _long("checkpoint_id", "number of the checkpoint", "checkpoint.checkpoint_id"),
     _string(
         "checkpoint_kind",
-        "checkpoint, savepoint, or unknown (Flink up to 1.15)",
+        "checkpoint, savepoint, or unknown (Flink 1.15 and earlier)",
         "checkpoint.type.kind.value",
     ),
 )
 ERROR = (  # values of a Failure
     _string(
         "error_kind",
-        "why the checkpoint could not be read, as one of a few kinds; else null",
+        "kind of the error if the checkpoint is unreadable; else null",
         "kind",
     ),
-    _string("error", "why the checkpoint could not be read, in words; else null", "message"),
+    _string("error", "error message if the checkpoint is unreadable; else null", "message"),
 )
 NAMES = (  # values of a Source or an Operator
-    _string("operator_id", "operator's id, 32 hex digits as Flink prints it"),
-    _string("name", "operator's name; null in metadata up to version 4"),
-    _string("uid", "operator's uid; null in metadata up to version 4"),
+    _string("operator_id", "operator's ID, 32 hex digits as Flink prints it"),
+    _string("name", "operator's name; null in metadata version 4 and earlier"),
+    _string("uid", "operator's uid; null in metadata version 4 and earlier"),
 )
 SOURCE = (  # values of a Source; for an operator, ``view_rows`` adds the kind of its source
     *NAMES,
     _string(
         "source_kind",
-        "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource or BeamKafkaIO; null "
-        "for an operator that is none of them",
+        "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource, or BeamKafkaIO; null "
+        "for other operators",
         "kind.value",
     ),
 )
 POSITION = (  # values of a Position
-    _string("cluster", "Kafka cluster's id, of a DynamicKafkaSource; else null"),
+    _string("cluster", "ID of the Kafka cluster in a DynamicKafkaSource; else null"),
     _string("topic", "Kafka topic"),
     _int("partition", "Kafka partition"),
     _string(
         "state",
-        "next, earliest, latest, committed, finished, unassigned or unresolved",
+        "next, earliest, latest, committed, finished, unassigned, or unresolved",
         "state.value",
     ),
-    _long("next_offset", "offset of the next record to read; null where the state has none"),
+    _long("next_offset", "offset of the next record to read; null if the state has no offset"),
     _long(
         "stopping_offset",
-        "where a bounded source stops, as stored (-1 latest, -3 committed); null if unbounded",
+        "stored stopping offset of a bounded source (-1 latest, -3 committed); null if unbounded",
     ),
-    _int("subtask", "subtask whose reader holds the partition; null where none does"),
+    _int("subtask", "subtask whose reader has the partition; null if no reader has it"),
     _string(
         "reason",
-        "why the start is not known; null where it is",
+        "reason for an unknown start; else null",
         lambda position: position.reason or None,
     ),
 )
-_IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
+_IN_FLIGHT = ("in_flight_bytes", "bytes of in-flight records (unaligned checkpoint)")
 OPERATOR = (  # values of an Operator
     _int("parallelism", "operator's parallelism"),
     _int("max_parallelism", "operator's maximum parallelism"),
-    _boolean("finished", "whether it had finished and kept no state"),
-    _strings("state_names", "names of its operator states, sorted"),
+    _boolean("finished", "true if the operator had finished and stored no state"),
+    _strings("state_names", "sorted names of the operator states"),
     _size("keyed_state_bytes", "bytes of keyed state"),
     _size("operator_state_bytes", "bytes of operator state"),
     _size(*_IN_FLIGHT),
-    _size("raw_state_bytes", "the part of both states that is raw, in bytes"),
-    _column(ArrayOf(INT), "finished_subtasks", "subtasks that had finished, ascending"),
+    _size("raw_state_bytes", "bytes of raw state, in keyed_state_bytes or operator_state_bytes"),
+    _column(ArrayOf(INT), "finished_subtasks", "finished subtasks, ascending"),
 )
 CHECKPOINT_DETAILS = (  # values of a CheckpointRow
     _string(
         "job_directory",
-        "directory that holds the job's chk-<n>; null for a savepoint",
+        "directory that contains the job's chk-<n>; null for a savepoint",
         "candidate.job_directory",
     ),
     _string(
         "stop",
-        "whether the job stopped with it: suspend, terminate, none or unknown",
+        "kind of the job's stop with the savepoint: suspend, terminate, none, or unknown",
         "checkpoint.type.stop.value",
     ),
     _int("metadata_version", "version of _metadata", "checkpoint.metadata_version"),
     _column(
         TIMESTAMP,
         "written_at",
-        "when _metadata was written, or copied without its time; null where not kept",
+        "modification time of _metadata, or of its copy; null if not stored",
         lambda row: _valid_instant(row.checkpoint.written_at),
     ),
     _long(
         "metadata_bytes",
-        "size of _metadata; null where a newer checkpoint took the place of the one found",
+        "size of _metadata; null if a newer checkpoint replaced the discovered one",
         lambda row: (
             row.candidate.metadata_bytes
             if row.checkpoint.pointer == row.candidate.pointer
@@ -178,12 +178,12 @@ CHECKPOINT_DETAILS = (  # values of a CheckpointRow
     _int("sources", "number of Kafka sources", lambda row: len(row.extraction.sources)),
     _strings(
         "topics",
-        "Kafka topics that its sources read, sorted",
+        "sorted Kafka topics of the sources",
         lambda row: tuple(sorted({t for source in row.extraction.sources for t in source.topics})),
     ),
     _long(
         "positions",
-        "number of positions: topic-partitions of each source",
+        "number of positions (topic-partitions of each source)",
         lambda row: sum(len(source.positions) for source in row.extraction.sources),
     ),
     _size(
@@ -192,30 +192,30 @@ CHECKPOINT_DETAILS = (  # values of a CheckpointRow
     ),
     _boolean(
         "movable",
-        "whether no obstacle to a move was found in it; null where it could not be read",
+        "true if no obstacle to a move was found; null if the checkpoint is unreadable",
         lambda row: not row.obstacles,
     ),
     _strings(
         "obstacles",
-        "codes of what stands in the way, sorted",
+        "sorted codes of the obstacles",
         lambda row: tuple(sorted({obstacle.code for obstacle in row.obstacles})),
     ),
     _string(
         "why_not",
-        "the same in words; null where nothing does",
+        "descriptions of the obstacles; null without obstacles",
         lambda row: "; ".join(obstacle.message for obstacle in row.obstacles) or None,
     ),
     _strings(
         "to_check",
-        "codes of what to check before it moves, sorted",
+        "sorted codes of the findings to check before a move",
         lambda row: tuple(sorted({finding.code.value for finding in row.to_check})),
     ),
 )
 FINDING = (  # values of a Finding
-    _string("code", "what was found, such as in-flight-records", "code.value"),
-    _string("severity", "blocker, warning or note", "severity.value"),
-    _string("operator_id", "operator it is about; null for the checkpoint as a whole"),
-    _string("message", "the finding in words"),
+    _string("code", "code of the finding, such as in-flight-records", "code.value"),
+    _string("severity", "blocker, warning, or note", "severity.value"),
+    _string("operator_id", "operator of the finding; null for the checkpoint as a whole"),
+    _string("message", "description of the finding"),
 )
 # The columns of each view between IDENTITY and ERROR.
 BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
@@ -230,17 +230,17 @@ VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 }
 # Columns after ERROR in the table of positions, if the scan queries a broker.
 LAG = (  # values of a Lag
-    _long("log_start", "partition's log start offset; null where the broker does not have it"),
-    _long("log_end", "partition's log end offset; null where the broker does not have it"),
+    _long("log_start", "partition's log start offset; null if the broker lacks the partition"),
+    _long("log_end", "partition's log end offset; null if the broker lacks the partition"),
     _long(
         "lag",
-        "log end minus next offset, an upper bound of the records left; null where not known",
+        "log end offset minus next offset, an upper bound of the lag in records; null if unknown",
         "records",
     ),
     _string(
         "obstacle",
-        "why it cannot be read on: expired, beyond-end, topic-gone, partition-gone or unreachable; "
-        "else null",
+        "obstacle to a resume here: expired, beyond-end, topic-gone, partition-gone, or "
+        "unreachable; else null",
     ),
-    _string("unknown", "why the broker did not answer for the partition; null where it did"),
+    _string("unknown", "reason why the broker did not answer for the partition; else null"),
 )

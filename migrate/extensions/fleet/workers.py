@@ -157,8 +157,8 @@ class _Worker:
             return result
         how = f" (the last was killed by signal {-code})" if code is not None and code < 0 else ""
         raise ServiceError(
-            f"{_ATTEMPTS} worker processes, one after the other, ended during one item{how}: does "
-            "the machine lack memory?"
+            f"{_ATTEMPTS} successive worker processes ended at the same item{how}; the machine may "
+            "lack memory"
         )
 
     def _start(self) -> subprocess.Popen[bytes]:

@@ -72,13 +72,12 @@ def check_output(output: Output) -> None:
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
-            f"--output {output.directory}: nothing is written to a URI of this kind without Spark: "
-            "name its --master"
+            f"--output {output.directory}: only Spark can write to a URI of this kind; add "
+            "--master URL"
         )
     if output.format is TableFormat.PARQUET and find_spec("pyarrow") is None:
         raise UsageError(
-            "Parquet is written by pyarrow, which is not installed: "
-            f"{install_command('parquet')}; or add --format csv"
+            f"Parquet output requires pyarrow: {install_command('parquet')}; or add --format csv"
         )
 
 

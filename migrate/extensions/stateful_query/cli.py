@@ -12,7 +12,14 @@ import migrate
 from migrate.cli import next_step
 from migrate.cli.kafka_environment import with_environment, with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
-from migrate.cli.typer_parameters import SIDE, WIDE, Checkpoint, option, with_options
+from migrate.cli.typer_parameters import (
+    ALLOW_NEWER_COMMITS,
+    SIDE,
+    WIDE,
+    Checkpoint,
+    option,
+    with_options,
+)
 from migrate.cli.verify import report_verification, spark_settings
 from migrate.model.errors import UsageError
 from migrate.model.log import log
@@ -207,6 +214,7 @@ def verify_state(
     allow_moved_on: bool = option(
         "Accept a query whose log no longer shows its start offsets, and log start offsets "
         "above the positions. Use this only if you know that no record was lost.",
+        flags=ALLOW_NEWER_COMMITS,
         panel="The start",
     ),
     one_cluster: bool = option(

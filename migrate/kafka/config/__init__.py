@@ -107,8 +107,10 @@ def kafka_config(
         texts["bootstrap.servers"] = bootstrap_servers
     if not texts.get("bootstrap.servers"):
         if file is not None and bootstrap_servers is None:
-            raise ConfigError(f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it")
-        raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
+            raise ConfigError(
+                f"{file} does not set bootstrap.servers; add bootstrap.servers=HOST:PORT"
+            )
+        raise ConfigError("no Kafka address; add --bootstrap-servers HOST:PORT")
     of_file = {name for name, value in file_layer.properties.items() if texts[name] is value}
     for name in _SERVERS:
         with _naming_file(file if name in of_file else None):
@@ -122,7 +124,7 @@ def kafka_config(
     for name in sorted(of_file):
         if refusal := _refusal(name, texts[name]):
             reason = with_java_names(redact_values(refusal, {name: texts[name]}))
-            raise ConfigError(f"{file}: not a usable Kafka configuration: {reason}")
+            raise ConfigError(f"{file}: invalid Kafka configuration: {reason}")
     config: dict[str, str | TokenCallback] = {**texts}
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login
@@ -155,8 +157,8 @@ def _read_layer(file: Path) -> Translation:
     for name in unknown:
         if name in REFUSED:
             raise ConfigError(
-                f"{file}: {name} has no match in librdkafka: {REFUSED[name]}; set librdkafka's own "
-                "properties (docs/how-to/secured-kafka.md)"
+                f"{file}: librdkafka has no equivalent of {name}; {REFUSED[name]}; set "
+                "librdkafka's own properties (docs/how-to/secured-kafka.md)"
             )
         # Ignoring a mistyped security.protocol would send the credentials without TLS.
         if similar := similar_names(name, SECURITY_SETTINGS, _MISTYPED):
@@ -164,7 +166,7 @@ def _read_layer(file: Path) -> Translation:
                 f"{file}: no Kafka client has the property {name}{did_you_mean(similar)}"
             )
     if ignored := sorted({*layer.ignored, *unknown}):
-        log.debug(f"{file}: ignored, as they do not matter here: {', '.join(ignored)}")
+        log.debug(f"{file}: ignored properties without effect on migrate: {', '.join(ignored)}")
     known = {name: value for name, value in layer.properties.items() if name not in unknown}
     return Translation(known, layer.aws_login)
 
@@ -186,7 +188,7 @@ def _refusal(name: str, value: str) -> str | None:
         return "" if f'"{_NO_PROPERTY}"' in text else None
     except (AttributeError, TypeError, ValueError):
         return ""  # a property that wants a Python object: Connection refuses it
-    raise AssertionError(f"librdkafka knows the property {_NO_PROPERTY}")
+    raise AssertionError(f"librdkafka has the property {_NO_PROPERTY}")
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
@@ -200,24 +202,24 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
     """
     protocol = properties.get("security.protocol", "")
     if protocol and protocol.upper() not in _PROTOCOLS:
-        raise ConfigError(f"security.protocol: one of {', '.join(_PROTOCOLS)}")
+        raise ConfigError(f"security.protocol is not one of {', '.join(_PROTOCOLS)}")
     if protocol.upper().startswith("SASL_") and "sasl.mechanisms" not in properties:
         raise ConfigError(
-            f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as one of "
-            f"{', '.join(_MECHANISMS)}"
+            f"security.protocol is {protocol}, but sasl.mechanism is missing; set sasl.mechanism "
+            f"to one of {', '.join(_MECHANISMS)}"
         )
     mechanism = properties.get("sasl.mechanisms", "")
     if mechanism and mechanism.upper() not in (*_MECHANISMS, "GSSAPI"):
         raise ConfigError(
-            f"sasl.mechanism: no such mechanism{hint(mechanism.upper(), _MECHANISMS)}; one of "
+            f"sasl.mechanism is unknown{hint(mechanism.upper(), _MECHANISMS)}; set it to one of "
             f"{', '.join(_MECHANISMS)}"
         )
     has_token = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
     has_token |= "enable.sasl.oauthbearer.unsecure.jwt" in properties
     if mechanism.upper() == "OAUTHBEARER" and not has_token:
         raise ConfigError(
-            "sasl.mechanism is OAUTHBEARER, and nothing says where the token comes from: set "
-            "sasl.oauthbearer.method=oidc, and sasl.oauthbearer.client.id, .client.secret and "
+            "sasl.mechanism is OAUTHBEARER, but the source of the token is missing; set "
+            "sasl.oauthbearer.method=oidc, and set sasl.oauthbearer.client.id, .client.secret, and "
             ".token.endpoint.url"
         )
 
@@ -242,12 +244,14 @@ def check_servers(name: str, servers: str) -> None:
     """
     if "@" in servers or redact_url(servers) != servers:
         raise ConfigError(
-            f"{name}: credentials in an address are refused: name HOST:PORT alone; a user and a "
-            "password are the properties sasl.username and sasl.password"
+            f"{name}: credentials in an address are refused; write only HOST:PORT, and set the "
+            "user and the password in sasl.username and sasl.password"
         )
     for server in servers.split(","):
         address = _ADDRESS.fullmatch(server.strip())
         if server.strip() and (address is None or int(address[1] or 0) > _LARGEST_PORT):
             scheme = re.match(r"[a-z]+://", server.strip())
-            without = f", without {scheme[0]}" if scheme else ", separated by commas"
-            raise ConfigError(f"{name}: {server.strip()}: brokers are named HOST:PORT{without}")
+            form = f" without {scheme[0]}" if scheme else ", and separate brokers with commas"
+            raise ConfigError(
+                f"{name}: {server.strip()} is not a broker's address; write HOST:PORT{form}"
+            )

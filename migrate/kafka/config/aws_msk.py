@@ -58,8 +58,8 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     options.pop("awsDebugCreds", None)  # affects only the logs of the Java client
     for option in sorted(options):
         raise ConfigError(
-            f"sasl.jaas.config: IAMLoginModule option {option} has no match in AWS's signer for "
-            "Python; set it in the environment or in the AWS profile"
+            "sasl.jaas.config: AWS's signer for Python has no equivalent of the IAMLoginModule "
+            f"option {option}; set it in the environment or in the AWS profile"
         )
     return login
 
@@ -78,7 +78,8 @@ def token_callback(
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
     except ImportError as error:
-        raise ConfigError(f"{AWS_MSK_IAM} needs AWS's signer: {install_command('msk')}") from error
+        install = install_command("msk")
+        raise ConfigError(f"{AWS_MSK_IAM} requires AWS's signer: {install}") from error
     host = _HOST.search(bootstrap_servers)
     region = host[1] if host else aws_region
     if not region:

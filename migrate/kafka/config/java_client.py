@@ -52,7 +52,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "transactional.id",
         "value.serializer",
     ),
-    "no group is joined; the command line names the group": (
+    "migrate joins no group; the group is an option of the command": (
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "enable.auto.commit",
@@ -66,12 +66,12 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "partition.assignment.strategy",
         "session.timeout.ms",
     ),
-    "each request here has a bound of its own": (
+    "migrate has its own limit for each request": (
         "default.api.timeout.ms",
         "retries",
         "socket.connection.setup.timeout.max.ms",
     ),
-    "they plug Java classes into the Java client, or measure it": (
+    "they add Java classes to the Java client, or measure it": (
         "auto.include.jmx.reporter",
         "interceptor.classes",
         "metric.reporters",
@@ -79,14 +79,14 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "metrics.recording.level",
         "metrics.sample.window.ms",
     ),
-    "they choose parts of the JVM's own TLS; OpenSSL takes the best version both sides know": (
+    "they configure the JVM's TLS; OpenSSL uses the best version that both sides support": (
         "ssl.enabled.protocols",
         "ssl.keymanager.algorithm",
         "ssl.protocol",
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
     ),
-    "they time the JVM's renewal of log-ins, which outlive a run of this tool": (
+    "they configure the JVM's renewal of credentials; a run of migrate ends before the renewal": (
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
         "sasl.login.connect.timeout.ms",
@@ -98,7 +98,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "sasl.login.retry.backoff.max.ms",
         "sasl.login.retry.backoff.ms",
     ),
-    "they are Flink's, which keeps them among its Kafka properties": (
+    "they are Flink's own properties, stored with its Kafka properties": (
         "client.id.prefix",
         "commit.offsets.on.checkpoint",
         "flink.disable-metrics",
@@ -161,14 +161,15 @@ _OIDC_OPTIONS = {
 # Properties without a match in librdkafka that decide whom the client trusts, who it is, or whom it
 # asks. Without them, the connection would differ from the Java client's.
 REFUSED: Mapping[str, str] = {
-    "bootstrap.controllers": "it names controllers; set bootstrap.servers instead",
-    "sasl.client.callback.handler.class": "it names a Java class that authenticates the client",
-    "sasl.login.callback.handler.class": "it names a Java class that gets the credentials",
-    "sasl.login.class": "it names a Java class that gets the credentials",
-    "sasl.oauthbearer.jwt.retriever.class": "it names a Java class that gets the token",
-    "security.providers": "it names Java classes that implement TLS and SASL",
-    "ssl.engine.factory.class": "it names a Java class that implements TLS",
-    "ssl.provider": "it names a Java class that implements TLS",
+    "bootstrap.controllers": "its value is a list of controllers, not of brokers "
+    "(bootstrap.servers)",
+    "sasl.client.callback.handler.class": "its value is a Java class that authenticates the client",
+    "sasl.login.callback.handler.class": "its value is a Java class that gets the credentials",
+    "sasl.login.class": "its value is a Java class that gets the credentials",
+    "sasl.oauthbearer.jwt.retriever.class": "its value is a Java class that gets the token",
+    "security.providers": "its value is a list of Java classes that implement TLS and SASL",
+    "ssl.engine.factory.class": "its value is a Java class that implements TLS",
+    "ssl.provider": "its value is a Java class that implements TLS",
 }
 # A SASL extension (KIP-342), such as Confluent Cloud's extension_logicalCluster.
 _EXTENSION = "extension_"
@@ -256,9 +257,9 @@ def _credentials(module: LoginModule) -> dict[str, str]:
                 if option in module.options
             }
     raise ConfigError(
-        "sasl.jaas.config: only PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule, "
-        "Krb5LoginModule and AWS's IAMLoginModule can be translated; set librdkafka's own sasl.* "
-        "properties instead"
+        "sasl.jaas.config: unsupported login module; migrate translates PlainLoginModule, "
+        "ScramLoginModule, OAuthBearerLoginModule, Krb5LoginModule, and AWS's IAMLoginModule; set "
+        "librdkafka's own sasl.* properties instead"
     )
 
 
@@ -277,8 +278,8 @@ def _oidc(module: LoginModule) -> dict[str, str]:
             extensions.append(f"{option.removeprefix(_EXTENSION)}={value}")
         else:
             raise ConfigError(
-                f"sasl.jaas.config: {module.name} option {option} has no match in librdkafka; "
-                f"known are {', '.join(_OIDC_OPTIONS)} and {_EXTENSION}NAME"
+                f"sasl.jaas.config: librdkafka has no equivalent of the {module.name} option "
+                f"{option}; supported options: {', '.join(_OIDC_OPTIONS)}, and {_EXTENSION}NAME"
             )
     if extensions:
         properties["sasl.oauthbearer.extensions"] = ",".join(extensions)
@@ -290,7 +291,7 @@ def _oidc(module: LoginModule) -> dict[str, str]:
 def _check_options(module: LoginModule, *known: str) -> None:
     for option in sorted(module.options.keys() - set(known)):
         raise ConfigError(
-            f"sasl.jaas.config: {module.name} option {option} has no match in librdkafka"
+            f"sasl.jaas.config: librdkafka has no equivalent of the {module.name} option {option}"
         )
 
 

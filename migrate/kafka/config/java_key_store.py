@@ -95,7 +95,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
         StoreError: as for the class; or the store is JCEKS.
     """
     if content.startswith(JCEKS_MAGIC):
-        raise StoreError("the keys of JCEKS are not read")
+        raise StoreError("migrate does not read the keys of a JCEKS store")
     return [
         KeyEntry(_pem("PRIVATE KEY", _decrypted(encrypted, key_password)), tuple(chain))
         for entry in _entries(content, password)
@@ -110,7 +110,7 @@ def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes
     if password is not None:
         expected = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body)
         if not hmac.compare_digest(expected.digest(), digest):
-            raise StoreError("the password does not open it")
+            raise StoreError("the password does not open the store")
     source = _Bytes(body)
     source.take(len(JKS_MAGIC))
     version = source.number()
@@ -124,7 +124,7 @@ def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes
         elif tag == _CERTIFICATE:
             yield _certificate(source, version)
         else:  # a secret key of JCEKS is a serialized Java object without a stored size
-            raise StoreError(f"it has an entry of kind {tag}")
+            raise StoreError(f"the store has an entry of the unsupported kind {tag}")
 
 
 def _certificate(source: _Bytes, version: int) -> str:
@@ -137,7 +137,7 @@ def _decrypted(encrypted_info: bytes, password: str) -> bytes:
     """Return a key in PKCS#8 DER; KeyProtector's stream is a chain of SHA-1 digests."""
     info = _Bytes(_Bytes(encrypted_info).der(_SEQUENCE))
     if not info.der(_SEQUENCE).startswith(_KEY_PROTECTOR):
-        raise StoreError("its key has a cipher that is not known here")
+        raise StoreError("migrate does not support the cipher of the key")
     protected = info.der(_OCTET_STRING)
     if len(protected) < 2 * _DIGEST_BYTES:
         raise StoreError("the file is damaged")
@@ -150,7 +150,7 @@ def _decrypted(encrypted_info: bytes, password: str) -> bytes:
         block = encrypted[at : at + _DIGEST_BYTES]
         key += bytes(byte ^ mask for byte, mask in zip(block, digest, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + bytes(key)).digest(), check):
-        raise StoreError("the key's password is another one: add ssl.key.password")
+        raise StoreError("the key has a different password; add ssl.key.password")
     return bytes(key)
 
 

@@ -93,9 +93,9 @@ def _trusted_pem(kind: _Kind, content: bytes, path: str, layer: Mapping[str, str
     except ImportError as error:
         pem = shlex.quote(str(Path(path).with_suffix(".pem")))
         raise ConfigError(
-            f"{name}: a PKCS12 trust store needs a package: {install_command('pkcs12')}; or write "
-            f"its certificates as PEM: `keytool -list -rfc -keystore {shlex.quote(path)} > {pem}`, "
-            "and set ssl.ca.location to that file"
+            f"{name}: a PKCS12 trust store requires a package: {install_command('pkcs12')}; or "
+            f"export its certificates with `keytool -list -rfc -keystore {shlex.quote(path)} > "
+            f"{pem}`, and set ssl.ca.location to that file"
         ) from error
     except StoreError as error:
         raise ConfigError(f"{name}: {path}: {error}; check ssl.truststore.password") from error
@@ -117,7 +117,7 @@ def _pkcs12_certificates(content: bytes, password: str | None) -> list[str]:
     try:
         store = pkcs12.load_pkcs12(content, secret)
     except ValueError as error:
-        raise StoreError("the password does not open it, or the file is damaged") from error
+        raise StoreError("the password does not open the store, or the file is damaged") from error
     return [
         entry.certificate.public_bytes(Encoding.PEM).decode() for entry in store.additional_certs
     ]
@@ -132,7 +132,7 @@ def _own_pem(content: bytes, path: str, layer: Mapping[str, str]) -> dict[str, s
     name = "ssl.keystore.location"
     password = layer.get("ssl.keystore.password")
     if password is None:
-        raise ConfigError(f"{name}: {path}: a JKS key store needs ssl.keystore.password")
+        raise ConfigError(f"{name}: {path}: a JKS key store requires ssl.keystore.password")
     try:
         entries = key_entries(content, password, layer.get("ssl.key.password") or password)
     except StoreError as error:
@@ -140,9 +140,9 @@ def _own_pem(content: bytes, path: str, layer: Mapping[str, str]) -> dict[str, s
     if len(entries) != 1:
         pkcs12 = shlex.quote(str(Path(path).with_suffix(".p12")))
         raise ConfigError(
-            f"{name}: {path}: the store contains {len(entries)} private keys, and one is needed; "
-            f"copy one: `keytool -importkeystore -srckeystore {shlex.quote(path)} -srcalias ALIAS "
-            f"-destkeystore {pkcs12} -deststoretype PKCS12`, and set {name} to that file"
+            f"{name}: {path}: the store contains {len(entries)} private keys instead of one; copy "
+            f"one key with `keytool -importkeystore -srckeystore {shlex.quote(path)} -srcalias "
+            f"ALIAS -destkeystore {pkcs12} -deststoretype PKCS12`, and set {name} to that file"
         )
     return {"ssl.certificate.pem": "".join(entries[0].chain), "ssl.key.pem": entries[0].key}
 
@@ -158,9 +158,9 @@ def check_file(name: str, path: str) -> None:
     except (OSError, ValueError):
         return
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
-        raise ConfigError(f"{name}: {path}: a pipe or a device, and no regular file")
+        raise ConfigError(f"{name}: {path} is a pipe or a device, not a regular file")
     if S_ISREG(status.st_mode) and status.st_size > MAX_STORE_BYTES:
-        raise ConfigError(f"{name}: {path}: larger than {MAX_STORE_BYTES} bytes")
+        raise ConfigError(f"{name}: {path} is larger than {MAX_STORE_BYTES} bytes")
 
 
 def unreadable_file(name: str, path: str, reason: str | None) -> ConfigError:
@@ -189,4 +189,4 @@ def _store(name: str, path: str) -> tuple[_Kind, bytes]:
         return _Kind.JKS, content
     if content.startswith(b"\x30"):
         return _Kind.PKCS12, content
-    raise ConfigError(f"{name}: the file is no PEM, PKCS12 or JKS store")
+    raise ConfigError(f"{name}: the file is not a PEM, PKCS12, or JKS store")

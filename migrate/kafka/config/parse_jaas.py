@@ -60,17 +60,17 @@ def parse_login_module(text: str) -> LoginModule:
     tokens = _tokens(text)
     module = _expect(tokens, "word")
     if _expect(tokens, "word").lower() not in _FLAGS:
-        raise _malformed("no control flag after the log-in module")
+        raise _malformed("the control flag after the login module is missing")
     options: dict[str, str] = {}
     while (token := next(tokens, None)) != ("mark", ";"):
         if token is None:
-            raise _malformed("no semicolon at its end")
+            raise _malformed("the semicolon at the end is missing")
         kind, option = token
         if kind == "mark" or next(tokens, None) != ("mark", "="):
-            raise _malformed("an option without a value")
+            raise _malformed("an option has no value")
         options[option] = _expect(tokens, "word", "quote")
     if next(tokens, None) is not None:
-        raise _malformed("more than one log-in module")
+        raise _malformed("only one login module is supported")
     return LoginModule(module.rpartition(".")[2], options)
 
 
@@ -79,7 +79,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise _malformed(f"a value that must be in quotes, or one without its end, at {at}")
+            raise _malformed(f"a value lacks its quotes or its closing quote at character {at}")
         at = match.end()
         kind = str(match.lastgroup)
         if kind == "quote":

@@ -90,9 +90,9 @@ def read_file(file: Path) -> dict[str, str]:
     try:
         text = read_file_bytes(file, MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(
-            f"{file}: cannot be read: {reason}; name a file of key=value lines"
+            f"{file}: cannot be read: {reason}; pass a file with key=value lines"
         ) from error
     properties: dict[str, str] = {}
     number = 1
