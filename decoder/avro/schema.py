@@ -44,7 +44,7 @@ def avro_schema(text: str, cursor: Cursor) -> avro_types.AvroType:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
-        cursor.fail("not an Avro schema, because the text is not JSON", _FIELD)
+        cursor.fail("not an Avro schema: invalid JSON", _FIELD)
     return _Parser(cursor).type(parsed, "", 0)
 
 

@@ -721,7 +721,7 @@ def test_avro_schema_nesting_up_to_32_levels_is_read() -> None:
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        ("{", "the text is not JSON"),
+        ("{", "invalid JSON"),
         (_records(33), "types nested more than 32 deep"),
         ("5", "a type must be a name, an object, or a list"),
         ("[]", "a union without branches"),
