@@ -58,7 +58,7 @@ def test_conflicting_verify_options_are_usage_errors(
         ("query", ["--state", "a/b", "--sample", "0"], "expected a positive number of keys"),
         ("query", ["--state", "a"], "expected OPERATOR/NAME"),
         ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long' is not a duration"),
-        ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x: not a time"),
+        ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x is not a time"),
     ],
 )
 def test_invalid_verify_state_options_are_usage_errors(
