@@ -168,10 +168,23 @@ def _choose(match: Match, committed: Match) -> Match:
         is_least = committed.bound is not Bound.AT_MOST
         return replace(committed, bound=Bound.AT_LEAST) if is_least else match
     if not is_place:
-        return match
+        return _choose_violation(match, committed)
     if match.is_doubtful or (committed.is_doubtful and committed.outcome.is_lossless):
         return not_found_match(EQUAL_RECORDS)
     return committed
+
+
+def _choose_violation(match: Match, committed: Match) -> Match:
+    """Return the match to use, if neither has a place.
+
+    A mirror that copies no aborted records has not skipped them.
+    """
+    if match.outcome is not MatchOutcome.FILTERED:
+        return match
+    if committed.outcome is MatchOutcome.FILTERED:
+        return min(match, committed, key=lambda one: one.records)
+    is_open = committed.outcome is MatchOutcome.NOT_FOUND and committed.reason != NO_COPY
+    return committed if is_open else match
 
 
 def _choose_lag(match: Match, committed: Match) -> Match:
@@ -179,7 +192,7 @@ def _choose_lag(match: Match, committed: Match) -> Match:
     if committed.outcome is MatchOutcome.LAGGING:
         return _combine_lags(match, committed)
     if committed.outcome is MatchOutcome.FILTERED:
-        return committed
+        return not_found_match(EQUAL_RECORDS)
     if match.bound is Bound.AT_LEAST:
         return not_found_match(ABORTED_LEFT)
     if committed.outcome is MatchOutcome.AT_END:

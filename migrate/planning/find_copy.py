@@ -17,6 +17,7 @@ With ``is_whole``, there are no samples.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -54,6 +55,8 @@ MAY_HAVE_GONE_BACK = (
     "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
     "been deleted"
 )
+# The outcomes with a number that depends on the last copy.
+_COUNTED = (MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -166,13 +169,7 @@ def _around(
         match = match_records(own, copies, syncs=syncs())
     if match.unknown is not None and not (own.is_from_start and own.is_to_end):
         # The copy may be of a record that was not read.
-        is_known = yield from _are_known([match.unknown], depth)
-        if is_known is not False:
-            match = not_found_match(
-                "the copies have a different order than the records in the job's log"
-            )
-        else:
-            match = replace(match, records=1, bound=Bound.AT_LEAST)
+        match = yield from _check_unknown(match, match.unknown, own, depth)
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER, OTHER_ORDER)
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
         match = (yield from _match_at_log_ends(own, copies, depth)) or match
@@ -180,7 +177,34 @@ def _around(
         is_compacted or (copies.is_from_start and copies.log_start == 0)
     ):
         match = yield from _check_lag(match, own, copies, depth)
+    if match.outcome in _COUNTED and match.bound is Bound.EXACT and copies.is_to_end:
+        match = yield from _check_last(match, own, copies, depth)
     return own, copies, match
+
+
+def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
+    """Return the match with a lower bound if the last copy may be of a record that was not read."""
+    if not copies.records or (own.is_from_start and own.is_to_end):
+        return match
+    last = copies.records[-1]
+    run = yield Read(Side.OLD, max(0, last.timestamp), 0, depth.searched, is_time=True)
+    is_open = sum(record.is_copied_as(last) for record in run.after) > 1
+    return replace(match, bound=Bound.AT_LEAST) if is_open else match
+
+
+def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
+    """Return the violation to report, depending on whether the old log has a certain copy."""
+    is_filtered = match.outcome is MatchOutcome.FILTERED
+    if is_filtered and own.is_from_start:
+        return match  # the copy is of a record that the old log has lost
+    is_known = yield from _are_known([unknown], depth)
+    if is_filtered and is_known:
+        return match
+    if is_known is False and not is_filtered:
+        return replace(match, records=1, bound=Bound.AT_LEAST)
+    if is_known is False and own.log_start == 0:
+        return Match(MatchOutcome.FOREIGN, records=1)
+    return not_found_match("the copies have a different order than the records in the job's log")
 
 
 def _is_open(match: Match) -> bool:
@@ -296,13 +320,21 @@ def _origin(
 def _are_known(
     copies: Sequence[Record], depth: Depth, side: Side = Side.OLD, partition: int | None = None
 ) -> Generator[Read, Surroundings, bool | None]:
-    """Return whether a record of the new log is in the old log; None after too many records."""
-    digests = {copy.digest for copy in copies}
+    """Return whether any of these records of one log is in the other log, the one of ``side``.
+
+    Return None after too many records.
+    """
+    alike: dict[bytes, list[Record]] = defaultdict(list)
+    for copy in copies:
+        alike[copy.digest].append(copy)
+    is_old = side in (Side.OLD, Side.ALL_OLD)
     at, is_time, read = max(0, min(copy.timestamp for copy in copies)), True, 0
     while True:
         run = yield Read(side, at, 0, depth.chunk, is_time=is_time, partition=partition)
-        if any(record.digest in digests for record in run.after):
-            return True
+        for record in run.after:
+            for other in alike.get(record.digest, ()):
+                if record.is_copied_as(other) if is_old else other.is_copied_as(record):
+                    return True
         read += len(run.after)
         if run.is_to_end or not run.after:
             return False
@@ -553,6 +585,8 @@ class _Check:
             if copy.offset < next_.new and block[0].is_copied_as(copy)
         ]
         whole = [at for at in starts if _agrees(block, run.after[at : at + len(block)])]
+        if number and not whole and len(starts) > 1:
+            return None  # equal records
         places = [at + number for at in whole or starts if at + number < len(run.after)]
         return run.after[places[-1]].offset if places else None
 
@@ -766,6 +800,9 @@ class _Check:
                     self._has_unknown = True
                     return False
                 if origin < 0:
+                    if self._own.log_start > 0 and follower.oldest is None:
+                        first = yield Read(Side.OLD, self._own.log_start, 0, 1)
+                        follower.oldest = next(iter(first.after), None)
                     follower.add_unknown(copies[0])
                     copies = copies[1:]
                     continue
@@ -838,8 +875,13 @@ class _Check:
 
 def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
     """Return the violation that a follower has found, or None."""
-    violation = violation_match(follower.missing + lacking, foreign)
-    if violation is not None and follower.is_start_uncertain:
+    missing = follower.missing + lacking
+    is_uncertain = follower.is_start_uncertain
+    if missing and follower.has_equal:
+        # The copies before, or those next to an anchor, may be of other records that are equal.
+        missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
+    violation = violation_match(missing, foreign)
+    if violation is not None and is_uncertain:
         return not_found_match(EQUAL_RECORDS)
     return violation
 

@@ -38,6 +38,8 @@ class Follower:
         is_start_uncertain: whether the copies may start, or start again, at a different record than
             assumed, because equal records exist. A record that seems to be missing may then be not.
         uncertain: how many records before its highest possible origin the last copy may be of.
+        oldest: the old log's first record, if the old log has lost older records. The copies before
+            a copy of it may be of these.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Follower:
         self._state = self._top = 0
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
         self.uncertain = 0
+        self.oldest: Record | None = None
         self.is_start_uncertain = False
         self.unknown: list[Record] = []
         self.add_old(records)
@@ -112,11 +115,16 @@ class Follower:
             possible = self._index.origins(copy)
             if possible:
                 self._add_known([self._first + index for index in possible])
-            elif self.trailing or self._is_open:
+            elif (self.trailing or self._is_open) and not self._is_of_oldest(copy):
                 self.add_unknown(copy)
             else:
+                if self.oldest is not None and self.trailing > self.oldest.offset:
+                    self.foreign += 1  # more than the records that the old log has lost
                 return number
         return len(copies)
+
+    def _is_of_oldest(self, copy: Record) -> bool:
+        return self.oldest is not None and self.oldest.is_copied_as(copy)
 
     def add_unknown(self, copy: Record) -> None:
         """Add a copy that has no origin."""
@@ -136,7 +144,10 @@ class Follower:
             if not self.leading:
                 self._state = self._top = possible[-1]
             self.is_from_first = self._state == 0
-        if not (self._has_older and possible[0] == 0):
+        lowest = self._index.records[possible[0] - self._first]
+        if lowest == self.oldest and self.trailing <= lowest.offset:
+            self.repeated += self.trailing
+        elif not (self._has_older and possible[0] == 0):
             self.foreign += bool(self.trailing)
         self.trailing = 0
         if self._begin is not None:
@@ -181,6 +192,11 @@ class Follower:
             number, offset = first - (first_offset - origin), origin
         self._index, self._first, self._state, self._begin = RecordIndex(), number, number, origin
         return offset
+
+    @property
+    def has_equal(self) -> bool:
+        """True if records in memory are equal, so ``missing`` may be too high."""
+        return bool(self._index.equal_times())
 
     def _number_of(self, offset: int) -> int:
         return self._first + sum(record.offset < offset for record in self._index.records)

@@ -123,7 +123,8 @@ class Match:
             transactions. The place may be different without records of aborted transactions.
         trailing: the number of records without an origin after the last copy.
         is_all_copied: True if the last record of the old log is copied.
-        unknown: for a violation, a copy without an origin among the records that were read.
+        unknown: for a violation, a copy without an origin among the records that were read. For
+            ``FILTERED``, the copy before the first known one, if it may be of an older record.
         first_pair, last_pair: the offsets (old, new) of the first and the last record of the
             compared runs whose copy is certain.
     """
@@ -311,12 +312,18 @@ class _Alignment:
         may have started anywhere.
         """
         state = 0 if self._first and self._has_older else self._count
-        highest = []
+        highest: list[int] = []
+        unknown = 0  # copies without an origin before this one
         for possible in self._origins:
             if not possible:
-                self._foreign += 1
+                unknown += 1
                 highest.append(state - 1)
                 continue
+            if unknown and possible[0] == 0 and self._had_older(unknown):
+                highest[-unknown:] = [-1] * unknown
+            else:
+                self._foreign += unknown
+            unknown = 0
             place = bisect_right(possible, state) - 1
             origin = possible[max(0, place)]
             self._missing += max(0, origin - state)
@@ -337,6 +344,10 @@ class _Alignment:
             if fitting:
                 least = lowest[at] = fitting[0]
         return lowest
+
+    def _had_older(self, number: int) -> bool:
+        """Return whether the old log may have lost this number of records at its start."""
+        return self._old.is_from_start and number <= self._old.log_start
 
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
@@ -367,9 +378,13 @@ class _Alignment:
             return None
         is_all_old = self._old.is_to_end and not self._has_older
         copies = {copy.digest for copy in self._run}
-        if not is_all_old and (self._equal_times or len(copies) < len(self._run)):
-            # The copies may be of equal records outside of ``old``.
-            violation = violation_match(self._count_surely_missing(), self._foreign)
+        has_equal = self._equal_times or (not is_all_old and len(copies) < len(self._run))
+        if has_equal:
+            # Copies may be of equal records, which ``old`` may lack.
+            missing = self._count_surely_missing()
+            if is_all_old:
+                missing = max(missing, min(self._missing, 1))
+            violation = violation_match(missing, self._foreign if not is_all_old else foreign)
             if violation is None:
                 return not_found_match(EQUAL_RECORDS)
         inner = self._run[self._first : self._last + 1]
@@ -380,8 +395,12 @@ class _Alignment:
             violation,
             trailing=trailing,
             is_doubtful=self._is_doubtful,
-            unknown=next(iter([*unknown, *outer]), None) if foreign else None,
+            unknown=next(iter([*unknown, *outer]), None) if foreign else self._last_leading(),
         )
+
+    def _last_leading(self) -> Record | None:
+        """Return the copy before the first known one, which may be of an older record."""
+        return self._run[self._first - 1] if self._first and self._has_older else None
 
     def _count_surely_missing(self) -> int:
         """Return how many records lack a copy, by the copies without an equal record or copy.
@@ -396,8 +415,9 @@ class _Alignment:
             and self._own[possible[0]].timestamp not in self._equal_times
             and copies[self._own[possible[0]].digest] == 1
         ]
+        known = [bool(possible) for possible in self._origins]
         return sum(
-            max(0, (origin - first_origin) - (at - first))
+            max(0, (origin - first_origin) - sum(known[first:at]))
             for (first, first_origin), (at, origin) in pairwise(certain)
         )
 
@@ -408,8 +428,16 @@ class _Alignment:
             return not_found_match(EQUAL_RECORDS)
         if not self._first and highest[0] > position:
             if lowest[0] > position and self._new.is_from_start:
-                bound = Bound.EXACT if lowest[0] == highest[0] else Bound.AT_LEAST
-                return Match(MatchOutcome.EXPIRED, records=lowest[0] - position, bound=bound)
+                # A later record, which ``old`` lacks, may equal the last one.
+                is_open = highest[0] + 1 == self._count and not self._old.is_to_end
+                is_exact = lowest[0] == highest[0] and not is_open
+                bound = Bound.EXACT if is_exact else Bound.AT_LEAST
+                return Match(
+                    MatchOutcome.EXPIRED,
+                    records=lowest[0] - position,
+                    bound=bound,
+                    is_by_syncs=bool(self._known),
+                )
             return not_found_match(MAY_BEGIN_LATER if self._new.is_from_start else EQUAL_RECORDS)
         if self._may_be_reordered():
             return not_found_match(OTHER_ORDER)
@@ -484,7 +512,12 @@ class _Alignment:
             return self._make(MatchOutcome.WENT_BACK, place, again, Bound.AT_MOST)
         if most < self._position:
             bound = Bound.EXACT if least == most and top == most else Bound.AT_LEAST
-            return Match(MatchOutcome.LAGGING, records=self._position - top, bound=bound)
+            return Match(
+                MatchOutcome.LAGGING,
+                records=self._position - top,
+                bound=bound,
+                is_by_syncs=bool(self._known),
+            )
         if least < self._position:
             if least == 0 and self._may_be_older(self._origins[-1]):
                 return not_found_match(EQUAL_RECORDS)
@@ -525,8 +558,9 @@ class _Alignment:
         certain = [
             (self._own[low].offset, run[self._first + at].offset)
             for at, (low, high) in enumerate(zip(self._lowest, self._highest, strict=True))
-            if low == high
+            if low == high >= 0
         ]
+        origins = {origin for origin in self._highest if origin >= 0}
         return Match(
             outcome,
             next_offset,
@@ -535,10 +569,8 @@ class _Alignment:
             records,
             bound=bound,
             lowest=run[place - 1].offset + 1 if place else None,
-            compared=len({*self._highest}),
-            seen=range(
-                self._own[min(self._highest)].offset, self._own[max(self._highest)].offset + 1
-            ),
+            compared=len(origins),
+            seen=range(self._own[min(origins)].offset, self._own[max(origins)].offset + 1),
             is_searched_to_end=self._new.is_to_end,
             is_by_syncs=bool(self._known),
             is_doubtful=self._is_doubtful,

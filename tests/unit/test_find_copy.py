@@ -337,3 +337,53 @@ def test_foreign_record_is_refused_without_reading_whole_old_log() -> None:
     (match,) = found.matches.values()
     assert (match.outcome, match.reason) == (MatchOutcome.NOT_FOUND, NO_ORIGIN)
     assert found.read < 20_000
+
+
+def test_foreign_records_before_later_copies_are_not_reported_as_filtered() -> None:
+    """Regression: they were taken for copies of older records than those that were searched."""
+    items = _named(0, 6000)
+    foreign = [(f"foreign/{at}", 1000 + at) for at in range(5000)]
+    new = {0: _log([*items[:3000], *foreign, *items[3000:]])}
+    (match,) = _Found({0: _log(items)}, new, {0: 3200}).matches.values()
+    assert (match.outcome, match.records) == (MatchOutcome.FOREIGN, 1)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) -> None:
+    """Regression: "mirror went back", because headers were not compared."""
+    plain = _log(_named(0, 120))
+    old = [record._replace(headers=(("id", b"1"),)) for record in plain.records]
+    new = [*old[:60], *plain.records[60:]]
+    logs = ModelLog(old, 0, 120), ModelLog(new, 0, 120)
+    found = _Found({0: logs[0]}, {0: logs[1]}, {0: 20}, is_whole=is_whole)
+    assert found.outcomes == {MatchOutcome.FOREIGN}
+
+
+@pytest.mark.parametrize("number", [16, 120, 9000])
+def test_copies_of_lost_records_after_rewind_are_not_foreign(number: int) -> None:
+    """Regression: "foreign records"; the old log has lost the records that were copied again."""
+    items, position = _named(0, number), {0: number - 2}
+    old = {0: _log(items, 4)}
+    found = _Found(old, {0: _log([*items[6:], *items[:6]])}, position)
+    (match,) = found.matches.values()
+    assert match.outcome is MatchOutcome.WENT_BACK and match.next_offset == number - 8
+
+
+def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
+    items = _named(0, 16)
+    new = _log([*items[6:], *_foreign(5, 2000), *items[4:6]])
+    found = _Found({0: _log(items, 4)}, {0: new}, {0: 14})
+    assert found.outcomes == {MatchOutcome.FOREIGN}
+
+
+@pytest.mark.parametrize("position", [60, 110])
+def test_changed_records_between_equal_ones_are_counted_without_them(position: int) -> None:
+    """Regression: "at least 20"; the mirror has changed 4, so 4 are missing, and 4 foreign."""
+    items = [("beat", 1000) if at % 5 else (f"0/{at}", 1000) for at in range(120)]
+    new = [("changed" + name, time) if name in ("0/50", "0/55", "0/60", "0/65") else (name, time)
+           for name, time in items]  # fmt: skip
+    (match,) = _Found({0: _log(items)}, {0: _log(new)}, {0: position}).matches.values()
+    assert match.outcome is MatchOutcome.OTHER_PARTITIONING and 4 < match.records <= 8
+    dropped = [item for at, item in enumerate(items) if at != 50]
+    (match,) = _Found({0: _log(items)}, {0: _log(dropped)}, {0: position}).matches.values()
+    assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
