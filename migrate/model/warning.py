@@ -5,6 +5,8 @@ A warning may come from a finding; it then has the code of the finding.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import NewType
 
@@ -91,4 +93,25 @@ def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
 
 def warn(code: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None:
     """Log a warning; the command line shows equal warnings once, unless they are ``repeated``."""
-    log.warning(warning_text(code, sentence), extra={REPEATED: repeated})
+    text = warning_text(code, sentence)
+    for collected in _collections:
+        collected.append(text)
+    log.warning(text, extra={REPEATED: repeated})
+
+
+# The lists of the active ``collect_warnings`` blocks.
+_collections: list[list[WarningText]] = []
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[WarningText]]:
+    """Collect the warnings that are logged inside the block.
+
+    Library calls that print their result use this, because a plain script does not show the log.
+    """
+    collected: list[WarningText] = []
+    _collections.append(collected)
+    try:
+        yield collected
+    finally:
+        _collections[:] = [other for other in _collections if other is not collected]

@@ -224,11 +224,14 @@ class _Expected(NamedTuple):
     Attributes:
         new_at_earliest: True if a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
+        written_at: when the checkpoint was written, in milliseconds of the epoch; None for a plan
+            with topic IDs.
     """
 
     starts: PositionSet
     new_at_earliest: bool
     plan: Plan | None = None
+    written_at: int | None = None
 
     def recreated(self, snapshot: ClusterSnapshot | None) -> Sequence[str]:
         """Return the topics that were recreated since the plan was made."""
@@ -258,7 +261,8 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
     if moved == _PLAN:
         raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
     plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-    return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
+    written_at = plan.origin.written_at if not (plan.topic_ids or plan.is_translated) else None
+    return _Expected(PositionSet(moved, plan.next_offsets), False, plan, written_at)
 
 
 def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
@@ -267,7 +271,8 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
     Raises:
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
     """
-    chosen = choose(read(moved, allow_external_files=choice.allow_external_files), choice)
+    extraction = read(moved, allow_external_files=choice.allow_external_files)
+    chosen = choose(extraction, choice)
     for topic in shared_topics(chosen):
         if one_cluster and topic.differing:
             refusal, same = topic.disagreement_refusal(one_cluster=True), ""
@@ -281,7 +286,8 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
             "verify the plan that was applied (plan:FILE)"
         )
     at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
-    return _Expected(source_positions(moved, chosen), at_earliest)
+    written_at = extraction.origin.written_at
+    return _Expected(source_positions(moved, chosen), at_earliest, written_at=written_at)
 
 
 def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> ClusterSnapshot | None:
@@ -293,7 +299,8 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     if broker is None:
         return None
     group = side.what if side.kind is SideKind.GROUP else None
-    snapshot = ask_broker(broker, Question(valid_topics(expected.starts.topics), group))
+    topics = valid_topics(expected.starts.topics)
+    snapshot = ask_broker(broker, Question(topics, group, since=expected.written_at))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)
     return snapshot

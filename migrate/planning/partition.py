@@ -147,13 +147,17 @@ def _plan_in_range(
             "was recreated, or this is a different cluster"
         )
         return _planned(position, Verdict.BEYOND_END, None, log, lost=lost, problem=problem)
-    if _looks_recreated(position, next_offset, log):
+    if position.next_offset == next_offset and looks_recreated(next_offset, log):
         verdict = Verdict.SUSPECT
     return _planned(position, verdict, next_offset, log)
 
 
-def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> bool:
-    if log.first_since is None or position.next_offset != next_offset:
+def looks_recreated(next_offset: int, log: LogRange) -> bool:
+    """Return whether most records below a checkpoint's offset are newer than the checkpoint.
+
+    ``log.first_since`` must be of the checkpoint's time. If it is None, return False.
+    """
+    if log.first_since is None:
         return False
     newer_below = next_offset - log.first_since
     return newer_below > 0 and newer_below >= (next_offset - log.start) * _SUSPECT_PART

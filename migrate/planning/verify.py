@@ -32,7 +32,9 @@ start up to the current log start is then right, because the log has no records 
 applies to a partition that is not in the checkpoint, if Flink would start it at the log start.
 
 If a broker was queried, the offset that the target reads next must also be between the log start
-and the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``.
+and the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``. A checkpoint
+does not contain the IDs of its topics. If most records below the position are newer than the
+checkpoint, the topic may have been recreated, and the outcome is ``SUSPECT`` (``looks_recreated``).
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ from migrate.model.positions import (
     log_of,
     resolve,
 )
+from migrate.planning.partition import looks_recreated
 
 
 class StartOutcome(str, Enum):
@@ -69,6 +72,7 @@ class StartOutcome(str, Enum):
     EXPIRED = "expired"  # its next offset is below the log start, so records were deleted
     BEYOND_END = "beyond end"  # its next offset is beyond the log end (another log or cluster)
     RECREATED = "topic recreated"  # since the plan was made: the plan's offsets are of the old log
+    SUSPECT = "suspect"  # most records below its offset are newer than the checkpoint
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # another client has committed for the group, above the position
     UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is unknown
@@ -195,7 +199,8 @@ def verify_query(
     Args:
         expected: the positions at which the checkpoint ended, or the positions of a plan.
         query: the start of the query, and its committed batches.
-        logs: the log ranges of the broker's partitions; None without a broker.
+        logs: the log ranges of the broker's partitions; None without a broker. ``first_since`` is
+            of the checkpoint's time; None for a plan with topic IDs.
         new_at_earliest: True if a partition that ``expected`` lacks must start at the log start, if
             ``expected`` has other partitions of the topic.
         recreated: the topics that were recreated since the plan was made.
@@ -378,7 +383,8 @@ class _Target:
         """Return the outcome of a partition, and its number of records.
 
         The first outcome that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``, ``GONE``, ``LOST``
-        (unless another client has committed), ``EXPIRED``, ``BEYOND_END``, and then the rest.
+        (unless another client has committed), ``EXPIRED``, ``BEYOND_END``, ``SUSPECT``, and then
+        the rest.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
@@ -404,6 +410,9 @@ class _Target:
                 return StartOutcome.EXPIRED, log.start - resumes_at
             if resumes_at > log.end:
                 return StartOutcome.BEYOND_END, 0
+        offset = expected if outcome is StartOutcome.OK and isinstance(expected, int) else None
+        if offset is not None and log is not None and looks_recreated(offset, log):
+            return StartOutcome.SUSPECT, 0
         return outcome, records
 
 

@@ -63,6 +63,9 @@ _MEANINGS = {
     "topic was recreated, or this is a different cluster than the job's",
     StartOutcome.RECREATED: "the topic was recreated after the plan was created, so the "
     "offsets are of a different log; create a new plan",
+    StartOutcome.SUSPECT: "most records below the offset are newer than the checkpoint; the topic "
+    "was recreated, this is a different cluster than the job's, or producers set later timestamps; "
+    "verify the plan that was applied (plan:FILE), which contains the topics' IDs",
     StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
     "brokers of the move",
     StartOutcome.MOVED_ON: "another client has committed newer offsets, so the group no "

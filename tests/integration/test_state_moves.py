@@ -6,8 +6,10 @@ Flink, Spark, or the decoder.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -276,6 +278,8 @@ def test_counts_and_sums_continue_after_move(
     """The query crashes in its first real batch and restarts, after the savepoint was deleted."""
     savepoint = tmp_path / scene.savepoint.name
     shutil.copytree(scene.savepoint, savepoint)
+    two_days_ago = time.time() - 2 * 86_400
+    os.utime(savepoint / "_metadata", (two_days_ago, two_days_ago))
     location = str(tmp_path / "checkpoint")
     rows = _totals(scene.state(session, "totals", "total", savepoint), "key")
     as_value = "concat_ws(',', user, amount, coalesce(id, ''), coalesce(unix_millis(at), 0))"
@@ -289,6 +293,9 @@ def test_counts_and_sums_continue_after_move(
     assert (primed.proof.right, primed.proof.is_right) == (40, True)
     assert primed.pinned["spark.sql.shuffle.partitions"] == "1"
     assert primed.pinned[_STORE].endswith(f".{store}StateStoreProvider")
+    # Regression: the warnings about the job were only in the log, which a script does not show.
+    assert [text.rpartition(" ")[2] for text in primed.warnings] == ["[old-savepoint]"]
+    assert f"warning: {primed.warnings[0]}" in str(primed)
     shutil.rmtree(savepoint)
 
     with pytest.raises(StreamingQueryException, match="Crash"):

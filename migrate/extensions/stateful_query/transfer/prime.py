@@ -62,7 +62,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.progress import progress_lines
-from migrate.model.warning import WarningCode, warning_text
+from migrate.model.warning import WarningCode, collect_warnings, warning_text
 from migrate.model.wording import counted
 from migrate.spark.session import failure_of
 from migrate.storage.new_file import find_unfinished, new_directory
@@ -144,8 +144,10 @@ def prime(
             savepoint runs or was restarted.
         allow_ran_on: True to prime although the job has output beyond the savepoint. This output
             will be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows
-            are from a retained checkpoint (see ``check_before_write``). Your own rows do not
-            contain a savepoint, so their job is not judged.
+            are from a retained checkpoint (see ``check_before_write``). If the savepoint is more
+            than a day old, and Flink does not show whether the job was restarted, the result has a
+            warning; ``migrate prime --checkpoint-dir`` refuses such a savepoint. Your own rows do
+            not contain a savepoint, so their job is not judged.
 
     Raises:
         Refused: the job of the savepoint runs, or has output beyond the savepoint, and
@@ -166,7 +168,8 @@ def prime(
         raise UsageError(f"names lists {len(names)} streams, but rows has {len(rows)}")
     target = _target(checkpoint_location)
     check_rows(rows, starts)
-    _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
+    with collect_warnings() as job_warnings:
+        _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
         warning_text(
             WarningCode.UNFINISHED_RUN,
@@ -206,7 +209,7 @@ def prime(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     warnings = priming_warnings(state_rows_of(rows), watermark_ms, empty=not proof.right)
-    all_warnings = (*unfinished, *warnings)
+    all_warnings = (*job_warnings, *unfinished, *warnings)
     primed = Primed(target.for_spark, tuple(ordered), proof, pinned, all_warnings)
     print(primed)
     return primed
