@@ -20,7 +20,10 @@ with atheris.instrument_imports(include=["decoder"]):
 def main() -> None:
     target = TARGETS[sys.argv.pop(1)]
     if target.name == "keyed-kernel":
-        # Compiled here, because on a busy machine it takes longer than one input may.
+        # Compiled and imported here, because on a busy machine both take longer than one input may.
+        # pyarrow imports pandas for its first array.
+        import pandas as pd  # noqa: F401
+
         import migrate.extensions.keyed_state.kernel.kernel  # noqa: F401
 
     def test_one_input(data: bytes) -> None:
