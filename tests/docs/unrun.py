@@ -34,11 +34,14 @@ UNRUN = {
         "docs/how-to/cut-over.md",
         "migrate cut-over orders.yaml               # a dry run, while the job runs",
     ): "stops a Flink job of the reader's; tests/integration/test_cut_over.py stops three",
-    ("docs/how-to/cut-over.md", "version: 1"): "tests/unit/test_cut_over_spec.py reads it",
+    (
+        "docs/how-to/cut-over.md",
+        "version: 1",
+    ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/cut-over.md",
         "states:                               # as prime --state: OPERATOR/NAME",
-    ): "tests/unit/test_cut_over_spec.py reads it",
+    ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/rehearse.md",
         "rehearse: python rehearse.py",
@@ -55,7 +58,8 @@ UNRUN = {
     (
         "CONTRIBUTING.md",
         "make mutants MODULE=decoder/cursor.py "
-        'TESTS="tests/unit/test_bounds.py tests/unit/test_streams.py"',
+        'TESTS="tests/unit/decoder/test_bounds.py '
+        'tests/unit/decoder/operator_state/test_stream.py"',
     ): "minutes; a tool for whoever changes the module",
     (
         "CONTRIBUTING.md",

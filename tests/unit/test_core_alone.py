@@ -20,21 +20,21 @@ pytestmark = pytest.mark.slow  # a process for each command
 
 ROOT = Path(__file__).parents[2]
 (SAVEPOINT,) = (ROOT / "tests/golden/2.0/stop").glob("savepoint-*")
-# The tests of the core that run in the copy: no process, no keyed state.
+# The tests of the core that run in the copy. The others start processes or need extensions.
 _TESTS = (
-    "extract",
-    "group_rules",
-    "merged_positions",
-    "newer_commits",
-    "offset_metadata",
-    "plan_obstacles",
-    "planned_positions",
-    "policies",
-    "recheck",
-    "sides",
-    "spark_locations",
-    "plan_file",
-    "verify_plan",
+    "inputs/flink/test_extract",
+    "inputs/flink/test_kafka_source",
+    "inputs/test_position_inputs",
+    "model/test_offset_metadata",
+    "moves/test_verify_plan",
+    "planning/test_obstacles",
+    "planning/test_partition",
+    "planning/test_plan_file",
+    "planning/test_policies",
+    "planning/test_recheck",
+    "targets/group/test_commit",
+    "targets/group/test_newer_commits",
+    "targets/test_location",
 )
 _NOBODY = ("-b", "127.0.0.1:1", "-X", "default.api.timeout.ms=500")
 
@@ -53,7 +53,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("__init__.py", "conftest.py", "unit/__init__.py"):
         shutil.copy(ROOT / "tests" / name, copy / "tests" / name)
     for name in _TESTS:
-        shutil.copy(ROOT / f"tests/unit/test_{name}.py", copy / "tests/unit")
+        test = f"tests/unit/{name}.py"
+        (copy / test).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / test, copy / test)
     shutil.copy(ROOT / "pyproject.toml", copy)
     for name in ("docs", "tests/golden", "tests/unit/field"):
         (copy / name).symlink_to(ROOT / name)

@@ -111,7 +111,7 @@ def _next(
     if not saved or plans is None:
         return None
     first = next_step.command("show", Path(plans, str(saved[0].file)))
-    check = "migrate checks that the job has stopped when you apply the plan"
+    check = "applying it checks that the job has stopped"
     return f"next, review each plan ({check}), starting with the first: {first}"
 
 

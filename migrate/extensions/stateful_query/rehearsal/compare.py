@@ -142,10 +142,9 @@ def compare_state(
         notes.warnings.append(
             warning_text(
                 WarningCode.EARLY_WINDOWS,
-                f"the query has fired {counted(early, 'window')} that Flink still stores, "
-                f"because the query's watermark is {iso_time(fired_to_ms)}, and Flink's was "
-                f"before {iso_time(first_kept_end)}; Spark would drop records for these "
-                "windows that Flink accepts",
+                f"the query has fired {counted(early, 'window')} that Flink still stores "
+                f"(watermarks: {iso_time(fired_to_ms)} in Spark, before "
+                f"{iso_time(first_kept_end)} in Flink); Spark would drop their late records",
             )
         )
     return comparison

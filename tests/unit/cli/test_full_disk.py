@@ -1,0 +1,126 @@
+"""Errors on a full disk contain the file's name, and no file remains.
+
+A file limit of zero bytes (``RLIMIT_FSIZE``) fails in the same calls as a full disk. These are
+write() and fsync(), and their errors contain no name. /dev/full is a stdout on a full disk.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import splits, write_source
+
+pytestmark = pytest.mark.slow  # a process each
+
+_ROOT = Path(__file__).parents[3]
+
+
+def _run(
+    folder: Path, *arguments: str, stdout: int = subprocess.PIPE, full: bool = True
+) -> subprocess.CompletedProcess[str]:
+    def no_byte() -> None:
+        if full:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    return subprocess.run(
+        [sys.executable, "-m", "migrate", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        preexec_fn=no_byte,
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--plan-out", "--checkpoint-dir"], ids=["plan", "seed"])
+def test_full_disk_error_names_plan_or_seed_and_leaves_no_file(here: Path, option: str) -> None:
+    """The page of exit codes has a single code for a file that could not be written."""
+    done = _run(here, "to-spark", "chk-7", option, "new")
+    assert (done.returncode, done.stdout) == (6, "")
+    last = done.stderr.splitlines()[-1]
+    assert "new" in last and "File too large" in last
+    assert [path.name for path in here.iterdir()] == ["chk-7"]
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "csv"])
+def test_full_disk_error_names_scan_output_and_leaves_no_file(
+    here: Path, table_format: str
+) -> None:
+    done = _run(here, "scan", "chk-7", "--output", "new", "--format", table_format)
+    assert (done.returncode, done.stdout) == (6, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"migrate: {here / 'new'}: ")
+    assert line.endswith("File too large")
+    assert [path.name for path in here.iterdir()] == ["chk-7"]
+
+
+def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) -> None:
+    """For example the rollback file, before a group is changed."""
+    code = (
+        "import resource\nfrom pathlib import Path\n"
+        "from migrate.storage.new_file import write_new\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try:\n    write_new(Path('rollback.json'), 'text')\n"
+        "except OSError as error:\n    print(error.filename)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+    )
+    assert done.stdout == "rollback.json\n", done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_full_disk_error_names_lock_of_cut_over(here: Path) -> None:
+    """Regression: The message was "the system: No space left on device"."""
+    (here / "orders.yaml").write_text(
+        "version: 1\nflink: {savepoint: chk-7}\nkafka: {bootstrap-servers: '127.0.0.1:1'}\n"
+        "target: {checkpoint-dir: query}\n"
+    )
+    done = _run(here, "cut-over", "orders.yaml", "--execute", "--yes")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == f"migrate: {here / 'orders.cut-over/lock'}: File too large\n"
+    assert not (here / "query").exists()
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
+        done = _run(here, *command, stdout=full, full=False)
+    finally:
+        os.close(full)
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1] == (
+        "migrate: stdout: No space left on device; the checkpoint location seed "
+        "was written completely"
+    )
+    assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
+
+
+def test_full_stdout_without_seed_exits_6(here: Path) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = _run(here, "to-spark", "chk-7", stdout=full, full=False)
+    finally:
+        os.close(full)
+    assert done.returncode == 6
+    assert done.stderr.splitlines()[-1] == "migrate: stdout: No space left on device"

@@ -1,0 +1,758 @@
+"""Offline decisions of a cut-over, and its messages when the run stops."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from decoder import StopKind
+from migrate.extensions.cutover.command import Command
+from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.facts import Savepoint
+from migrate.extensions.cutover.observe_stopped_job import (
+    choose_job,
+    read_savepoint,
+    reported_savepoint,
+)
+from migrate.extensions.cutover.read_spec import read_spec
+from migrate.extensions.cutover.record import Record
+from migrate.extensions.cutover.run import cut_over
+from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
+from migrate.inputs.flink.job_state import job_started_again
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.model.errors import CutOverStopped, Refused
+from migrate.moves.plan import plan
+from migrate.moves.to_spark import to_spark
+from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
+from migrate.report.verification import outcome_lines
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.cut_over import act, facts_of, open_context, reason_done
+from tests.support.plans import edit_and_seal_plan
+from tests.unit.inputs.flink.test_rest_api import answering
+
+_PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
+
+
+def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> FlinkJob:
+    return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
+
+
+def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
+    old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
+    assert choose_job([old, new, other], "orders") == new
+    assert choose_job([new, old, other], "b") == new
+    beside = _job("f", 1, 5)
+    assert choose_job([new, beside, old, other], "f") == beside
+    running = _job("d", 2, None)
+    assert choose_job([old, running, new], "orders") == running
+    with pytest.raises(Refused, match="several jobs have this name; set an id: d, e"):
+        choose_job([running, _job("e", 6, None)], "orders")
+    with pytest.raises(Refused, match="no such job; running jobs: payments"):
+        choose_job([other], "orders")
+
+
+@pytest.mark.parametrize(("ended", "state"), [(None, "RUNNING"), (40, "FINISHED")])
+def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -> None:
+    """Regression: The dry run found no obstacle, but the plan was refused when it was applied."""
+    jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
+    refusal = (
+        f"flink.job a: this job is FINISHED, and orders was restarted as b ({state}); set the id "
+        f"of the restarted job"
+    )
+    with pytest.raises(Refused, match=re.escape(refusal)):
+        choose_job(jobs, "a")
+
+
+@pytest.mark.parametrize(
+    ("others", "newer"),
+    [
+        ([], None),
+        ([_job("b", 30, None)], "b"),
+        ([_job("b", 30, 40)], "b"),
+        ([_job("b", 30, 40), _job("c", 50, 60)], "c"),
+        ([_job("b", 5, None)], None),  # beside it all the while: another job
+        ([_job("b", 30, None, "payments")], None),
+    ],
+)
+def test_restart_of_job_after_stop_is_detected(others: list[FlinkJob], newer: str | None) -> None:
+    stopped = _job("a", 10, 20)
+    for jobs in ([stopped, *others], others):  # Flink may have forgotten it
+        known = [(job, None) for job in jobs]
+        again = job_started_again(known, _PATH, 20, stopped_job="a", job_name="orders")
+        assert (again.job_id if again else None) == newer
+
+
+def test_restart_of_job_with_fixed_id_is_detected() -> None:
+    def again(job: FlinkJob, ended_ms: int | None) -> FlinkJob | None:
+        return job_started_again([(job, None)], _PATH, ended_ms, stopped_job="a", job_name="orders")
+
+    assert again(_job("a", 10, 20), None) is None
+    for job in (_job("a", 30, None), _job("a", 30, 40)):
+        assert again(job, 20) == job
+    # Flink had forgotten the stopped one: what it knows of that name is newer.
+    assert again(_job("b", 1, 2), None) is not None
+
+
+@pytest.mark.parametrize(
+    ("job", "restored_from", "counts"),
+    [
+        (_job("b", 5, 6, "another"), _PATH, True),  # whatever its name, and when
+        (_job("b", 5, 6, "another"), "s3a://bucket/copied/savepoint-0a1b2c-0123456789ab/", True),
+        (_job("b", 5, 6, "another"), "s3://bucket/savepoints/savepoint-0a1b2c-ffffffffffff", False),
+        (_job("b", 5, 6, "another"), None, False),
+        (_job("b", 5, 6), None, False),  # it wrote the savepoint
+        (_job("b", 5, None), None, True),  # it was never stopped
+        (_job("b", 30, 40), None, True),  # without state, say
+        (_job("b", 30, 40), "s3://bucket/chk-7", True),
+    ],
+)
+def test_restart_of_job_stopped_outside_cut_over_is_detected(
+    job: FlinkJob, restored_from: str | None, counts: bool
+) -> None:
+    known = [(job, restored_from)]
+    again = job_started_again(known, _PATH, 20, stopped_job="orders")
+    assert again == (job if counts else None)
+    # Of the same savepoint, stopped by a run of ours.
+    if restored_from is not None and counts:
+        ours = job_started_again(known, _PATH, 50, stopped_job="a", job_name="orders")
+        assert ours == (job if "0a1b2c" in restored_from else None)
+
+
+def test_retained_checkpoint_is_matched_by_full_path() -> None:
+    for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
+        known = [(_job("b", 5, 6), restored_from)]
+        again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped_job=None)
+        assert (again is not None) == counts
+
+
+def test_reported_savepoint_must_match_both_number_and_path() -> None:
+    """Job a restarted under its fixed ID without state, so its savepoint has the lower number."""
+    old, new = (
+        Savepoint(f"/s/a/savepoint-{name}", number, StopKind.SUSPEND, "0" * 64)
+        for name, number in (("old", 25), ("new", 3))
+    )
+    assert reported_savepoint([old, new], (3, "file:/s/a/savepoint-new/")) == new
+    assert reported_savepoint([old, new], (25, "file:/s/a/savepoint-new")) is None
+    assert reported_savepoint([old], (3, "file:/s/a/savepoint-new")) is None
+    assert reported_savepoint([old], None) is None
+
+
+def _verified(*places: tuple[str, int]) -> Verification:
+    found = tuple(VerifiedPartition(*place, 5, 5, StartOutcome.OK) for place in places)
+    return Verification("spark:x", found, has_run=True)
+
+
+_A, _B = ("a", 0), ("b", 0)
+
+
+@pytest.mark.parametrize(
+    ("batches", "outcomes"),
+    [
+        ([(0, {"0": {_A: 5}, "1": {_B: 5}}), (1, {"0": {_A: 9}, "1": {_B: 5}})], ["ok", "ok"]),
+        ([(0, {"0": {_A: 6}})], ["ok", "missing"]),
+        ([(0, {"0": {_A: 6, _B: 7}, "1": {}})], ["ok", "missing"]),  # read by another source
+        ([(0, {"0": {_A: 3}, "1": {_B: 5}})], [2, "ok"]),
+        ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
+    ],
+)
+def test_verify_log_judges_batch_ends_per_partition(
+    batches: Any, outcomes: list[str | int]
+) -> None:
+    judged = verify_log(_verified(_A, _B), {"0": {_A: 5}, "1": {_B: 5}}, batches)
+    found = [one.records or one.outcome.value for one in judged.partitions]
+    assert found == outcomes
+    assert judged.verified == (outcomes == ["ok", "ok"])
+
+
+def test_verify_log_mentions_skipped_batch_if_batch_end_decreases() -> None:
+    batches = [(number, {"0": {_A: end}}) for number, end in enumerate((8, 14, 8))]
+    judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
+    assert judged.partitions[0].records == 6
+    (told,) = outcome_lines(judged)
+    assert told.startswith("repeated (1): a batch of the query's log ends below the previous batch")
+    assert "skipped a failed batch" in told
+    below = replace(judged.partitions[0], started=3, expected=5)
+    assert not list(outcome_lines(replace(judged, partitions=(below,))))
+
+
+def _spec(folder: Path, **fields: Any) -> Path:
+    path = folder / "orders.yaml"
+    spec = {
+        "version": 1,
+        "flink": {"savepoint": "savepoint-1"},
+        "kafka": {"bootstrap-servers": "127.0.0.1:1"},
+        "move": {"gone": "skip"},
+        "target": {"checkpoint-dir": "query"},
+        "start": "exit 3",
+        "timeouts": {"first-batch": "2m"},
+    }
+    path.write_text(yaml.safe_dump({**spec, **fields}))
+    return path
+
+
+@pytest.fixture
+def seeded(tmp_path: Path) -> Path:
+    """A spec whose target is written, as after the step apply."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    record = Record(file, write=True, replace_rolled_back=True)
+    savepoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
+    plan(savepoint).save(record.plan_path)
+    to_spark(plan=record.plan_path, checkpoint_dir=tmp_path / "query")
+    context = CutOverContext(file, record)
+    record.change_flink(
+        savepoint=str(savepoint),
+        savepoint_sha256=read_savepoint(context, str(savepoint)).sha256,
+        finished=True,
+    )
+    query_id = json.loads((tmp_path / "query/metadata").read_text())["id"]
+    record.change(moved_with=file.deciding_values(), query_id=query_id, written="now")
+    return spec
+
+
+def _run(spec: Path, *more: str) -> Result:
+    return migrate("cut-over", spec, "--execute", "--yes", *more)
+
+
+_RESTART = "or start Flink's job from its savepoint"
+
+
+@pytest.mark.slow
+def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Path) -> None:
+    before = _run(seeded)
+    assert before.code == 6, before.stderr  # no broker to verify with
+    assert before.stderr.splitlines()[-1].startswith(_RESTART)
+    query = seeded.parent / "query"
+    (query / "offsets").mkdir()
+    (query / "offsets/0").write_text("v1\n{}\n{}\n")
+    (read_spec(seeded).folder / "query.state").write_text("7")  # it failed in its first batch
+    failed = _run(seeded)
+    assert failed.code == 5, failed.stderr
+    assert "failed with exit code 3" in failed.stderr
+    assert _RESTART not in failed.stderr
+    last = failed.stderr.splitlines()[-1]  # after the log of the command
+    assert last.startswith("do not start Flink's job from its savepoint, because the query of ")
+
+
+@pytest.mark.slow
+def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
+    folder, query = read_spec(seeded).folder, seeded.parent / "query"
+    (folder / "query.log").write_text("said")
+    (query / "offsets").mkdir()  # as Spark does before it plans
+    # In Real-Time Mode a query writes before it logs its first batch.
+    refused = _run(seeded, "--back")
+    assert (refused.code, query.exists()) == (4, True)
+    assert "has logged no batch; in Real-Time Mode" in refused.stderr
+    back = _run(seeded, "--back", "--nothing-started")
+    assert back.code == 0, back.stderr
+    assert not query.exists()
+    names = sorted(one.name.partition("-")[0] for one in folder.iterdir())
+    assert names == ["lock", "plan", "query", "record.html", "record.json"]
+    # Once it went back, the spec may be another.
+    _spec(seeded.parent, target={"checkpoint-dir": "elsewhere"})
+    assert "refused: " not in migrate("cut-over", seeded).stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "how"),
+    [
+        ("0\n", "the command start succeeded"),
+        ("began\n", "its exit code is unknown"),
+        # `kubectl apply && kubectl wait`: seen, the query began at the log end.
+        ("1\n", "failed with exit code 1, but may have submitted the query"),
+    ],
+)
+def test_roll_back_requires_nothing_started_option_if_query_may_start(
+    seeded: Path, state: str, how: str
+) -> None:
+    """Without its seed, the query would start at its own startingOffsets while Flink's job runs."""
+    proof, query = read_spec(seeded).folder / "query.state", seeded.parent / "query"
+    proof.write_text(state)
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", seeded, "--back", *mode)
+        assert refused.code == 4, refused.stderr
+        assert how in refused.stderr
+        assert "if nothing has started, add --nothing-started" in refused.stderr
+        assert query.exists()
+    assert _run(seeded, "--back", "--nothing-started").code == 0
+    assert not query.exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"flink": {"savepoint": "/other"}}, "savepoint-1 to /other"),
+        (
+            {"flink": {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}},
+            "savepoint-1 to unset",
+        ),
+        ({"move": {"gone": "fail"}}, "move.gone has changed from skip to fail"),
+        (
+            {"move": {"on-expired": "earliest"}},
+            "move.on-expired has changed from unset to earliest",
+        ),
+        ({"target": {"group": "g"}}, "target.group has changed from unset to g"),
+        ({"sink": "/lake"}, "sink has changed from unset to /lake"),
+    ],
+)
+def test_spec_change_after_target_is_written_is_refused(
+    seeded: Path, changed: dict[str, Any], told: str
+) -> None:
+    _spec(seeded.parent, **changed)
+    for mode in ((), ("--execute", "--yes"), ("--back",)):
+        refused = migrate("cut-over", seeded, *mode)
+        assert (refused.code, refused.stdout) == (4, "")
+        assert refused.stderr.count(told) == 1
+        assert "or set record to a new folder for a new cut-over" in refused.stderr
+
+
+def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:
+    """Regression: The spec lost its flink.rest after the check, and no later run warned."""
+    for flink, reason in (
+        ({}, "the spec has no flink.rest, so"),
+        ({"rest": "http://127.0.0.1:1"}, "whether the job was restarted is unknown"),
+    ):
+        _spec(seeded.parent, flink={"savepoint": "savepoint-1", **flink})
+        dry = migrate("cut-over", seeded, "--until", "apply")
+        assert dry.code == 0, dry.stderr
+        assert dry.stderr.count(f"warning: {reason}") == 1
+        assert dry.stderr.count("[restart-unseen]") == 1
+    # The steps apply and verify change nothing. The start of the query needs the answer.
+    with pytest.raises(FlinkRestError, match="no answer"):
+        act(open_context(seeded), "start")
+
+
+def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) -> None:
+    """Regression: A query started during the prompt, and its primed location was renamed."""
+    _not_written(primed)
+    act(open_context(primed), "apply")
+    query = primed.parent / "query"
+
+    def begin(_: str) -> None:
+        (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
+
+    with pytest.raises(
+        Refused, match=r"the query has started from .*; the query of .* has planned batch 1"
+    ):
+        cut_over(primed, execute=True, back=True, confirm=begin)
+    assert query.exists()
+
+
+def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
+    plan_path = read_spec(seeded).folder / "plan.json"
+    for damage in (lambda: plan_path.write_text("{"), plan_path.unlink):
+        damage()
+        refused = migrate("cut-over", seeded)
+        assert refused.code == 4, refused.stderr
+        assert "restore plan.json, or roll back (--back)" in refused.stderr
+    back = _run(seeded, "--back")
+    assert back.code == 0, back.stderr
+    assert not (seeded.parent / "query").exists()
+
+
+def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
+    path = read_spec(seeded).folder / "record.json"
+    for content, told in (
+        ({**json.loads(path.read_text()), "version": 1}, "of version 1, not a record of version 2"),
+        ({"version": 3}, "not a record of version 2"),
+        ({}, "not a record of version 2; a cut-over creates this file"),
+    ):
+        path.write_text(json.dumps(content))
+        refused = migrate("cut-over", seeded)
+        assert (refused.code, refused.stdout) == (3, ""), refused.stderr
+        assert told in refused.stderr
+
+
+def test_edited_record_is_refused(seeded: Path) -> None:
+    path = read_spec(seeded).folder / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "query_id": "another"}))
+    refused = migrate("cut-over", seeded, "--back")
+    assert (refused.code, refused.stdout) == (3, ""), refused.stderr
+    assert "the record was edited (its checksum does not match)" in refused.stderr
+
+
+@pytest.mark.slow
+def test_start_command_and_timeouts_may_change_after_apply(seeded: Path) -> None:
+    _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
+    assert migrate("cut-over", seeded).code == 6  # no broker to verify with
+
+
+def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> None:
+    flink = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}
+    spec = _spec(tmp_path, flink=flink)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, write=True, replace_rolled_back=True).change(state="begun")
+    _spec(tmp_path, flink={**flink, "job": "payments"})  # nobody has stopped one yet
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink=flink)
+    Record(file, write=True, replace_rolled_back=True).change_flink(
+        job_id="ab" * 16, job_name="orders"
+    )
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
+    moved = migrate("cut-over", spec)
+    assert moved.code == 6
+    assert (
+        "flink.rest has changed from the host 127.0.0.1 to localhost, so migrate cannot see a job"
+        in moved.stderr
+    )
+    _spec(tmp_path, flink={**flink, "job": "ab" * 16})
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink={**flink, "job": "payments"})
+    refused = migrate("cut-over", spec)
+    assert refused.code == 4
+    assert f"flink.job has changed from orders ({'ab' * 16}) to payments" in refused.stderr
+
+
+def test_replacing_recorded_savepoint_with_flink_rest_is_refused(tmp_path: Path) -> None:
+    """Regression: A running job counted as stopped because of a different job's savepoint."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, write=True, replace_rolled_back=True).change_flink(savepoint="/s/savepoint-1")
+    _spec(tmp_path, flink={"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"})
+    refused = migrate("cut-over", spec)
+    assert refused.code == 4
+    assert "flink.savepoint was removed (it was /s/savepoint-1)" in refused.stderr
+
+
+@pytest.mark.parametrize("stopped_with", ["/s/savepoint-2", None])
+def test_adding_savepoint_to_spec_is_refused_after_stop_request(
+    stopped_with: str | None, tmp_path: Path
+) -> None:
+    """Regression: The target started at an older savepoint and was verified."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, write=True, replace_rolled_back=True).change_flink(
+        job_id="ab" * 16, job_name="orders", savepoint=stopped_with
+    )
+    for mode in ((), ("--execute", "--yes"), ("--back",)):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code == 4, refused.stderr
+        assert f"flink.savepoint was added ({tmp_path}/savepoint-1)" in refused.stderr
+        assert f"stop of orders ({'ab' * 16}); restore the old value" in refused.stderr
+
+
+def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
+    """The run that requested the stop has ended, and Flink cannot cancel a stop."""
+    job_id = "ab" * 16
+    asked = hashlib.sha256(f"cut-over {job_id} 0".encode()).hexdigest()[:32]
+    job = {"jid": job_id, "name": "orders", "state": "RUNNING", "start-time": 1, "end-time": -1}
+    answers = {
+        "/jobs/overview": json.dumps({"jobs": [job]}),
+        f"/jobs/{job_id}/savepoints/{asked}": '{"status": {"id": "IN_PROGRESS"}}',
+    }
+    with answering(200, answers) as (url, _):
+        flink = {"rest": url, "job": "orders", "savepoints": "s"}
+        spec = _spec(tmp_path, flink=flink)
+        file = read_spec(spec)
+        file.folder.mkdir()
+        Record(file, write=True, replace_rolled_back=True).change_flink(
+            job_id=job_id, job_name="orders"
+        )
+        for mode in ((), ("--execute", "--yes")):
+            back = migrate("cut-over", spec, "--back", *mode)
+            assert back.code == 4, back.stderr
+            assert f"Flink is still stopping job {job_id} (orders); a stop cannot be" in back.stderr
+        dry = migrate("cut-over", spec)
+        assert dry.code == 0, dry.stderr
+        assert "Flink is already stopping the job" in dry.stdout
+
+
+# -- keyed states that go along ------------------------------------------------------------------
+
+# What a priming leaves, as far as it is looked at: `migrate.spark.prime` itself, on a real stack,
+# does so in tests/integration/test_cut_over.py.
+_PRIMES = """
+mkdir -p $CUT_OVER_CHECKPOINT_DIR/sources/0 && cd $CUT_OVER_CHECKPOINT_DIR
+mkdir offsets commits && {state}
+grep -q orders "$CUT_OVER_PLAN" && test -d "$CUT_OVER_SAVEPOINT" || exit 9
+printf '{{"id":"00000000-0000-0000-0000-000000000000"}}' >metadata
+printf '\\0v1\\n{seed}' >sources/0/0
+printf 'v1\\n{{}}\\n{end}' >offsets/0
+printf 'v1\\n{{}}' >commits/{commit}
+"""
+_RIGHT = {
+    "seed": '{"orders":{"0":5,"1":6}}',
+    "end": '{"orders":{"0":5,"1":6}}',
+    "state": "mkdir -p state/0/0 && echo 7 >state/0/0/1.delta",
+    "commit": "0",
+}
+
+
+@pytest.fixture
+def primed(seeded: Path) -> Path:
+    """A spec whose target is to be primed; the plan is made, and nothing written."""
+    shutil.rmtree(seeded.parent / "query")
+    primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
+    return _spec(seeded.parent, **primes)
+
+
+def _not_written(spec: Path) -> None:
+    """As before the target is written: `primed` is changed from `seeded`."""
+    edit_and_seal_plan(
+        read_spec(spec).folder / "record.json",
+        lambda record: record.update(moved_with=None, primed=None, written=None),
+    )
+
+
+def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -> None:
+    _not_written(primed)
+    context, query = open_context(primed), primed.parent / "query"
+    assert reason_done(context, "apply") is None
+    told = f"primed {query}; batch 0 contains state, and ends at the planned offsets"
+    assert act(context, "apply") == told
+    assert context.record.model.primed == 0
+    assert _begun(context) is Started.NO and _first_batch(context) is None
+
+    # A run that was killed before it had written down what it saw.
+    context.record.change(primed=None, query_id=None)
+    again = open_context(primed)
+    assert reason_done(again, "apply") is None
+    act(again, "apply")
+    assert again.record.model.primed == 0
+    # The query's own first batch is the one after.
+    (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
+    assert _begun(again) is Started.YES and _first_batch(again) is None
+    (query / "commits/1").write_text("v1\n{}")
+    assert _first_batch(again) == 1
+    assert reason_done(again, "apply") == f"spark:{query} contains the planned offsets"
+    back = _run(primed, "--back")
+    assert back.code == 4 and "the query has started from " in back.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"commit": "none"}, "it was not primed, because it has no committed batch"),
+        ({"state": "true"}, "it was not primed, because it contains no state"),
+        ({"state": "mkdir -p state/0/0"}, "it was not primed, because it contains no state"),
+        ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed differs from the plan"),
+        ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end at the planned offsets"),
+        ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end at the planned offsets"),
+    ],
+)
+def test_incorrectly_primed_location_is_refused(
+    primed: Path, wrong: dict[str, str], told: str
+) -> None:
+    _not_written(primed)
+    spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
+    with pytest.raises(Refused, match=told):
+        act(open_context(spec), "apply")
+    with pytest.raises(
+        Refused,
+        match=(
+            r"query: .*; check that no query is running from it, remove it, and rerun the "
+            r"command"
+        ),
+    ):
+        reason_done(open_context(spec), "apply")
+    # It stands there: with other states, it would be another one.
+    assert open_context(spec).record.model.moved_with == read_spec(spec).deciding_values()
+    _not_written(spec)  # as if it was primed by hand
+    with pytest.raises(Refused, match="remove it, or choose a new directory"):
+        reason_done(open_context(spec), "apply")
+
+
+def _begun(context: CutOverContext) -> Started:
+    return started_work(facts_of(context, "start"))[0]
+
+
+def _first_batch(context: CutOverContext) -> int | None:
+    return last_query_batch(facts_of(context, "start"))
+
+
+def _fails(spec: Path) -> Path:
+    """The script primes, and then fails by a check of its own."""
+    spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
+    with pytest.raises(CutOverStopped, match="failed with exit code 1"):
+        act(open_context(spec), "apply")
+    return spec
+
+
+def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path) -> None:
+    _not_written(primed)
+    spec, query = _fails(primed), primed.parent / "query"
+    told = f"failed with exit code 1; check that no query is running from {query}, remove it, and"
+    for step in ("plan", "apply"):
+        with pytest.raises(Refused, match=told):
+            reason_done(open_context(spec), step)
+    for mode in ((), ("--back",), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code in (4, 5), refused.stderr
+        assert told in refused.stderr
+    (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
+    with pytest.raises(Refused, match="its exit code is unknown; check that"):
+        reason_done(open_context(spec), "apply")
+    state.write_text("1\n")
+    # Nor is the query started without its states.
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
+
+    shutil.rmtree(query)
+    spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT))
+    assert reason_done(open_context(spec), "apply") is None
+    assert act(open_context(spec), "apply").startswith("primed ")
+    assert reason_done(open_context(spec), "apply") == f"spark:{query} contains the planned offsets"
+
+
+@pytest.mark.slow
+def test_spec_may_change_after_failed_prime_is_removed_and_rolled_back(primed: Path) -> None:
+    _not_written(primed)
+    spec = _fails(primed)
+    shutil.rmtree(primed.parent / "query")
+    back = _run(spec, "--back")
+    assert back.code == 0, back.stderr
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert "refused: " not in changed.stderr, changed.stderr
+
+
+def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) -> None:
+    _not_written(primed)
+    act(open_context(primed), "apply")
+    _not_written(primed)
+    (read_spec(primed).folder / "prime.state").unlink()
+    with pytest.raises(Refused, match="take it over with --adopt"):
+        reason_done(open_context(primed), "apply")
+    act(open_context(primed, adopt=True), "apply")
+    assert reason_done(open_context(primed), "apply") is not None
+    assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
+
+
+def test_batches_without_record_are_refused(primed: Path) -> None:
+    """Regression: Without `states`, a primed batch counted as the query's, and no query started."""
+    _not_written(primed)
+    act(open_context(primed), "apply")
+    _not_written(primed)
+    spec = _spec(primed.parent)
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code in (4, 5), refused.stderr
+        assert "contains batches of a query that this record has not written" in refused.stderr
+
+
+def test_rerun_of_prime_command_resets_recorded_primed_batch(primed: Path) -> None:
+    _not_written(primed)
+    open_context(primed).record.change(primed=3)  # of a location that was removed since
+    assert _begun(open_context(_fails(primed))) is Started.NO
+    assert open_context(primed).record.model.primed is None
+
+
+def test_apply_step_logs_verify_command_for_each_state(
+    primed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _not_written(primed)
+    spec = _spec(primed.parent, states=["a/x", "a/y"], prime=_PRIMES.format(**_RIGHT))
+    with caplog.at_level("INFO", "migrate"):
+        act(open_context(spec), "apply")
+    savepoint, query = open_context(spec).savepoint, primed.parent / "query"
+    lines = [one.getMessage() for one in caplog.records]
+    for state in ("a/x", "a/y"):
+        assert f"next: migrate verify-state {savepoint} spark:{query} --state {state}" in lines
+
+
+@pytest.mark.parametrize(
+    ("content", "ended"),
+    [
+        (b"0\n", 0),
+        (b"137\n", 137),
+        (b"began\n", "unknown"),
+        (b"began 71\n", "unknown"),
+        (b"", "unknown"),
+        (b"\xff\xfe", "unknown"),
+        ("²".encode(), "unknown"),
+        (b"9" * 5000, "unknown"),
+    ],
+)
+def test_command_status_is_read_from_state_file(
+    content: bytes, ended: int | str, tmp_path: Path
+) -> None:
+    (tmp_path / "query.state").write_bytes(content)
+    assert Command(tmp_path, "query").status() == ended
+
+
+@pytest.mark.parametrize(
+    ("content", "process"), [(b"began 71\n", 71), (b"began\n", None), (b"7\n", None)]
+)
+def test_command_process_id_is_read_from_state_file(
+    content: bytes, process: int | None, tmp_path: Path
+) -> None:
+    assert Command(tmp_path, "query").process_id() is None
+    (tmp_path / "query.state").write_bytes(content)
+    assert Command(tmp_path, "query").process_id() == process
+
+
+def test_shared_lock_does_not_count_as_running_command(tmp_path: Path) -> None:
+    """A dry run in a second terminal takes a shared lock at the same time."""
+    with (tmp_path / "query.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert Command(tmp_path, "query").status() is None
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the command itself holds it
+        assert Command(tmp_path, "query").status() == "running"
+
+
+def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Path) -> None:
+    _not_written(primed)
+    states = {"states": ["counts/n"]}
+    spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
+    with pytest.raises(CutOverStopped, match="failed with exit code 7") as failed:
+        act(open_context(spec), "apply")
+    assert failed.value.details[1:] == ("  no Spark here",)
+
+    waits = "while ! test -e go; do sleep 0.05; done\n" + _PRIMES.format(**_RIGHT)
+    spec = _spec(primed.parent, **states, prime=waits, timeouts={"prime": "100ms"})
+    with pytest.raises(CutOverStopped, match="rerun the command to wait longer"):
+        act(open_context(spec), "apply")
+    assert reason_done(open_context(spec), "apply") is None
+    assert reason_done(open_context(spec), "plan") == "the command prime is running with the plan"
+    back = _run(spec, "--back")
+    process = open_context(spec).prime_command.process_id()
+    assert process is not None and os.getpgid(process) == process
+    runs = (
+        f"the command prime is still running (process {process}; to stop it, run kill -- "
+        f"-{process}); "
+    )
+    assert back.code == 4 and f"{runs}stop it first" in back.stderr
+    (spec.parent / "go").touch()
+    spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
+    # On a busy machine it has ended before it is looked at.
+    ends = ("ends at the planned offsets", "contains the planned offsets")
+    assert act(open_context(spec), "apply").endswith(ends)
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
+
+
+def test_roll_back_renames_primed_location_if_no_query_started(primed: Path) -> None:
+    _not_written(primed)
+    query = primed.parent / "query"
+    act(open_context(primed), "apply")
+    dry = migrate("cut-over", primed, "--back")
+    assert f"rename the primed location {query}" in dry.stdout
+    # In Real-Time Mode a query that ran writes before it logs its first batch.
+    (state := read_spec(primed).folder / "query.state").write_text("0\n")
+    assert "may have started" in migrate("cut-over", primed, "--back").output
+    state.unlink()
+    # Whether somebody has started it without a command does not show.
+    primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
+    by_hand = _spec(primed.parent, **primes, start=None)
+    assert "does not show whether a query was" in migrate("cut-over", by_hand, "--back").output
+    _spec(primed.parent, **primes)
+    assert _run(primed, "--back").code == 0
+    assert not query.exists()
+    (aside,) = primed.parent.glob("query-*")
+    assert (aside / "commits/0").exists()

@@ -1,0 +1,206 @@
+"""Share work among local processes, also when processes end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from migrate.extensions.fleet import workers
+from migrate.extensions.fleet.workers import WorkerPool, cores
+from migrate.model.errors import ServiceError
+from tests.support.many_jobs import generate
+
+pytestmark = pytest.mark.slow  # a process each
+
+ROOT = Path(__file__).parents[4]
+_SECONDS = 60
+
+
+def square_and_process(number: int) -> tuple[int, int]:
+    time.sleep(0.01)
+    print("what a library prints is no answer")
+    return number**2, os.getpid()
+
+
+def test_results_are_in_order_of_items_for_any_process() -> None:
+    told: list[int] = []
+    with WorkerPool(3) as some:
+        made = some.map(square_and_process, range(200), told.append)
+        again = some.map(square_and_process, range(50))
+    assert [square for square, _ in made] == [number**2 for number in range(200)]
+    assert sorted(told) == list(range(200))
+    used = {process for _, process in made}
+    assert 1 < len(used) <= 3
+    assert os.getpid() in used
+    assert {process for _, process in again} <= used  # they are started once
+    assert not [process for process in used - {os.getpid()} if _runs(process)]
+
+
+def test_pool_of_single_process_starts_no_worker() -> None:
+    with WorkerPool(1) as alone:
+        assert {process for _, process in alone.map(square_and_process, range(5))} == {os.getpid()}
+
+
+def _runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # whoever is to ask how it ended has not done so yet
+
+
+def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
+    """Ends the process that it runs in so many times, unless that is the caller's."""
+    if os.getpid() != caller:
+        tries = len(list(folder.iterdir()))
+        if tries < times:
+            (folder / str(tries)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    else:
+        time.sleep(0.2)  # leaves something to the others
+    return number
+
+
+def test_item_of_killed_process_is_done_by_second_process(tmp_path: Path) -> None:
+    function = partial(killed_elsewhere, os.getpid(), tmp_path, 3)
+    with WorkerPool(2) as two:
+        assert two.map(function, range(20)) == list(range(20))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_work_fails_if_every_worker_is_killed(tmp_path: Path) -> None:
+    function = partial(killed_elsewhere, os.getpid(), tmp_path, 1_000)
+    with (
+        WorkerPool(2) as two,
+        pytest.raises(ServiceError, match=r"^4 worker processes.*killed by signal 9"),
+    ):
+        two.map(function, range(20))
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def raises(caller: int, number: int) -> int:
+    if os.getpid() != caller:
+        raise FileExistsError(17, "File exists", "/there")
+    time.sleep(0.2)
+    return number
+
+
+def test_error_of_worker_is_raised_with_its_traceback() -> None:
+    with WorkerPool(2) as two, pytest.raises(FileExistsError, match="/there") as raised:
+        two.map(partial(raises, os.getpid()), range(20))
+    assert "in raises" in str(raised.value.__cause__)
+
+
+_SLEEPS = """
+import sys
+from functools import partial
+from tests.unit.extensions.fleet.test_workers import sleeps
+from migrate.extensions.fleet.workers import WorkerPool
+with WorkerPool(2) as two:
+    two.map(partial(sleeps, float(sys.argv[1])), ["a", "b"])
+"""
+
+
+def raises_here(caller: int, folder: Path, number: int) -> None:
+    """Raise an error in the calling process, once another one has an item; else leave a file."""
+    if os.getpid() == caller:
+        _wait(lambda: any(folder.iterdir()))
+        raise ValueError("here")
+    (folder / str(number)).touch()
+    time.sleep(0.05)
+
+
+def test_error_in_calling_process_stops_further_items(tmp_path: Path) -> None:
+    with WorkerPool(3) as some:
+        with pytest.raises(ValueError, match="here"):
+            some.map(partial(raises_here, os.getpid(), tmp_path), range(500))
+        time.sleep(1)
+        # Each of the two workers may have begun an item. In a second it would have done twenty.
+        assert len(list(tmp_path.iterdir())) <= 2
+
+
+def sleeps(seconds: float, name: str) -> None:
+    Path(f"{name}-{os.getpid()}").touch()
+    time.sleep(seconds)
+
+
+@pytest.mark.parametrize(("ended_by", "seconds"), [(signal.SIGINT, _SECONDS), (signal.SIGKILL, 3)])
+def test_worker_ends_with_its_caller(
+    tmp_path: Path, ended_by: signal.Signals, seconds: int
+) -> None:
+    """Ctrl-C ends the current items. If the caller is killed, a worker ends at its next result."""
+    caller = subprocess.Popen(
+        [sys.executable, "-c", _SLEEPS, str(seconds)],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    _wait(lambda: len(list(tmp_path.iterdir())) == 2)
+    (helper,) = {int(one.name[2:]) for one in tmp_path.iterdir()} - {caller.pid}
+    assert _runs(helper)
+    # A terminal's Ctrl-C is for the caller's whole group: the helper would tell its traceback too.
+    assert os.getpgid(helper) != os.getpgid(caller.pid)
+    begun = time.monotonic()
+    os.killpg(caller.pid, ended_by)  # as a terminal does
+    _, told = caller.communicate(timeout=_SECONDS)
+    _wait(lambda: not _runs(helper))
+    assert time.monotonic() - begun < _SECONDS / 2
+    assert told.count("Traceback") == (ended_by is signal.SIGINT)  # of the caller alone
+
+
+def test_scanning_script_runs_once(tmp_path: Path) -> None:
+    """Without ``if __name__``, multiprocessing would run the script in each process."""
+    generate(tmp_path / "estate", 250)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import migrate, sys\nprint('once')\nprint(migrate.scan(sys.argv[1]).checkpoints)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "estate")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("once\n250\n", "")
+
+
+def test_number_of_workers_respects_container_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(workers, "_CGROUP_V2", limit)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    for told, expected in (
+        ("max 100000", 8),
+        ("250000 100000", 3),
+        ("50000 100000", 1),
+        ("9900000 100000", 8),
+    ):
+        limit.write_text(told)
+        assert cores() == expected
+    limit.unlink()
+    old = (tmp_path / "quota", tmp_path / "period")
+    monkeypatch.setattr(workers, "_CGROUP_V1", old)
+    assert cores() == 8
+    for quota, expected in (("-1", 8), ("200000", 2)):
+        for file, text in zip(old, (quota, "100000"), strict=True):
+            file.write_text(text)
+        assert cores() == expected
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

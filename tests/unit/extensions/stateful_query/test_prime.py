@@ -1,0 +1,325 @@
+"""Check casts, field matching, and refusals of priming without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from migrate.extensions.stateful_query.state_proof import StateProof
+from migrate.extensions.stateful_query.transfer.exact_cast import may_be_cast
+from migrate.extensions.stateful_query.transfer.filled_state import check_shared
+from migrate.extensions.stateful_query.transfer.flat_state import Field, only_operator
+from migrate.extensions.stateful_query.transfer.origin import StateOrigin, contradictions
+from migrate.extensions.stateful_query.transfer.prime import prime
+from migrate.extensions.stateful_query.transfer.proof import match_values, value_orders
+from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.spark_state import operator_of, stored_schemas
+from migrate.extensions.stateful_query.transfer.spread import AggregateValue, group_by_column
+from migrate.extensions.stateful_query.transfer.watermark import check_watermark, priming_warnings
+from migrate.extensions.stateful_query.transfer.windows import FiredWindows
+from migrate.model.errors import Refused, UsageError
+from migrate.spark.session import summarize_failure
+from tests.support.checkpoints import splits, write_source
+from tests.support.recorded_flink import recorded_flink
+
+(SAVEPOINT,) = (Path(__file__).parents[3] / "golden" / "stateful").glob("savepoint-*")
+_LONG, _STRING, _DOUBLE = LongType(), StringType(), DoubleType()
+
+
+def _prime(checkpoint: Path, location: Path, **more: Any) -> None:
+    """Prime from a checkpoint of topic t at 3; Spark is not needed before the refusal."""
+    unread = cast(Any, None)
+    rows = StateRows(unread, unread, (), origin=StateOrigin(str(checkpoint), "", "", False))
+    starts = {("t", 0): 3}
+    prime(unread, [rows], positions=starts, checkpoint_location=str(location), **more)
+
+
+def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
+    """Regression: prime did not judge whether the job had stopped."""
+    chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
+    write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
+    with pytest.raises(Refused, match="chk-8 in the same directory is complete"):
+        _prime(chk, tmp_path / "query")
+    assert not (tmp_path / "query").exists()
+
+
+def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: prime wrote a location for a job that ran."""
+    chk = write_source(tmp_path / ("a" * 32) / "chk-7", {0: splits("t", [3])})
+    waits = list[float]()
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        write_source(chk.with_name("chk-8"), {0: splits("t", [4])})
+
+    monkeypatch.setattr("migrate.inputs.flink.job_state.time.sleep", sleep)
+    with pytest.raises(Refused, match="the job kept running; it has completed chk-8"):
+        _prime(chk, tmp_path / "query")
+    assert len(waits) == 1
+    assert not (tmp_path / "query").exists()
+
+
+def test_prime_refuses_running_job(tmp_path: Path) -> None:
+    """Regression: prime asked no JobManager."""
+    with recorded_flink() as (flink, url):
+        job = tmp_path / flink.reading
+        chk = write_source(job / "chk-7", {0: splits("t", [3])})
+        with pytest.raises(Refused, match=f"Flink lists job {flink.reading}"):
+            _prime(chk, tmp_path / "query", flink_rest=url)
+    assert not (tmp_path / "query").exists()
+
+
+def test_files_that_spark_wrote_on_another_machine_are_refused(tmp_path: Path) -> None:
+    """Regression: a FileNotFoundError about "offsets/0"."""
+    (tmp_path / "here" / "offsets").mkdir(parents=True)
+    check_shared(tmp_path / "here")
+    with pytest.raises(Refused, match="its Spark Connect server, and the executors share"):
+        check_shared(tmp_path / "elsewhere")
+
+
+def _struct(type_: DataType) -> StructType:
+    return StructType([StructField("a", type_)])
+
+
+@pytest.mark.parametrize(
+    ("own", "target", "told"),
+    [
+        (_LONG, _LONG, True),
+        (_LONG, IntegerType(), True),
+        (_STRING, DecimalType(10, 2), True),
+        (_DOUBLE, _LONG, True),
+        (NullType(), TimestampType(), True),
+        (TimestampType(), TimestampType(), True),
+        (_struct(_LONG), StructType([StructField("b", IntegerType())]), True),
+        (ArrayType(_LONG), ArrayType(_STRING), True),
+        # Seen: each came back from the cast as it was, and was taken for exact.
+        (_LONG, TimestampType(), False),
+        (FloatType(), _DOUBLE, False),
+        (_struct(FloatType()), _struct(_DOUBLE), False),
+        (ArrayType(FloatType()), ArrayType(_DOUBLE), False),
+        (TimestampNTZType(), TimestampType(), False),
+        (DateType(), TimestampType(), False),
+        (TimestampType(), _STRING, False),
+        (_struct(_LONG), StructType(), False),
+    ],
+)
+def test_cast_is_allowed_only_if_equality_is_decidable(
+    own: DataType, target: DataType, told: bool
+) -> None:
+    assert may_be_cast(own, target) is told
+
+
+_COUNT, _SUM = AggregateValue("count"), AggregateValue("sum", "a")
+_OF_A = AggregateValue("count", "a")
+_AVERAGE = [AggregateValue(kind, "a", in_average=True) for kind in ("sum", "count")]
+
+
+def _fields(*names: str) -> list[Field]:
+    """`sum*` is a sum of an average."""
+    return [Field(name.rstrip("*"), _LONG, name.endswith("*")) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("told", "fields", "places"),
+    [
+        ([_COUNT, _SUM], _fields("sum", "count"), [1, 0]),
+        ([_COUNT, _OF_A], _fields("count", "count"), [0, 1]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("count", "sum", "sum*", "count*"), [0, 1, 2, 3]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum*", "count*", "sum", "count"), [2, 3, 1, 0]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum*", "count*"), [1, 0, 2, 3]),
+        ([], [], []),
+    ],
+)
+def test_each_field_is_matched_with_its_own_value(
+    told: list[AggregateValue], fields: list[Field], places: list[int]
+) -> None:
+    assert match_values(told, fields) == places
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
+    """One row cannot have both values, and nothing shows the number of required rows."""
+    values = [_SUM, AggregateValue(kind, "a")]
+    with pytest.raises(UsageError, match=r"^a bigint: .* pass count or counts"):
+        group_by_column({"a": _LONG}, values)
+    for count in (_COUNT, _OF_A, _AVERAGE[1]):
+        assert group_by_column({"a": _LONG}, [count, *values])
+
+
+@pytest.mark.parametrize(
+    ("values", "orders"),
+    [
+        ([], [[]]),
+        ([_COUNT, _SUM, *_AVERAGE], [[0, 1, 2, 3]]),
+        ([_OF_A, _OF_A, _SUM], [[0, 1, 2]]),
+        ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
+    ],
+)
+def test_count_of_records_is_tried_at_each_place_among_column_counts(
+    values: list[AggregateValue], orders: list[list[int]]
+) -> None:
+    assert [list(order) for order in value_orders(values)] == orders
+
+
+@pytest.mark.parametrize(
+    ("told", "fields"),
+    [
+        ([_COUNT], _fields("count", "count")),
+        ([_COUNT, _SUM], _fields("count", "sum", "sum*", "count*")),
+        ([_COUNT, _SUM], _fields("sum*", "count*")),
+        (_AVERAGE, _fields("sum", "count")),
+        ([_COUNT], []),
+        # Nothing shows which of them are the average's.
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
+    ],
+)
+def test_values_and_fields_without_unique_match_are_refused(
+    told: list[AggregateValue], fields: list[Field]
+) -> None:
+    with pytest.raises(Refused, match=r"pass the expected state of Spark \(expected\)"):
+        match_values(told, fields)
+
+
+def test_error_of_python_worker_includes_cause() -> None:
+    """Regression: The message was only "An exception was thrown from the Python worker"."""
+    message = (
+        "An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        'Traceback (most recent call last):\n  File "arrow.py", line 152, in _batch_of\n'
+        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one\n"
+    )
+    cause = (
+        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one"
+    )
+    assert summarize_failure(message).endswith(f"below.; {cause}")
+
+
+def test_sample_proof_states_unchecked_keys() -> None:
+    """Regression: A proof by a sample reported no unexpected keys, although none were checked."""
+    sample = StateProof(7, 0, 0, None)
+    told = (
+        "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "
+        "not checked"
+    )
+    assert (str(sample), sample.is_right) == (told, True)
+    whole = StateProof(7, 0, 0, 0)
+    assert str(whole) == "7 matching keys, 0 different, 0 missing, 0 not in Flink's state"
+    assert not StateProof(7, 0, 0, 1).is_right and not StateProof(7, 1, 0, None).is_right
+
+
+def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
+    nothing = cast("Any", None)
+    return [StateRows(nothing, nothing, ("a",), first_end=first_end, fired=fired)]
+
+
+@pytest.mark.parametrize("first_end", [0, 100])
+def test_pending_windows_limit_watermark_from_above(first_end: int) -> None:
+    rows = _rows(first_end, FiredWindows())
+    check_watermark(True, first_end - 1, rows)
+    with pytest.raises(Refused, match=f"a window that ends at {first_end}"):
+        check_watermark(True, first_end, rows)
+    with pytest.raises(UsageError, match=f"that Flink still stores ends at {first_end}"):
+        check_watermark(True, None, rows)
+
+
+def test_fired_windows_limit_watermark_from_below() -> None:
+    rows = _rows(100, FiredWindows(3, 90))
+    check_watermark(True, 90, rows)
+    with pytest.raises(Refused, match="Flink has fired a window that ends at 90"):
+        check_watermark(True, 89, rows)
+    assert any("3 windows that Flink has fired" in told for told in priming_warnings(rows, 90))
+
+
+def test_watermark_without_pending_window_has_warning() -> None:
+    (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
+    assert "no pending window limits this value" in told and "drops records" in told
+    assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("starts", "problems"),
+    [
+        ([{("events", 0): 350, ("events", 1): 365}], []),
+        ([{("another", 0): 1}], []),
+        ([{("events", 0): 350, ("events", 1): 365, ("events", 2): 0}], []),
+        (
+            [{("events", 0): 351, ("events", 1): 365}],
+            ["events-0 would start at 351, but its offset in the savepoint of the state is 350"],
+        ),
+        ([{("events", 0): 350}], ["events-1 would start at no offset, but"]),
+        (
+            [{("events", 0): 350, ("events", 1): 365}, {("events", 0): 1}],
+            ["events-0 would start at 1, 350, but"],
+        ),
+    ],
+)
+def test_positions_must_match_savepoint_of_rows(
+    starts: list[dict[tuple[str, int], int]], problems: list[str]
+) -> None:
+    """In the savepoint, events-0 is at 350 and events-1 is at 365."""
+    found = list(contradictions([StateOrigin(str(SAVEPOINT), "", "", False), None], starts))
+    assert len(found) == len(problems)
+    assert all(problem in one for one, problem in zip(found, problems, strict=True))
+
+
+def _named(**fields: DataType) -> StructType:
+    return StructType([StructField(name, type_) for name, type_ in fields.items()])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "operator"),
+    [
+        (_named(user=_LONG), _named(count=_LONG, sum=_LONG), "stateStoreSave"),
+        (_named(id=_STRING), _named(__dummy__=NullType()), "dedupe"),
+        (_named(id=_STRING), _named(expiresAtMicros=_LONG), "dedupeWithinWatermark"),
+        (
+            _named(user=_LONG, sessionStartTime=TimestampType()),
+            _named(user=_LONG, session_window=_STRING, count=_LONG),
+            "sessionWindowStateStoreSaveExec",
+        ),
+        (_named(key=NullType()), _named(value=_LONG), "globalLimit"),
+        (_named(user=_LONG), _named(groupState=_LONG), "flatMapGroupsWithState"),
+    ],
+)
+def test_operator_of_spark_3_5_is_identified_by_state_schema(
+    tmp_path: Path, key: StructType, value: StructType, operator: str
+) -> None:
+    """The checkpoint location contains no operator names, but the schemas of the state."""
+    path = tmp_path / "schema"
+    told = _java_utf("v2")
+    for one in (key, value):
+        text = one.json()
+        told += (2).to_bytes(4, "big") + _java_utf(text[:5]) + _java_utf(text[5:])
+    path.write_bytes(told)
+    found = stored_schemas(path)
+    assert (found, operator_of(*found)) == ((key, value), operator)
+    path.write_bytes(_java_utf("v3"))
+    with pytest.raises(Refused, match="has the unknown schema version 'v3'"):
+        stored_schemas(path)
+
+
+def _java_utf(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
+def test_join_with_single_store_is_refused() -> None:
+    """A join in state format 3 (Spark 4.1) has one store, with the same operator name."""
+    with pytest.raises(Refused, match=r"1 store \(a join of two streams\)"):
+        only_operator(["symmetricHashJoin"])

@@ -1,0 +1,59 @@
+"""Records waiting in the keyed state of an async join for the result of a lookup."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from migrate.inputs.flink.extract import read
+from migrate.model.finding import Code, Finding, Severity
+from tests.support.command import migrate
+from tests.support.keyed_checkpoint import OPERATOR, write_totals
+
+_DELTA_JOIN = Path(__file__).parents[2] / "field" / "14-delta-join" / "savepoint"
+
+
+def _waiting(chk: Path) -> list[Finding]:
+    return [
+        finding for finding in read(str(chk)).findings if finding.code is Code.IN_FLIGHT_RECORDS
+    ]
+
+
+def test_records_waiting_in_delta_join_are_in_flight() -> None:
+    """Flink's own savepoint. Its README describes the job."""
+    (finding,) = _waiting(_DELTA_JOIN)
+    assert finding.severity is Severity.BLOCKER
+    assert finding.operator_name == "DeltaJoin[87]"
+    assert "wait in its keyed state for answers (an async join); a move loses them" in (
+        finding.message
+    )
+    told = json.loads(migrate("inspect", _DELTA_JOIN, "--format", "json").stdout)["findings"]
+    own = [one["code"] for one in told if one["operator_id"] == finding.operator_id]
+    assert own == ["in-flight-records"]
+
+
+@pytest.mark.parametrize(
+    "name", ["_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"]
+)
+@pytest.mark.parametrize("count", [0, 3])
+def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: int) -> None:
+    chk = write_totals(tmp_path / "chk-7", count, name, version=6)
+    found = _waiting(chk)
+    if count:
+        assert found[0].operator_id == OPERATOR
+        assert found[0].message.startswith("3 records wait in its keyed state for answers")
+    assert len(found) == bool(count)
+
+
+def test_other_keyed_state_is_not_a_queue(tmp_path: Path) -> None:
+    assert _waiting(write_totals(tmp_path / "chk-7", 3, version=6)) == []
+
+
+def test_unreadable_async_queue_is_reported_as_unknown(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "chk-7", 3, "_keyed_async_wait_operator_state_", version=6)
+    (chk / "totals").unlink()
+    (finding,) = _waiting(shutil.copytree(chk, tmp_path / "copy" / "chk-7"))
+    assert "may contain records that wait for answers" in finding.message

@@ -1,0 +1,114 @@
+"""Recognize files and directories that users mistake for a checkpoint, and report the remedy."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import migrate
+from tests.support.golden import golden
+
+_FIELD = Path(__file__).parents[2] / "field" / "13-not-a-checkpoint"
+_LOCATION = Path(__file__).parents[2] / "field" / "18-empty-files" / "ahead"
+_NO_MAGIC = "not a Flink checkpoint, because its magic number is missing; "
+# The checkpoint of the job whose high-availability store the pointer is from.
+_JOB = "/flink/checkpoints/recovery/orders/retained0000/43468374059c2ea6b7cf72518ff650e1"
+
+
+def _problem(path: Path | str) -> str:
+    result = migrate("inspect", path)
+    assert (result.code, result.stdout) == (3, "")
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("sp.zip", "the file is a zip archive; unpack it"),
+        ("gz", "the file is compressed with gzip; unpack it"),
+        ("gz/_metadata", "the file is compressed with gzip; unpack it"),
+        ("lfs", "the file is a Git LFS pointer without the data; run `git lfs pull`"),
+        (
+            "completedCheckpoint6a3c9d",
+            f"the file is a pointer of Flink's high availability; its checkpoint is {_JOB}/chk-4",
+        ),
+        (
+            "configmap.txt",
+            "the file is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it "
+            "points to /flink/ha/recovery/default/completedCheckpoint6a3c9d; pass that file, "
+            "because it contains the checkpoint's path",
+        ),
+    ],
+)
+def test_file_of_different_kind_is_recognized(name: str, problem: str) -> None:
+    """Regression: The message was only "its magic number is missing"."""
+    assert f"{_NO_MAGIC}{problem}" in _problem(_FIELD / name)
+
+
+def test_archives_are_recognized(tmp_path: Path) -> None:
+    content = (_FIELD / "only-metadata" / "_metadata").read_bytes()
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("chk-4/_metadata"))
+    for packed, kind in (
+        (archive.getvalue(), "a tar archive"),
+        (bz2.compress(content), "compressed with bzip2"),
+        (lzma.compress(content), "compressed with xz"),
+    ):
+        file = tmp_path / "packed"
+        file.write_bytes(packed)
+        assert f"the file is {kind}; unpack it" in _problem(file)
+
+
+def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: Path) -> None:
+    pointer = (_FIELD / "completedCheckpoint6a3c9d").read_bytes()
+    file = tmp_path / "completedCheckpoint6a3c9d"
+    named = set()
+    for end in range(4, len(pointer), 13):
+        file.write_bytes(pointer[:end])
+        _, _, path = _problem(file).partition("its checkpoint is ")
+        named.add(path.partition(" (magic")[0])
+    assert named == {"", f"{_JOB}/chk-4"}
+
+
+@pytest.mark.parametrize("name", ["only-metadata", "only-metadata/_metadata"])
+def test_metadata_without_state_files_asks_for_whole_directory(name: str) -> None:
+    """Regression: The advice was to choose a different checkpoint."""
+    problem = _problem(_FIELD / name)
+    assert "operator state is missing; tried " in problem
+    assert "copy the whole directory" in problem
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "offsets", "commits", "sources", "metadata", "offsets/3", "commits/4", "sources/0/0"],
+)
+def test_parts_of_spark_location_are_recognized(name: str) -> None:
+    problem = _problem(_LOCATION / name)
+    assert f"pass spark:{_LOCATION}" in problem
+
+
+def test_empty_file_is_reported_as_directory_marker(tmp_path: Path) -> None:
+    (tmp_path / "chk-5").write_bytes(b"")
+    assert (
+        "the file or object is empty (some tools create such objects for directories)"
+    ) in _problem(tmp_path / "chk-5")
+
+
+@pytest.mark.parametrize("part", ["", "_metadata"])
+def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: str) -> None:
+    chk = tmp_path / "chk-4"
+    shutil.copytree(golden("1.20/retained-files"), chk)
+    result = migrate("to-spark", f"spark:{chk / part}")
+    assert result.code == 3
+    assert (
+        "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
+        in result.stderr
+    )

@@ -1,0 +1,155 @@
+"""Offsets exported by other tools: CSV files with several groups, and Hudi Streamer strings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from migrate.inputs.hudi_text import hudi_text, read_hudi_text
+from migrate.model.errors import InputError, Refused
+from tests.support.command import migrate
+from tests.support.golden import golden
+
+# The real output of kafka-consumer-groups --export of Kafka 4.1.1 for the groups ga and gb.
+_TWO_GROUPS = Path(__file__).parents[1] / "field" / "11-two-groups" / "two.csv"
+
+
+def test_csv_of_two_groups_requires_choice_of_group() -> None:
+    """Regression: Partition 0 of a topic that both groups read was refused as a duplicate."""
+    result = migrate("diff", f"csv:{_TWO_GROUPS}", f"csv:{_TWO_GROUPS}")
+    assert result.code == 4
+    assert result.stderr.splitlines()[0] == (
+        f"refused: {_TWO_GROUPS} contains the offsets of 2 groups; choose one of: "
+        f"csv:{_TWO_GROUPS}#ga, csv:{_TWO_GROUPS}#gb"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "offsets"),
+    [
+        ("ga", {"payments": {"0": 5, "1": 6}}),
+        ("gb", {"payments": {"0": 7, "1": 8}, "short": {"0": 20}}),
+    ],
+)
+def test_csv_group_is_selected_by_fragment(group: str, offsets: object) -> None:
+    result = migrate("to-spark", f"csv:{_TWO_GROUPS}#{group}")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout) == offsets
+
+
+def test_unknown_group_of_a_csv_is_refused(tmp_path: Path) -> None:
+    result = migrate("to-spark", f"csv:{_TWO_GROUPS}#gc")
+    assert result.code == 2
+    assert "contains no group 'gc'; it contains: 'ga', 'gb'" in result.stderr
+    plain = tmp_path / "plain.csv"
+    plain.write_text("payments,0,5\n")
+    result = migrate("to-spark", f"csv:{plain}#ga")
+    assert result.code == 2
+    assert "its lines contain no group" in result.stderr
+
+
+def test_file_and_group_may_contain_a_number_sign(tmp_path: Path) -> None:
+    file = tmp_path / "a#b.csv"
+    file.write_text("g#1,payments,0,5\nh,payments,0,6\n")
+    result = migrate("to-spark", f"csv:{file}#g#1")
+    assert result.stdout == '{"payments":{"0":5}}\n'
+    file.write_text("g#1,payments,0,5\n")
+    assert migrate("to-spark", f"csv:{file}").stdout == '{"payments":{"0":5}}\n'
+
+
+def test_duplicate_partition_in_csv_group_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "twice.csv"
+    file.write_text("ga,payments,0,5\ngb,payments,0,6\nga,payments,0,7\n")
+    assert (
+        "line 3: 'payments' partition 0 is listed twice"
+        in migrate("to-spark", f"csv:{file}#ga").stderr
+    )
+
+
+def test_plan_of_selected_csv_group_is_verified(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", f"csv:{_TWO_GROUPS}#gb", "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "q").code == 0
+    assert migrate("verify", f"plan:{plan}", f"spark:{tmp_path / 'q'}").code == 0
+
+
+# Texts as KafkaOffsetGen.CheckpointUtils.offsetsToStr and the tests of Hudi write them.
+@pytest.mark.parametrize(
+    ("text", "offsets"),
+    [
+        ("test,0:0,1:200000", {("test", 0): 0, ("test", 1): 200_000}),
+        ("hoodie_test_x,0:250", {("hoodie_test_x", 0): 250}),
+        ("a.b-c_d,2:3,10:4", {("a.b-c_d", 2): 3, ("a.b-c_d", 10): 4}),
+    ],
+)
+def test_hudi_streamer_string_is_read_and_written(
+    text: str, offsets: dict[tuple[str, int], int]
+) -> None:
+    assert read_hudi_text("hudi:x", f"{text}\n").starts == offsets
+    assert hudi_text(offsets) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("orders", "it has 0 partitions"),
+        ("orders,", "'' is not PARTITION:OFFSET"),
+        ("orders,0", "'0' is not PARTITION:OFFSET"),
+        ("orders,0:-1", "'-1' is not an offset"),
+        ("orders,-1:0", "'-1' is not a partition number"),
+        ("orders,0:1:2", "'1:2' is not an offset"),
+        ("orders,0:1,0:2", "partition 0 is listed twice"),
+        (",0:1", "'' is not a topic"),
+        ("20240101123000", "it has 0 partitions"),
+    ],
+)
+def test_invalid_hudi_streamer_string_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_hudi_text("hudi:x", text)
+
+
+def test_hudi_export_of_several_topics_is_refused() -> None:
+    with pytest.raises(Refused, match="choose one with --source topic:NAME"):
+        hudi_text({("a", 0): 1, ("b", 0): 1})
+
+
+def test_checkpoint_moves_to_hudi_streamer_and_back(tmp_path: Path) -> None:
+    checkpoint = golden("1.20/retained-files")
+    text = migrate("to-spark", checkpoint, "--format", "hudi")
+    assert text.code == 0, text.stderr
+    side = f"hudi:{text.stdout.strip()}"
+    same = migrate("diff", checkpoint, side, "--exit-code")
+    assert same.code == 0, same.stdout
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", side, "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "q").code == 0
+    assert migrate("verify", f"plan:{plan}", f"spark:{tmp_path / 'q'}").code == 0
+
+
+def test_inline_json_is_refused_with_hint_to_use_file() -> None:
+    result = migrate("to-spark", 'json:{"payments":{"0":5}}')
+    assert (result.code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "migrate: json: requires a file, but this is JSON; save it to a file and pass the "
+        "file, such as json:offsets.json\n"
+    )
+
+
+def test_describe_table_and_query_progress_are_recognized_in_error(tmp_path: Path) -> None:
+    described = tmp_path / "describe.txt"
+    described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
+    result = migrate("to-spark", f"csv:{described}")
+    assert result.code == 3
+    assert (
+        "the file is the table of kafka-consumer-groups --describe; use group:NAME" in result.stderr
+    )
+    progress = tmp_path / "progress.json"
+    progress.write_text('{"id":"x","sources":[{"endOffset":{"orders":{"0":9}}}]}')
+    result = migrate("to-spark", f"json:{progress}")
+    assert result.code == 3
+    assert (
+        "the file is the progress of a Spark query; save the endOffset of its Kafka source"
+        in result.stderr
+    )

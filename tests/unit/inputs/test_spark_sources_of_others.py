@@ -1,0 +1,79 @@
+"""Read checkpoint locations with non-Kafka sources, with ambiguous sources, or without an ID."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import migrate
+
+_FIELD = Path(__file__).parents[1] / "field"
+_SEED = '\0v1\n{"logstore":{"0":1}}'
+
+
+def _copy(tmp_path: Path, name: str) -> Path:
+    return Path(shutil.copytree(_FIELD / name / "location", tmp_path / "query"))
+
+
+def test_source_with_text_offsets_is_omitted(tmp_path: Path) -> None:
+    """Regression: "'12345' is not an offset", although the first line is the Kafka source."""
+    location = _copy(tmp_path, "09-datahub-beside-kafka")
+    result = migrate("to-spark", f"spark:{location}")
+    assert (result.code, result.stdout) == (0, '{"orders":{"0":12}}\n'), result.stderr
+
+
+def test_source_with_invalid_topic_names_is_omitted(tmp_path: Path) -> None:
+    """Regression: Times of a log service were returned as Kafka offsets, with exit code 0."""
+    location = _copy(tmp_path, "10-another-source-of-kafkas-shape")
+    result = migrate("to-spark", f"spark:{location}")
+    assert (result.code, result.stdout) == (3, "")
+    assert "the query reads no Kafka source" in result.stderr
+
+
+def _with_valid_names(location: Path) -> Path:
+    entry = location / "offsets/0"
+    entry.write_text(entry.read_text().replace("project#logstore", "logstore"))
+    return location
+
+
+@pytest.mark.parametrize("command", ["to-spark", "diff"])
+def test_source_without_kafka_start_triggers_warning(tmp_path: Path, command: str) -> None:
+    location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
+    side = f"spark:{location}"
+    arguments = (command, side) if command == "to-spark" else (command, side, side)
+    result = migrate(*arguments)
+    assert result.code == 0
+    assert (
+        "(sources/0/0) is missing; a different connector may have written them [kafka-assumed]"
+        in result.stderr
+    )
+    (location / "sources/0").mkdir(parents=True)
+    (location / "sources/0/0").write_text(_SEED)
+    assert "kafka-assumed" not in migrate(*arguments).stderr
+
+
+@pytest.mark.parametrize("seed", ["v1\n{}", "0", '{"shard":1}'])
+def test_source_with_start_of_different_connector_is_omitted(tmp_path: Path, seed: str) -> None:
+    location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
+    (location / "sources/0").mkdir(parents=True)
+    (location / "sources/0/0").write_text(seed)
+    result = migrate("to-spark", f"spark:{location}")
+    assert result.code == 3
+    assert "the query reads no Kafka source" in result.stderr
+
+
+def test_location_without_metadata_is_compared_with_warning(tmp_path: Path) -> None:
+    """Regression: ``diff`` printed no warning, and the other commands printed no remedy."""
+    location = _copy(tmp_path, "09-datahub-beside-kafka")
+    side = f"spark:{location}"
+    assert "query-id-missing" not in migrate("diff", side, side).stderr
+    (location / "metadata").unlink()
+    result = migrate("diff", side, side)
+    assert result.code == 0
+    assert "SPARK-55058" in result.stderr and "[query-id-missing]" in result.stderr
+    moved = migrate("to-spark", side)
+    assert (moved.code, moved.stdout) == (3, "")
+    assert "the file metadata with the query's id is missing" in moved.stderr
+    assert "restore it from a backup" in moved.stderr
