@@ -210,7 +210,7 @@ def test_entry_over_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", 4000)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
     found, _ = _read(*_blobs(3, 5000))
-    with pytest.raises(DecodeError, match="more than the 4000 bytes") as caught:
+    with pytest.raises(DecodeError, match="larger than 4000 bytes") as caught:
         _lengths(found)
     assert caught.value.kind is ErrorKind.TOO_LARGE
 
@@ -352,6 +352,6 @@ def test_heap_key_group_over_memory_limit_is_read_in_parts(
     assert _lengths(found) == [_MIB // 16] * 64
     monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", _MIB // 32)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1000)
-    with pytest.raises(DecodeError, match=f"more than the {_MIB // 32} bytes") as caught:
+    with pytest.raises(DecodeError, match=f"larger than {_MIB // 32} bytes") as caught:
         _lengths(found)
     assert caught.value.kind is ErrorKind.TOO_LARGE

@@ -40,7 +40,7 @@ _CHAIN_LENGTH = 8 + 8 + 4 + 4 + 16 + 4 + 4
 @pytest.mark.parametrize("version", [1, 7, -1])
 def test_unsupported_version_is_refused_with_its_number(version: int) -> None:
     data = _V2[:4] + version.to_bytes(4, "big", signed=True) + _V2[8:]
-    with pytest.raises(DecodeError, match=f"version {version} is not read") as refused:
+    with pytest.raises(DecodeError, match=f"version {version} is not supported") as refused:
         parse_metadata(data, "_metadata")
     assert refused.value.kind is ErrorKind.UNSUPPORTED
 
