@@ -366,7 +366,10 @@ def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
 def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     for content, told in (
-        ({**json.loads(path.read_text()), "version": 1}, "has version 1 and is not a record of version 2"),
+        (
+            {**json.loads(path.read_text()), "version": 1},
+            "version 1 and is not a record of version 2",
+        ),
         ({"version": 3}, "not a record of version 2"),
         ({}, "not a record of version 2; a cut-over creates this file"),
     ):
