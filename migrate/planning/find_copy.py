@@ -55,8 +55,8 @@ MAY_HAVE_GONE_BACK = (
     "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
     "been deleted"
 )
-# The outcomes with a number that depends on the last copy.
-_COUNTED = (MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
+# The outcomes that depend on the record of which the last copy is.
+_BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -177,19 +177,23 @@ def _around(
         is_compacted or (copies.is_from_start and copies.log_start == 0)
     ):
         match = yield from _check_lag(match, own, copies, depth)
-    if match.outcome in _COUNTED and match.bound is Bound.EXACT and copies.is_to_end:
+    if match.outcome in _BY_LAST and copies.is_to_end and not (is_compacted or match.is_by_syncs):
         match = yield from _check_last(match, own, copies, depth)
     return own, copies, match
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Return the match with a lower bound if the last copy may be of a record that was not read."""
+    """Return the match to use if the last copy may be of an equal record that was not read."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1]
     run = yield Read(Side.OLD, max(0, last.timestamp), 0, depth.searched, is_time=True)
-    is_open = sum(record.is_copied_as(last) for record in run.after) > 1
-    return replace(match, bound=Bound.AT_LEAST) if is_open else match
+    known = {record.offset for record in own.records}
+    if not any(record.is_copied_as(last) and record.offset not in known for record in run.after):
+        return match
+    if match.outcome is MatchOutcome.AT_END or match.bound is Bound.AT_MOST:
+        return not_found_match(EQUAL_RECORDS)
+    return replace(match, bound=Bound.AT_LEAST)
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:

@@ -387,3 +387,13 @@ def test_changed_records_between_equal_ones_are_counted_without_them(position: i
     dropped = [item for at, item in enumerate(items) if at != 50]
     (match,) = _Found({0: _log(items)}, {0: _log(dropped)}, {0: position}).matches.values()
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
+
+
+def test_copy_of_first_record_that_equals_last_one_is_not_at_the_end() -> None:
+    """Regression: "at the end", and the mirror had copied 1 of 60 records."""
+    items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
+    found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})
+    (match,) = found.matches.values()
+    assert not match.outcome.is_match
+    found = _Found({0: _log(items[1:])}, {0: _log(items[1:])}, {0: 59})
+    assert found.outcomes == {MatchOutcome.AT_END}
