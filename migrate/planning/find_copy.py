@@ -186,7 +186,7 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
     """Return the match to use if the last copy may be of an equal record that was not read."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
-    last = copies.records[-1]
+    last = copies.records[-1 - match.trailing]
     run = yield Read(Side.OLD, max(0, last.timestamp), 0, depth.searched, is_time=True)
     known = {record.offset for record in own.records}
     if not any(record.is_copied_as(last) and record.offset not in known for record in run.after):
