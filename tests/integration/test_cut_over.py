@@ -189,6 +189,7 @@ def test_first_spec_of_several_jobs_leaves_choice_of_job(stack: LocalStack, tmp_
     assert "no obstacle was found" in dry.stderr
 
 
+@pytest.mark.timeout(1200)  # 600 s were not enough on a busy machine
 def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     stack: LocalStack, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -653,6 +654,7 @@ def _dry_run(stack: LocalStack, spec: str, folder: Path) -> Result:
     return migrate("cut-over", folder / "first.yaml")
 
 
+@pytest.mark.timeout(1200)  # 300 s on a busy machine
 def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     stack.stop_orders()
     stack.start_orders()

@@ -287,6 +287,7 @@ def test_data_source_reads_checkpoints_in_s3(session: SparkSession, store: Store
     assert errors[0] == "not found" and set(errors[1:]) == {None}
 
 
+@pytest.mark.timeout(1200)  # 450 s on a busy machine
 def test_executors_load_package_from_py_files_or_session(tmp_path: Path) -> None:
     """The Python of the two executors contains neither this package nor its dependencies."""
     python = make_bare_python(tmp_path / "python")

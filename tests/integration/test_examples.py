@@ -92,6 +92,7 @@ def test_json_file_written_over_checkpoints_stays_hidden(stack: LocalStack) -> N
     assert "files-in-progress" in {finding["code"] for finding in moved["findings"]}
 
 
+@pytest.mark.timeout(1200)  # 370 s on a busy machine
 def test_orders_move_to_spark_and_back_without_loss(stack: LocalStack) -> None:
     """Check the story of `make demo`."""
     accounts, totals, back = story(stack)

@@ -22,7 +22,7 @@ from tests.support.jdk import QUICK_START, find_jdk
 _FOR_ARROW = ("pyarrow", "pyarrow.libs", "numpy", "numpy.libs")
 _FOR_PANDAS = ("pandas", "pandas.libs", "dateutil", "pytz", "six", "tzdata")
 _DRIVER = Path(__file__).with_name("executors_driver.py")
-_SECONDS = 240
+_SECONDS = 500
 
 
 def make_bare_python(directory: Path) -> Path:
