@@ -58,10 +58,10 @@ def test_every_entry_matches_state_restored_by_flink(entry: dict[str, Any]) -> N
         named = class_needed(wanted)
         if named is not None:
             told = refusal(state)
-            assert named in told or (of in several and "behind" in told), name
+            assert named in told or (of in several and "stored after" in told), name
         elif not entry["name"].endswith("/canonical") and of in blocked and state.reason:
-            # In a stream of the heap backend, it lies behind one that cannot be read.
-            assert "behind" in refusal(state), name
+            # In a stream of the heap backend, it is stored after one that cannot be read.
+            assert "stored after" in refusal(state), name
         else:
             found_lines = lines(entry_json(state, one) for one in state.entries())
             assert found_lines == lines(wanted["entries"]), name

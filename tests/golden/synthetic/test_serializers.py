@@ -119,7 +119,7 @@ def test_key_in_wrong_key_group_is_refused(written: list[dict[str, Any]], heap: 
     for one in written:
         other = one["key_group"] ^ 1
         state = only(read(_keyed(one, other, heap=heap), flink=one["flink"][0]))
-        problem = f"a key of key group {one['key_group']} is in key group {other}: "
+        problem = f"a key of key group {one['key_group']} is in key group {other}; "
         with pytest.raises(DecodeError, match=problem) as refused:
             json_entries(state)
         assert refused.value.kind is ErrorKind.CORRUPT
