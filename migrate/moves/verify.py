@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 TARGETS = "spark:DIR or group:NAME"
+# Records count as newer than the checkpoint if they are newer by more than this. The storage, the
+# brokers, and the producers have different clocks, and object stores keep times in seconds.
+_CLOCKS_MS = 60_000
 _PLAN = "plan:"
 
 
@@ -299,8 +302,10 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     if broker is None:
         return None
     group = side.what if side.kind is SideKind.GROUP else None
-    topics = valid_topics(expected.starts.topics)
-    snapshot = ask_broker(broker, Question(topics, group, since=expected.written_at))
+    topics, since = valid_topics(expected.starts.topics), expected.written_at
+    if since is not None:
+        since += _CLOCKS_MS
+    snapshot = ask_broker(broker, Question(topics, group, since=since))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)
     return snapshot

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -494,8 +495,9 @@ def test_verify_detects_recreated_topic_by_topic_id(
     assert migrate("verify", f"plan:{plan}", f"spark:{seed}", *base).code == 0
     broker.delete_topic(topic)
     broker.create_topic(topic, 3)
+    later = round(time.time() * 1000) + 120_000  # clocks may differ by a minute
     for partition in range(3):
-        broker.produce(topic, partition, map(str, range(records)))
+        broker.produce(topic, partition, map(str, range(records)), [later] * records)
     found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
     assert found.code == 5
     assert "3 topic recreated" in found.stdout

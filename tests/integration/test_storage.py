@@ -221,7 +221,7 @@ def test_files_outside_checkpoint_require_option(store: Store, tmp_path: Path) -
     url = store.put(chk, "job/chk-7")
     refused = migrate("inspect", url)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"'{store.root}/outside/state', outside of the checkpoint" in refused.stderr
+    assert f"'{store.root}/outside/state'; it is outside of the checkpoint" in refused.stderr
     assert "--allow-external-files" in refused.stderr
     assert migrate("inspect", url, "--allow-external-files").code == 0
 
