@@ -219,5 +219,5 @@ def test_total_number_of_types_is_limited() -> None:
         return logical("ROW", fields=array_list(*(field(f"f{n}", INT) for n in range(fields))))
 
     assert only(read(handle_of_value(row_of(row(9_999)), b""))).readable
-    with pytest.raises(DecodeError, match="or 10000 in all"):
+    with pytest.raises(DecodeError, match="or 10000 types in all"):
         only(read(handle_of_value(row_of(row(10_000)), b"")))

@@ -80,7 +80,7 @@ def test_work_fails_if_every_worker_is_killed(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 1_000)
     with (
         WorkerPool(2) as two,
-        pytest.raises(ServiceError, match=r"^4 worker processes.*killed by signal 9"),
+        pytest.raises(ServiceError, match=r"^4 successive worker processes.*killed by signal 9"),
     ):
         two.map(function, range(20))
     assert len(list(tmp_path.iterdir())) == 4
