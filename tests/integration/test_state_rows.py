@@ -716,7 +716,7 @@ def test_session_time_zone_does_not_move_windows(session: SparkSession, primed: 
         query = by_window(F.window("at", "10 seconds"))
         assert primed(query, rows, output_mode="append", watermark_ms=START).right == 1
         schema = SCHEMA.replace("at TIMESTAMP", "at TIMESTAMP_NTZ")
-        with pytest.raises(migrate.UsageError, match=r"at TIMESTAMP_NTZ: .* TIMESTAMP"):
+        with pytest.raises(migrate.UsageError, match=r"at is TIMESTAMP_NTZ, .* use a TIMESTAMP"):
             aggregate_rows(
                 session.sql("SELECT 1L key, named_struct('start', 0L, 'end', 1L) w"),
                 schema,
