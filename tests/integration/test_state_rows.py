@@ -875,7 +875,10 @@ def test_directories_of_killed_prime_are_reported(
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(location)], check=False)
     assert killed.returncode == 9
     left = sorted(tmp_path.iterdir())
-    assert sorted(path.name.rpartition(".")[0] for path in left) == [".checkpoint", ".checkpoint.rows"]
+    assert sorted(path.name.rpartition(".")[0] for path in left) == [
+        ".checkpoint",
+        ".checkpoint.rows",
+    ]
     another = tmp_path / ".checkpoint2.12345678"
     another.mkdir()
 
