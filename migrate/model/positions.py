@@ -30,6 +30,8 @@ class ClusterPartition(NamedTuple):
 
 
 # The prefixes that mark a text as a Spark query's checkpoint location or a consumer group's name.
+# Seconds. The storage's clock may differ from the clocks of this machine and of producers by this.
+CLOCK_DIFFERENCE = 60.0
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
 

@@ -94,24 +94,24 @@ def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
 def warn(code: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None:
     """Log a warning; the command line shows equal warnings once, unless they are ``repeated``."""
     text = warning_text(code, sentence)
-    for collected in _collections:
-        collected.append(text)
+    for record in _records:
+        record.append(text)
     log.warning(text, extra={REPEATED: repeated})
 
 
-# The lists of the active ``collect_warnings`` blocks.
-_collections: list[list[WarningText]] = []
+# The lists of the active ``record_warnings`` blocks.
+_records: list[list[WarningText]] = []
 
 
 @contextmanager
-def collect_warnings() -> Iterator[list[WarningText]]:
-    """Collect the warnings that are logged inside the block.
+def record_warnings() -> Iterator[list[WarningText]]:
+    """Yield a list that receives the warnings that are logged inside the block.
 
     Library calls that print their result use this, because a plain script does not show the log.
     """
-    collected: list[WarningText] = []
-    _collections.append(collected)
+    record: list[WarningText] = []
+    _records.append(record)
     try:
-        yield collected
+        yield record
     finally:
-        _collections[:] = [other for other in _collections if other is not collected]
+        _records[:] = [other for other in _records if other is not record]

@@ -25,7 +25,12 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.extensions import service
 from migrate.model.log import log, timed
-from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX, PositionSet
+from migrate.model.positions import (
+    CLOCK_DIFFERENCE,
+    GROUP_PREFIX,
+    SPARK_PREFIX,
+    PositionSet,
+)
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import similar_names
 from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
@@ -45,9 +50,6 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 TARGETS = "spark:DIR or group:NAME"
-# Records count as newer than the checkpoint if they are newer by more than this. The storage, the
-# brokers, and the producers have different clocks, and object stores keep times in seconds.
-_CLOCKS_MS = 60_000
 _PLAN = "plan:"
 
 
@@ -304,7 +306,9 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     group = side.what if side.kind is SideKind.GROUP else None
     topics, since = valid_topics(expected.starts.topics), expected.written_at
     if since is not None:
-        since += _CLOCKS_MS
+        since += round(
+            1000 * CLOCK_DIFFERENCE
+        )  # the producers' clocks may differ from the storage's
     snapshot = ask_broker(broker, Question(topics, group, since=since))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)

@@ -41,7 +41,7 @@ from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.errors import Refused
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
-from migrate.model.positions import Origin
+from migrate.model.positions import CLOCK_DIFFERENCE, Origin
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.storage.files import Files, MissingExtra, is_same_place
@@ -61,10 +61,10 @@ _SHORTEST = 3.0
 _TOO_LONG = 60.0
 # Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it is longer than the wait by this time.
-# The reason is that the storage's clock may differ from this machine's clock. S3 refuses requests
+# Seconds. The age of a checkpoint counts as a wait only if it is longer than the wait by the
+# difference of the clocks, ``CLOCK_DIFFERENCE`` or, for an object store, this. S3 refuses requests
 # of a clock that differs by more than 15 minutes.
-_CLOCKS, _CLOCKS_OF_A_STORE = 60.0, 900.0
+_CLOCKS_OF_A_STORE = 900.0
 _DAY = 86_400
 
 
@@ -322,7 +322,7 @@ def _began_after(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _clocks_of(origin: Origin) -> float:
-    return _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else _CLOCKS
+    return _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else CLOCK_DIFFERENCE
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
@@ -673,7 +673,7 @@ class Watch:
     interval: float | None
     age: float | None
     wait: float | None
-    clocks: float = _CLOCKS
+    clocks: float = CLOCK_DIFFERENCE
 
     @property
     def is_quiet(self) -> bool:

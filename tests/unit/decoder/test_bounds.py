@@ -393,9 +393,9 @@ def test_read_file_enforces_size_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
     assert read_file(file, 5) == b"12345"
-    with pytest.raises(OSError, match="larger than 4 bytes, the limit for this file") as told:
+    with pytest.raises(OSError, match="larger than 4 bytes, the limit for this file") as caught:
         read_file(file, 4)
-    assert told.value.filename == str(file)
+    assert caught.value.filename == str(file)
     with pytest.raises(IsADirectoryError):
         read_file(tmp_path)
     with pytest.raises(FileNotFoundError):

@@ -475,10 +475,10 @@ def test_oversized_reader_state_blocks_move_only_if_partly_kafka(
     operators = [operator([small, large] if kafka else [large]), operator([other], number=2)]
     extraction = extract(read_checkpoint(_write(tmp_path, metadata(operators))))
     assert [source.operator_id[-1] for source in extraction.sources] == ["2"]
-    (told,) = [one for one in extraction.findings if one.operator_id == f"{1:032}"]
-    assert told.code == ("damaged-source" if kafka else "another-source-kind")
-    assert told.severity is (Severity.BLOCKER if kafka else Severity.WARNING)
-    assert f"is larger than {MAX_STATE_BYTES} bytes" in told.message
+    (finding,) = [one for one in extraction.findings if one.operator_id == f"{1:032}"]
+    assert finding.code == ("damaged-source" if kafka else "another-source-kind")
+    assert finding.severity is (Severity.BLOCKER if kafka else Severity.WARNING)
+    assert f"is larger than {MAX_STATE_BYTES} bytes" in finding.message
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.progress import progress_lines
-from migrate.model.warning import WarningCode, collect_warnings, warning_text
+from migrate.model.warning import WarningCode, record_warnings, warning_text
 from migrate.model.wording import counted
 from migrate.spark.session import failure_of
 from migrate.storage.new_file import find_unfinished, new_directory
@@ -168,7 +168,7 @@ def prime(
         raise UsageError(f"names lists {len(names)} streams, but rows has {len(rows)}")
     target = _target(checkpoint_location)
     check_rows(rows, starts)
-    with collect_warnings() as job_warnings:
+    with record_warnings() as job_warnings:
         _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
         warning_text(

@@ -248,8 +248,8 @@ def test_fired_windows_limit_watermark_from_below() -> None:
 
 
 def test_watermark_without_pending_window_has_warning() -> None:
-    (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
-    assert "no pending window limits this value" in told and "drops records" in told
+    (warning,) = priming_warnings(_rows(None, FiredWindows()), 5)
+    assert "no pending window limits this value" in warning and "drops records" in warning
     assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
 
 

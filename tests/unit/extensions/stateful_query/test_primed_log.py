@@ -172,7 +172,7 @@ def test_files_deleted_by_running_query_are_omitted_from_copy(
 
 
 @pytest.mark.parametrize(
-    ("log", "batches", "told"),
+    ("log", "batches", "contents"),
     [
         ("offsets", 2, "the batches 0, 1"),
         ("commits", 2, "the batches 0, 1"),
@@ -180,10 +180,10 @@ def test_files_deleted_by_running_query_are_omitted_from_copy(
     ],
 )
 def test_more_or_fewer_batches_than_expected_are_refused(
-    checkpoint: Path, log: str, batches: int, told: str
+    checkpoint: Path, log: str, batches: int, contents: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
-    with pytest.raises(Refused, match=f"the log {log} has {told} instead of"):
+    with pytest.raises(Refused, match=f"the log {log} has {contents} instead of"):
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
 
 
