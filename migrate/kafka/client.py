@@ -181,7 +181,7 @@ class Connection:
             return BrokerError(
                 f"{self._servers} closed the connection; security.protocol is {protocol}, but the "
                 "port may require TLS or credentials; pass --kafka-config FILE "
-                "(docs/how-to/secured-kafka.md), or check that the address is a broker's"
+                "(docs/how-to/secured-kafka.md), or check that the broker is running"
             )
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None

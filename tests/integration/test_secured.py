@@ -324,8 +324,7 @@ def test_closed_connection_suggests_security_protocol(
     assert line == (
         f"migrate: {client.broker.address(listener)} closed the connection; security.protocol is "
         f"{protocol or 'PLAINTEXT'}, but the port may require TLS or credentials; pass "
-        f"--kafka-config FILE (docs/how-to/secured-kafka.md), or check that the address is a "
-        f"broker's"
+        "--kafka-config FILE (docs/how-to/secured-kafka.md), or check that the broker is running"
     )
 
 
