@@ -13,7 +13,7 @@ from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover.check_commands import check_programs
-from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.decide import check_stopped
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.make_plan import PlannedMove, plan_move
@@ -34,8 +34,9 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
-# Attempts to read the newest checkpoint, because Flink may delete it during the read.
-_ATTEMPTS = 4
+# The longest time for which the newest checkpoint is read again. Flink may delete it during the
+# read, and on a slow machine also the next ones.
+_MAX_READ_SECONDS = 20.0
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
@@ -118,16 +119,21 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
             "RUNNING job"
         )
     context.files.list_directory(path_of(job_to_stop.folder, context.files))
-    for _ in range(_ATTEMPTS - 1):
+    for _ in poll(_MAX_READ_SECONDS):
+        checkpoint = _newest_checkpoint(context, job.job_id)
         try:
-            return _check_newest_checkpoint(context, job.job_id)
+            return _check_newest_checkpoint(context, checkpoint)
         except DecodeError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
-    return _check_newest_checkpoint(context, job.job_id)
+            directory = path_of(posixpath.dirname(checkpoint), context.files)
+            if context.files.list_directory(directory) is None:
+                raise  # the job's directory does not exist on this machine
+            deleted = error
+    raise deleted
 
 
-def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[str]:
+def _newest_checkpoint(context: CutOverContext, job_id: str) -> str:
     details, problems = context.flink.details(job_id), list[str]()
     if details.idle_tasks:
         problems.append(f"tasks of the job are not running: {', '.join(details.idle_tasks[:5])}")
@@ -137,9 +143,13 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
         problems.append("the job has no readable completed checkpoint; wait for one")
     if problems or details.checkpoint is None:
         raise Refused(problems)
+    return details.checkpoint
+
+
+def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequence[str]:
     # Read the newest checkpoint in the job's directory. Flink's answer may be three seconds old
     # (web.refresh-interval), and the checkpoint in it may already be deleted.
-    directory = posixpath.dirname(details.checkpoint)
+    directory = posixpath.dirname(checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(
             "the job reads with a FlinkKafkaConsumer; the offsets of its stop-with-savepoint are "

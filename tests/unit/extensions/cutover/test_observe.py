@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from decoder import DecodeError
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Unavailable
 from migrate.extensions.cutover.observe import observe
@@ -184,6 +185,40 @@ def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path
     told = _refused(_context(tmp_path, url))
     assert told[0] == _LEGACY
     assert [line.partition(" is not empty")[0] for line in told[1:]] == [str(tmp_path / "query")]
+
+
+def test_check_step_reads_next_checkpoint_until_one_is_not_deleted(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    """Regression: After four checkpoints that Flink had deleted, the check failed (exit 3)."""
+    known, url = flink
+    job = tmp_path / "job"
+    job.mkdir()
+    asked = 0
+
+    def checkpoints_path(path: str) -> str | None:
+        nonlocal asked
+        if path.endswith("/checkpoints"):
+            asked += 1
+            known.checkpoints(job / f"chk-{asked}")
+            if asked == 6:  # the first one that is still there when it is read
+                shutil.copytree(_golden("1.20/legacy-stop"), job / f"chk-{asked}")
+        return Flink.answer(known, path)
+
+    known.answer = checkpoints_path  # type: ignore[method-assign]
+    assert _refused(_context(tmp_path, url))[0] == _LEGACY
+    assert asked == 6
+
+
+def test_check_step_does_not_wait_for_job_directory_that_does_not_exist(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    known, url = flink
+    known.checkpoints(tmp_path / "another-machine" / "chk-7")
+    before = time.monotonic()
+    with pytest.raises(DecodeError, match="no such file or directory"):
+        act(_context(tmp_path, url), "check")
+    assert time.monotonic() - before < 5
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def test_state_mismatch_is_refused_unless_allowed(here: Path) -> None:
     assert "1 operator of the job stores" in refusal
     assert "t-0 advances from 3 to 9, so up to 6 records are missing from the state" in refusal
     assert "t-1 rewinds from 4 to 1, so up to 3 records are double-counted" in refusal
-    assert "t-2" not in refusal
+    assert "t-2 " not in refusal  # the path may contain "pytest-2"
     assert "--allow-state-mismatch" in refusal
     assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
 
