@@ -666,9 +666,9 @@ class _Check:
         own, copies = self._own, self._copies
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
         if is_all_known and match.trailing:
-            unknown = copies.records[len(copies.records) - match.trailing :]
+            first = copies.records[-match.trailing].offset
             newest = own.records[-1].offset
-            return (yield from self._check_trailing(unknown, match.trailing, newest))
+            return (yield from self._check_trailing(first, match.trailing, newest))
         if is_all_known:
             return match
         if match.outcome.is_lossless or match.last_pair is None:
@@ -712,7 +712,7 @@ class _Check:
         is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
         self._match = replace(match, is_all_copied=is_all_copied)
         match = yield from self._check_trailing(
-            follower.unknown, follower.trailing, follower.newest
+            follower.first_unknown, follower.trailing, follower.newest
         )
         if match.outcome.is_match and is_done and follower.uncertain:
             return replace(
@@ -735,21 +735,23 @@ class _Check:
             return None
         return violation_match(old - known.old - (last.offset - known.new), 0)
 
-    def _check_trailing(self, unknown: Sequence[Record], trailing: int, newest: int) -> Reading:
+    def _check_trailing(self, first: int, trailing: int, newest: int) -> Reading:
         """Check the last records of the new log if they have no origin in memory.
 
         They must be records of producers that have moved after the mirror had copied everything.
-        ``newest`` is the offset of the newest old record in memory.
+        ``first`` is the offset of the first of these copies. ``newest`` is the offset of the newest
+        old record in memory.
         """
         match, is_doubtful = self._match, False
         if not trailing or not match.is_searched_to_end:
             return match
-        is_older = yield from _are_known(unknown[-1:], self._depth)
+        end = yield Read(Side.NEW, self._copies.log_end, 1, 1)
+        is_older = yield from _are_known(end.before, self._depth)
         is_doubtful |= is_older is None
         if is_older and match.outcome.is_lossless:
             return replace(match, bound=Bound.AT_LEAST)
         if match.outcome.is_match:
-            if is_older and ((yield from self._find_origin(unknown[-1])) or 0) > newest:
+            if is_older and ((yield from self._find_origin(end.before[-1])) or 0) > newest:
                 # The mirror has skipped records, and at least one copy is of none.
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=2)
             if is_older:
@@ -759,12 +761,12 @@ class _Check:
         # Without all old records in memory, some of the copies may have an origin.
         is_all_old = self._own.is_from_start and self._own.is_to_end
         least = trailing if is_all_old else 1
-        is_aborted = yield from _are_known(unknown, self._depth, Side.ALL_OLD)
+        is_aborted = yield from self._are_last_known(first, Side.ALL_OLD)
         if is_aborted:
             return Match(MatchOutcome.FOREIGN, records=1)
         is_doubtful |= is_aborted is None
         for other in self._others:
-            is_other = yield from _are_known(unknown, self._depth, partition=other)
+            is_other = yield from self._are_last_known(first, Side.OLD, other)
             if is_other:
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=1)
             is_doubtful |= is_other is None
@@ -775,6 +777,22 @@ class _Check:
         if is_doubtful:  # too many records are as new as these
             return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match
+
+    def _are_last_known(
+        self, first: int, side: Side, partition: int | None = None
+    ) -> Generator[Read, Surroundings, bool | None]:
+        """Return whether any record of the new log from an offset on is in the other log.
+
+        Return None after too many records.
+        """
+        while True:
+            run = yield Read(Side.NEW, first, 0, self._depth.chunk)
+            is_known = bool(run.after) and (
+                yield from _are_known(run.after, self._depth, side, partition)
+            )
+            if is_known is not False or run.is_to_end or not run.after:
+                return is_known
+            first = run.first_unread
 
     def _follow(
         self, follower: Follower, stretch: _Stretch, most: int | None

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from migrate.model.record import Record
 from migrate.planning.match_records import RecordIndex
 
-# How many copies without an origin are kept.
-_MOST_UNKNOWN = 1000
+# How many of the copies at the start that may be of later records are kept.
+_MOST_LATE = 1000
 
 
 class Follower:
@@ -32,7 +32,7 @@ class Follower:
             copy of a run has no origin outside of the memory, either. With ``is_open``, copies
             before a copy of the first record do not count, because they may be of older records.
         trailing: the number of copies without an origin since the last known copy.
-        unknown: the first of these ``trailing`` copies.
+        first_unknown: the offset of the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
         compared: the number of old records with a copy, excluding records in ``seen``.
         is_start_uncertain: whether the copies may start, or start again, at a different record than
@@ -75,7 +75,7 @@ class Follower:
         self.uncertain = 0
         self.oldest: Record | None = None
         self.is_start_uncertain = False
-        self.unknown: list[Record] = []
+        self.first_unknown = 0
         self.add_old(records)
         self._state = self._top = passed
 
@@ -128,17 +128,16 @@ class Follower:
 
     def add_unknown(self, copy: Record) -> None:
         """Add a copy that has no origin."""
+        if not self.trailing:
+            self.first_unknown = copy.offset
         self.trailing += 1
         first = self._index.records[0].timestamp if self._index.records else 0
         if self._is_open and copy.timestamp >= first:
             self.late_count += 1
-            if len(self.late) < _MOST_UNKNOWN:
+            if len(self.late) < _MOST_LATE:
                 self.late.append(copy)
-        if len(self.unknown) < _MOST_UNKNOWN:
-            self.unknown.append(copy)
 
     def _add_known(self, possible: Sequence[int]) -> None:
-        self.unknown.clear()
         if self._is_open:
             self._is_open, self.leading, self.trailing = False, self.trailing, 0
             if not self.leading:

@@ -397,3 +397,24 @@ def test_copy_of_first_record_that_equals_last_one_is_not_at_the_end() -> None:
     assert not match.outcome.is_match
     found = _Found({0: _log(items[1:])}, {0: _log(items[1:])}, {0: 59})
     assert found.outcomes == {MatchOutcome.AT_END}
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize(
+    ("foreign", "outcome"), [(0, MatchOutcome.WENT_BACK), (1, MatchOutcome.FOREIGN)]
+)
+def test_rewind_after_many_records_of_moved_producers_is_no_match(
+    foreign: int, outcome: MatchOutcome, is_whole: bool
+) -> None:
+    """Regression: "proved", and the mirror copied all records again."""
+    items, tail = _named(0, 30), [("newest", 3000)]
+    copies = [*items, *_foreign(1200, 2000), *items[:2], *tail[:foreign]]
+    found = _Found({0: _log(items)}, {0: _log(copies)}, {0: 28}, is_whole=is_whole)
+    assert found.outcomes == {outcome}
+
+
+def test_many_records_of_moved_producers_match() -> None:
+    items = _named(0, 30)
+    copies = _log([*items, *_foreign(1200, 2000)])
+    found = _Found({0: _log(items)}, {0: copies}, {0: 28}, is_whole=True)
+    assert found.outcomes == {MatchOutcome.PROVED} and found.is_complete
