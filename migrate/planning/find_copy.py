@@ -17,6 +17,7 @@ With ``is_whole``, there are no samples.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -322,9 +323,13 @@ def _origin(
 
 
 def _are_known(
-    copies: Sequence[Record], depth: Depth, side: Side = Side.OLD, partition: int | None = None
+    copies: Sequence[Record],
+    depth: Depth,
+    side: Side = Side.OLD,
+    partition: int | None = None,
+    end: float = math.inf,
 ) -> Generator[Read, Surroundings, bool | None]:
-    """Return whether any of these records of one log is in the other log, the one of ``side``.
+    """Return whether any of these records is in the log of ``side``, below the offset ``end``.
 
     Return None after too many records.
     """
@@ -336,11 +341,11 @@ def _are_known(
     while True:
         run = yield Read(side, at, 0, depth.chunk, is_time=is_time, partition=partition)
         for record in run.after:
-            for other in alike.get(record.digest, ()):
+            for other in alike.get(record.digest, ()) if record.offset < end else ():
                 if record.is_copied_as(other) if is_old else other.is_copied_as(record):
                     return True
         read += len(run.after)
-        if run.is_to_end or not run.after:
+        if run.is_to_end or not run.after or run.first_unread >= end:
             return False
         if read > depth.counted and not depth.is_whole:
             return None
@@ -667,8 +672,7 @@ class _Check:
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
         if is_all_known and match.trailing:
             first = copies.records[-match.trailing].offset
-            newest = own.records[-1].offset
-            return (yield from self._check_trailing(first, match.trailing, newest))
+            return (yield from self._check_trailing(first, match.trailing, own.records[-1]))
         if is_all_known:
             return match
         if match.outcome.is_lossless or match.last_pair is None:
@@ -712,7 +716,7 @@ class _Check:
         is_all_copied = not stretch.is_old_left and not follower.lacking(own.log_end)
         self._match = replace(match, is_all_copied=is_all_copied)
         match = yield from self._check_trailing(
-            follower.first_unknown, follower.trailing, follower.newest
+            follower.first_unknown, follower.trailing, follower.newest or own.records[-1]
         )
         if match.outcome.is_match and is_done and follower.uncertain:
             return replace(
@@ -735,12 +739,12 @@ class _Check:
             return None
         return violation_match(old - known.old - (last.offset - known.new), 0)
 
-    def _check_trailing(self, first: int, trailing: int, newest: int) -> Reading:
+    def _check_trailing(self, first: int, trailing: int, newest: Record) -> Reading:
         """Check the last records of the new log if they have no origin in memory.
 
         They must be records of producers that have moved after the mirror had copied everything.
-        ``first`` is the offset of the first of these copies. ``newest`` is the offset of the newest
-        old record in memory.
+        ``first`` is the offset of the first of these copies. ``newest`` is the newest old record in
+        memory.
         """
         match, is_doubtful = self._match, False
         if not trailing or not match.is_searched_to_end:
@@ -751,13 +755,20 @@ class _Check:
         if is_older and match.outcome.is_lossless:
             return replace(match, bound=Bound.AT_LEAST)
         if match.outcome.is_match:
-            if is_older and ((yield from self._find_origin(end.before[-1])) or 0) > newest:
+            if is_older and ((yield from self._find_origin(end.before[-1])) or 0) > newest.offset:
                 # The mirror has skipped records, and at least one copy is of none.
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=2)
             if is_older:
                 return replace(
                     match, outcome=MatchOutcome.WENT_BACK, records=1, bound=Bound.AT_LEAST
                 )
+        if self._own.log_start > 0:
+            is_again = yield from self._are_copied_again(first, newest)
+            if is_again:
+                outcome = MatchOutcome.WENT_BACK if match.outcome.is_match else match.outcome
+                records = max(1, match.records)
+                return replace(match, outcome=outcome, records=records, bound=Bound.AT_LEAST)
+            is_doubtful |= is_again is None
         # Without all old records in memory, some of the copies may have an origin.
         is_all_old = self._own.is_from_start and self._own.is_to_end
         least = trailing if is_all_old else 1
@@ -793,6 +804,28 @@ class _Check:
             if is_known is not False or run.is_to_end or not run.after:
                 return is_known
             first = run.first_unread
+
+    def _are_copied_again(
+        self, first: int, newest: Record
+    ) -> Generator[Read, Surroundings, bool | None]:
+        """Return whether any record of the new log from an offset on is there before the offset.
+
+        The mirror has then copied it again, and the old log has lost it. Return None after too many
+        records, or if the new log may have lost the earlier copy, too. Only a record that is newer
+        than ``newest``, the newest one of the old log, is certain to be of a producer.
+        """
+        at, is_certain = first, True
+        while True:
+            run = yield Read(Side.NEW, at, 0, self._depth.chunk)
+            if run.after:
+                is_known = yield from _are_known(run.after, self._depth, Side.NEW, end=first)
+                if is_known is not False:
+                    return is_known
+            if self._copies.log_start > 0:
+                is_certain &= all(copy.timestamp > newest.timestamp for copy in run.after)
+            if run.is_to_end or not run.after:
+                return False if is_certain else None
+            at = run.first_unread
 
     def _follow(
         self, follower: Follower, stretch: _Stretch, most: int | None

@@ -201,9 +201,9 @@ class Follower:
         return self._first + sum(record.offset < offset for record in self._index.records)
 
     @property
-    def newest(self) -> int:
-        """The offset of the newest old record in memory; -1 if there is none."""
-        return self._index.records[-1].offset if self._index.records else -1
+    def newest(self) -> Record | None:
+        """The newest old record in memory."""
+        return self._index.records[-1] if self._index.records else None
 
     def lacking(self, end: int) -> int:
         """Return how many old records below an offset the mirror has yet to copy."""

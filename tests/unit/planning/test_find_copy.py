@@ -418,3 +418,26 @@ def test_many_records_of_moved_producers_match() -> None:
     copies = _log([*items, *_foreign(1200, 2000)])
     found = _Found({0: _log(items)}, {0: copies}, {0: 28}, is_whole=True)
     assert found.outcomes == {MatchOutcome.PROVED} and found.is_complete
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("foreign", [0, 1])
+def test_rewind_to_records_that_the_old_log_has_lost_is_no_match(
+    foreign: int, is_whole: bool
+) -> None:
+    """Regression: "proved"; the copies were taken for records of producers that had moved."""
+    items, tail = _named(0, 30), [("newest", 3000)]
+    new = _log([*items, *_foreign(3, 2000), *items[:2], *tail[:foreign]])
+    found = _Found({0: _log(items, 9)}, {0: new}, {0: 28}, is_whole=is_whole)
+    assert found.outcomes == {MatchOutcome.WENT_BACK}
+
+
+@pytest.mark.parametrize("number", [30, 1500])
+def test_last_records_that_both_logs_may_have_lost_are_not_called_compared(number: int) -> None:
+    """Regression: "at the end", and the mirror copied all records again."""
+    items = _named(0, number)
+    old = {0: _log(items, 19)}
+    again = _Found(old, {0: _log([*items, *items[:2]], 5)}, {0: number})
+    assert again.outcomes == {MatchOutcome.AT_END} and not again.is_complete
+    moved = _Found(old, {0: _log([*items, *_foreign(2, 9000)], 5)}, {0: number})
+    assert moved.outcomes == {MatchOutcome.AT_END} and moved.is_complete
