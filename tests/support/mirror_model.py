@@ -172,6 +172,7 @@ class Case:
         written: all records that the mirror has copied unchanged to their partition, by partition.
             Retention or compaction may have deleted the copies.
         changed: the same for records that it has changed.
+        has_others: True if other clients write to the new log of a mirror that goes back.
     """
 
     kind: str
@@ -190,6 +191,7 @@ class Case:
     syncs: list[list[Sync]] = field(default_factory=list)
     written: dict[int, set[int]] = field(default_factory=dict)
     changed: dict[int, set[int]] = field(default_factory=dict)
+    has_others: bool = False
 
     def readers(self) -> tuple[ModelReader, ModelReader, ModelReader]:
         """Return readers of the old log, of its committed records, and of the new log."""
@@ -290,6 +292,9 @@ def make_case(seed: int) -> Case:
         kind, originals, {}, {}, {}, {}, {}, positions, reads_committed,
         compacts and rng.random() < 0.6, compacts and rng.random() < 0.7,
     )  # fmt: skip
+    # This draw, too.
+    others = random.Random(f"others 176 {seed}").random() < 0.3
+    case.has_others = others and kind in ("went back", "going back")
     gone_before = dict.fromkeys(numbers, 0)
     if kind == "late":
         gone_before = {p: rng.randint(0, positions[p]) for p in numbers}
@@ -375,9 +380,6 @@ def _has_lost_witness(case: Case) -> bool:
     for partition, copies in case.copies.items():
         origins = [copy.origin for copy in copies if copy.origin is not None]
         is_kept = [(o.partition, o.number) in kept for o in origins]
-        # The last copies are of records that the old log has lost.
-        if any(is_kept) and not is_kept[-1]:
-            return True
         # A copy of a record that the old log has lost, although it still has an equal record.
         if any(
             not there and o.identity in identities
@@ -540,6 +542,9 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         if moved_producers and not rest:
             for _ in range(rng.randint(1, 4)):
                 write(p, None)
+    if case.has_others:
+        for p in numbers:
+            ends[p] += _add_others(random.Random(f"others {rng.random()}"), logs[p])
     for p in numbers:
         own = [(c, c.origin) for c in logs[p] if c.origin is not None and c.origin.partition == p]
         plain = {o.number for c, o in own if c.record.digest == o.at(0).digest}
@@ -547,6 +552,27 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         case.changed[p] = {o.number for _, o in own} - plain
     case.copies = logs
     case.new_ranges = {p: (0, ends[p]) for p in numbers}
+
+
+def _add_others(rng: random.Random, copies: list[Copy]) -> int:
+    """Add records of other clients, most of them among the last copies; return their number."""
+    number = rng.randint(1, 6)
+    for _ in range(number):
+        last = rng.choice((0, len(copies), max(0, len(copies) - rng.randint(0, 8))))
+        at = rng.randint(last, len(copies))
+        offset = (
+            copies[at].offset if at < len(copies) else 1 + max([-1, *(c.offset for c in copies)])
+        )
+        time = rng.choice((1000, 1020, 5000))
+        record = Record(offset, f"other/{rng.random()}".encode(), b"other", timestamp=time)
+        copies[at:] = [
+            Copy(offset, None, record),
+            *(
+                Copy(copy.offset + 1, copy.origin, copy.record._replace(offset=copy.offset + 1))
+                for copy in copies[at:]
+            ),
+        ]
+    return number
 
 
 def _riffled(rng: random.Random, one: list[_Batch], other: list[_Batch]) -> list[_Batch]:
