@@ -491,6 +491,10 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             for _ in range(rng.randint(1, 4)):
                 write(p, None)
     passes = {p: _passes(rng, kind, len(visible[p])) for p in numbers}
+    if case.has_others:
+        again = random.Random(f"again {rng.random()}")
+        for p in numbers:
+            passes[p] = _with_short_pass(again, passes[p], len(visible[p]))
     batches = {
         p: [
             (p, visible[p][begin : min(last, begin + size)])
@@ -552,6 +556,17 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         case.changed[p] = {o.number for _, o in own} - plain
     case.copies = logs
     case.new_ranges = {p: (0, ends[p]) for p in numbers}
+
+
+def _with_short_pass(
+    rng: random.Random, passes: list[tuple[int, int]], count: int
+) -> list[tuple[int, int]]:
+    """Let half of the mirrors copy everything, and go back for a few records."""
+    if rng.random() < 0.5:
+        return passes
+    first = rng.randint(0, count)
+    last = min(count, first + rng.randint(0, 4))
+    return [(0, count), (first, last)]
 
 
 def _add_others(rng: random.Random, copies: list[Copy]) -> int:
