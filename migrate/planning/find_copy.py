@@ -811,8 +811,9 @@ class _Check:
         """Return whether any record of the new log from an offset on is there before the offset.
 
         The mirror has then copied it again, and the old log has lost it. Return None after too many
-        records, or if the new log may have lost the earlier copy, too. Only a record that is newer
-        than ``newest``, the newest one of the old log, is certain to be of a producer.
+        records, or if it may be an older record that the mirror has copied late, or whose earlier
+        copy the new log has lost. Only a record that is newer than ``newest``, the newest one of
+        the old log, counts as a producer's.
         """
         at, is_certain = first, True
         while True:
@@ -821,8 +822,7 @@ class _Check:
                 is_known = yield from _are_known(run.after, self._depth, Side.NEW, end=first)
                 if is_known is not False:
                     return is_known
-            if self._copies.log_start > 0:
-                is_certain &= all(copy.timestamp > newest.timestamp for copy in run.after)
+            is_certain &= all(copy.timestamp > newest.timestamp for copy in run.after)
             if run.is_to_end or not run.after:
                 return False if is_certain else None
             at = run.first_unread

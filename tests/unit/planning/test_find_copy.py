@@ -439,5 +439,7 @@ def test_last_records_that_both_logs_may_have_lost_are_not_called_compared(numbe
     old = {0: _log(items, 19)}
     again = _Found(old, {0: _log([*items, *items[:2]], 5)}, {0: number})
     assert again.outcomes == {MatchOutcome.AT_END} and not again.is_complete
+    late = _Found(old, {0: _log([*items[:3], *items[6:], *items[3:6]])}, {0: number})
+    assert late.outcomes == {MatchOutcome.AT_END} and not late.is_complete
     moved = _Found(old, {0: _log([*items, *_foreign(2, 9000)], 5)}, {0: number})
     assert moved.outcomes == {MatchOutcome.AT_END} and moved.is_complete
