@@ -158,6 +158,8 @@ def test_rehearsal_confirms_counts_and_sums(
     result = run(scene, totals, total_rows, output_mode="update", scratch=tmp_path / "scratch")
     assert result.proof.is_right and result.proof.right > 35
     assert result.records == len(scene.records)
+    orders = (name for name, amount, *_ in scene.records.values() if amount is None or amount >= 0)
+    assert result.changed == len(set(orders))
     assert (result.wrong.columns, result.wrong.count()) == (["key", "flink", "spark"], 0)
     assert result.warnings == ()
     assert "other states of the job: " in str(result)
@@ -644,7 +646,7 @@ def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
 
     result = run(scene, lambda events: unseen(events.where(first)), rows, min_compared=0)
     assert result.proof.is_right and result.proof.right == 2
-    assert result.is_right is None
+    assert (result.is_right, result.changed) == (None, 0)
     assert "undetermined: the correctness of the query, because no key of Flink's state" in str(
         result
     )
@@ -669,6 +671,9 @@ def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
     held = _state(str(scene.job.later), "totals", "total").count()
     assert result.proof.is_right and result.is_right is None
     assert str(result).startswith(f"compared: {result.proof.right} of {held} keys")
+    # Regression: the job's sum could be missing from the query, and nothing said so.
+    unused = "not compared: fields of Flink's values that rows does not use: value.f1, value.f2"
+    assert unused in str(result)
 
 
 @once
@@ -685,6 +690,7 @@ def test_records_that_a_job_keeps_of_each_key_are_not_compared(scene: Scene) -> 
     result = run(scene, query, rows)
     assert result.proof.is_right and result.is_right is None
     assert "the records that the query keeps for each key" in str(result)
+    assert any(warning.endswith("[records-not-moved]") for warning in result.warnings)
 
 
 # -- a query without state -----------------------------------------------------------------------

@@ -118,12 +118,20 @@ def compare_state(
                 )
             )
     comparison = compare_with_expected(state, rows, expected, rounding)
-    if not output_is_given and _has_same_entries(earlier_entries, comparison.flink, state):
+    notes.changed, removed = _count_changes(earlier_entries, comparison.flink, state)
+    if not (output_is_given or notes.changed or removed):
         notes.undetermined.append(
             "the correctness of the query, because no key of Flink's state changed between "
             "the checkpoints; choose a later checkpoint"
         )
     notes.not_compared.extend(_entries_without_rows(state_rows_of(rows)))
+    notes.not_compared.extend(
+        NotCompared(
+            None, f"fields of Flink's values that rows does not use: {', '.join(stream.unused)}"
+        )
+        for stream in state_rows_of(rows)
+        if stream.unused
+    )
     expiry = expiry_of(earlier.time_to_live, later.time_to_live)
     if comparison.proof.unexpected and expiry is not None:
         accesses = None
@@ -150,18 +158,22 @@ def compare_state(
     return comparison
 
 
-def _has_same_entries(earlier: DataFrame, later: DataFrame, state: SparkState) -> bool:
-    """Return whether Flink has the same keys and values at two checkpoints."""
+def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> tuple[int, int]:
+    """Return how many entries are only at the later checkpoint, and how many at the earlier one.
+
+    An entry is a key with its value.
+    """
     entry = F.struct(*state.key_columns, *state.value_columns)
-    sides = earlier.select(entry.alias("entry")), later.select(entry.alias("entry"))
-    return all(
+    before, after = earlier.select(entry.alias("entry")), later.select(entry.alias("entry"))
+    changed, removed = (
         one.join(
             other.select(F.col("entry").alias("other")),
             F.col("entry").eqNullSafe(F.col("other")),
             "left_anti",
-        ).isEmpty()
-        for one, other in (sides, sides[::-1])
+        ).count()
+        for one, other in ((after, before), (before, after))
     )
+    return changed, removed
 
 
 def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:

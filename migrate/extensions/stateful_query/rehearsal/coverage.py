@@ -34,11 +34,15 @@ class Coverage:
         compared: the number of keys that were compared, matching or not.
         not_compared: the keys that were not compared.
         least: the share of the keys that must be compared, from 0 to 1.
+        changed: the number of compared keys whose value in Flink differs from the one in the
+            earlier checkpoint; None for a query without state. Only these keys show what the query
+            does with records.
     """
 
     compared: int
     not_compared: tuple[NotCompared, ...]
     least: float
+    changed: int | None = None
 
     @property
     def total(self) -> int:
@@ -59,6 +63,8 @@ class Coverage:
                 "the query"
             )
         yield text
+        if self.changed is not None:
+            yield f"changed in Flink between the checkpoints: {counted(self.changed, 'key')}"
         yield from (f"not compared: {part}" for part in self.not_compared)
 
 
@@ -80,7 +86,7 @@ def verdict(
     return True if coverage.is_enough and not undetermined else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Notes:
     """The findings of a comparison besides its proof.
 
@@ -89,8 +95,10 @@ class Notes:
         not_compared: the keys that were not compared.
         undetermined: the checks without a result. If there are any, the rehearsal does not report
             the query as correct.
+        changed: as for ``Coverage``.
     """
 
     warnings: list[WarningText] = field(default_factory=list)
     not_compared: list[NotCompared] = field(default_factory=list)
     undetermined: list[str] = field(default_factory=list)
+    changed: int | None = None

@@ -74,6 +74,8 @@ class Rehearsal:
             and for ``output``, the number of rows.
         not_compared: the keys that were not compared, each with their number, if they can be
             counted, and the reason.
+        changed: the number of compared keys whose value in Flink differs from the one in the
+            earlier checkpoint; None for a query without state.
         is_right: True if no comparison found a difference. None without a verdict, because less
             than ``min_compared`` of the keys was compared, or a check has no result
             (``undetermined``).
@@ -93,6 +95,7 @@ class Rehearsal:
     wrong_output: DataFrame | None
     compared: int
     not_compared: tuple[NotCompared, ...]
+    changed: int | None
     undetermined: tuple[str, ...]
     is_right: bool | None
     lines: tuple[str, ...]
@@ -160,6 +163,7 @@ def make_rehearsal(
         ),
         tuple(not_compared),
         min_compared,
+        notes.changed,
     )
     judged = [state, output if doubt is None else None]
     are_right = [comparison.proof.is_right for comparison in judged if comparison is not None]
@@ -177,6 +181,7 @@ def make_rehearsal(
         None if extra is None else wrong_output,
         coverage.compared,
         coverage.not_compared,
+        coverage.changed,
         undetermined,
         verdict(are_right, coverage, undetermined),
         (*coverage.lines(), *(f"undetermined: {reason}" for reason in undetermined), *lines),

@@ -11,6 +11,7 @@ have their names. The user therefore selects each part by a Spark SQL expression
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 # The default limit. A small machine needs some minutes to make so many rows. For more records, the
 # query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
+# The column of Flink's values, in an SQL expression.
+_VALUE = r"(?<![.\w])value\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class StateRows:
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
         stores_records: whether Flink's entries have more than keys, such as records, and only the
             keys are expected.
+        unused: the fields of Flink's values that no argument uses, such as ``value.f1``.
     """
 
     rows: DataFrame
@@ -104,6 +108,7 @@ class StateRows:
     slide_ms: int | None = None
     session_gap_ms: int | None = None
     stores_records: bool = False
+    unused: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> int:
@@ -368,6 +373,7 @@ def aggregate_rows(
         slide_ms=slide_ms,
         session_gap_ms=session_gap_ms,
         stores_records=not values and _stores_records(whole),
+        unused=_unused_fields(whole, [part[0] for part in parts.values()]) if values else (),
     )
 
 
@@ -376,6 +382,27 @@ def _stores_records(state: DataFrame) -> bool:
     if "value" not in state.columns:
         return False
     return isinstance(state.schema["value"].dataType, (StructType, ArrayType, MapType))
+
+
+def _unused_fields(state: DataFrame, expressions: Iterable[str]) -> tuple[str, ...]:
+    """Return the fields of a state's values that no SQL expression uses; () for other values."""
+    if "value" not in state.columns:
+        return ()
+    type_ = state.schema["value"].dataType
+    return unused_fields(type_.names, expressions) if isinstance(type_, StructType) else ()
+
+
+def unused_fields(names: Iterable[str], expressions: Iterable[str]) -> tuple[str, ...]:
+    """Return ``value.NAME`` for each field that no SQL expression uses.
+
+    An expression that uses the column ``value`` as a whole uses all of its fields.
+    """
+    text = " ".join(expressions)
+    if re.search(rf"{_VALUE}(?!\s*\.)", text, re.IGNORECASE):
+        return ()
+    fields = re.findall(rf"{_VALUE}\s*\.\s*(?:`([^`]+)`|(\w+))", text, re.IGNORECASE)
+    used = {(in_quotes or name).lower() for in_quotes, name in fields}
+    return tuple(f"value.{name}" for name in names if name.lower() not in used)
 
 
 def merge_entries(

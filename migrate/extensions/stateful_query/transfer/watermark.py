@@ -91,6 +91,12 @@ def priming_warnings(
             "but still stores for such records",
         )
     for stream in rows:
+        if stream.stores_records:
+            yield warning_text(
+                WarningCode.RECORDS_NOT_MOVED,
+                "Flink's state has a record of each key, and the query's state only the key: if "
+                "the job replaces the record of a key, dropDuplicates keeps another one",
+            )
         if stream.expired is not None:
             yield from stream.expired.warnings()
             if stream.expired.ttl_ms is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
@@ -29,6 +30,8 @@ from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.flat_state import Field
 from migrate.extensions.stateful_query.transfer.proof import Comparison
 from migrate.extensions.stateful_query.transfer.rounding import Rounding, rounding_error
+from migrate.extensions.stateful_query.transfer.rows import StateRows, unused_fields
+from migrate.extensions.stateful_query.transfer.watermark import priming_warnings
 
 DAY_MS = 86_400_000
 EARLIER = 1_700_000_000_000
@@ -128,6 +131,37 @@ def test_coverage_is_printed_with_each_reason() -> None:
     )
     assert reasons == ["not compared: because"] * 2
     assert list(_coverage(3).lines()) == ["compared: 3 of 3 keys (100.0%)"]
+    # Regression: a million keys were compared, and nothing said that a record had changed only one.
+    assert list(replace(_coverage(3), changed=1).lines()) == [
+        "compared: 3 of 3 keys (100.0%)",
+        "changed in Flink between the checkpoints: 1 key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expressions", "unused"),
+    [
+        (["key", "value.f0"], ("value.f1", "value.the sum")),
+        (["VALUE . F0", "IF(value.`f1` = 0, NULL, value.`the sum`)"], ()),
+        (["key", "to_json(value)"], ()),
+        (["map_key.value.f0", "first_value(x)"], ("value.f0", "value.f1", "value.the sum")),
+        (["value.f1.f0"], ("value.f0", "value.the sum")),
+    ],
+)
+def test_fields_of_a_value_that_no_expression_uses_are_found(
+    expressions: list[str], unused: tuple[str, ...]
+) -> None:
+    assert unused_fields(["f0", "f1", "the sum"], expressions) == unused
+
+
+@pytest.mark.parametrize("stores_records", [False, True])
+def test_records_that_a_deduplication_does_not_keep_are_named(stores_records: bool) -> None:
+    """Regression: a job that keeps the last row of a key was primed as one that keeps the first."""
+    none = cast(Any, None)
+    rows = StateRows(none, none, ("id",), stores_records=stores_records)
+    warnings = list(priming_warnings([rows], None))
+    codes = [warning.rpartition("[")[2] for warning in warnings]
+    assert codes == ["records-not-moved]"] * stores_records
 
 
 # -- floating-point sums -------------------------------------------------------------------------
