@@ -18,10 +18,13 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType
 
 import migrate
 from migrate.extensions.stateful_query.primed_log import last_batch
+from migrate.extensions.stateful_query.rehearsal.expiry import Dropped, Expiry, without_dropped
 from migrate.extensions.stateful_query.transfer.filled_state import FileQuery
+from migrate.extensions.stateful_query.transfer.flat_state import Field, SparkState
 from migrate.extensions.stateful_query.transfer.spark_state import read_spark_state
 from migrate.spark import (
     Rehearsal,
@@ -288,6 +291,33 @@ def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
     for name in ("cleared-0", "cleared-1"):
         assert (differing[name]["flink"], differing[name]["spark"]["count"]) == (None, 2), name
     assert "Flink dropped" not in str(result)
+
+
+def test_key_used_between_checkpoints_is_not_reported_as_expired(session: SparkSession) -> None:
+    """Regression: a key that the job cleared had "expired", by its access in the earlier one.
+
+    The expected values follow from ``lastAccess + ttl <= now`` (TtlUtils.expired). The checkpoints
+    are of the times 1000 and 1100, and the TTL is 150. A record after the time 1000 has changed the
+    key "cleared", which the query still has.
+    """
+    entries, accesses = "k0 STRING, v0 BIGINT", "k0 STRING, last_access BIGINT"
+    spark_rows = [("cleared", 2), ("idle", 1), ("used", 5), ("new", 1)]
+    state = SparkState(
+        "stateStoreSave",
+        session.createDataFrame(spark_rows, entries),
+        (Field("name", StringType()),),
+        False,
+        (Field("count", LongType()),),
+    )
+    kept, dropped = without_dropped(
+        state,
+        session.createDataFrame([("cleared", 1), ("idle", 1), ("used", 3)], entries),
+        session.createDataFrame([("cleared", 900), ("idle", 900), ("used", 900)], accesses),
+        session.createDataFrame([("used", 5)], entries),
+        Expiry(150, 1000, 1100),
+    )
+    assert dropped == Dropped(expired=1, unknown=0)
+    assert {row["k0"] for row in kept.frame.collect()} == {"cleared", "used", "new"}
 
 
 def _with_price(kafka: DataFrame) -> DataFrame:

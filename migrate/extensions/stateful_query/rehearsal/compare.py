@@ -137,8 +137,13 @@ def compare_state(
         accesses = None
         if expected is None:
             accesses = last_accesses(state_rows_of(earlier.rows), state)
-        known = earlier_entries if accesses is None else accesses
-        state, dropped = without_dropped(state, known, comparison.flink, expiry)
+        state, dropped = without_dropped(
+            state,
+            earlier_entries,
+            earlier_entries if accesses is None else accesses,
+            comparison.flink,
+            expiry,
+        )
         comparison = compare_with_expected(state, rows, expected, rounding)
         for number, reason in dropped.reasons(expiry):
             notes.not_compared.append(NotCompared(number, reason))

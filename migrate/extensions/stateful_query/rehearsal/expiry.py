@@ -2,8 +2,9 @@
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
 Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
-access in that checkpoint is old enough. A newer access can only delay the expiry. Any other missing
-key was cleared by the job, or the query is wrong.
+access in that checkpoint is old enough, and if no record between the checkpoints has changed the
+key's value. A change is a newer access, so the entry lives for the TTL from then on. Any other
+missing key was cleared by the job, or the query is wrong.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class Expiry:
 
     @property
     def new_keys_may_expire(self) -> bool:
-        """Return whether a key from between the checkpoints may expire before the later one.
+        """Return whether an access between the checkpoints may expire before the later one.
 
-        Its last access is in neither checkpoint.
+        Such an access is in neither checkpoint.
         """
         if self.possible_limit_ms is None or self.earlier_ms is None:
             return True
@@ -82,7 +83,8 @@ class Expiry:
 
         Args:
             last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
-            is_new: True if the earlier checkpoint lacks the key.
+            is_new: True if the earlier checkpoint lacks the key, or has another value of it. The
+                key was then used between the checkpoints.
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
@@ -117,8 +119,9 @@ class Dropped:
             why = "ttl_ms is None"
             if expiry.ttl_ms is not None:
                 why = (
-                    "either their last access is missing (expected can have last_access as "
-                    "its last column), or the exact time of a checkpoint is missing "
+                    "either their last access is missing (it is between the checkpoints, or "
+                    "expected lacks last_access as its last column), or the exact time of a "
+                    "checkpoint is missing "
                     "(stopped_at_ms)"
                 )
             found.append(
@@ -191,7 +194,11 @@ def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | N
 
 
 def without_dropped(
-    state: SparkState, earlier: DataFrame, later: DataFrame, expiry: Expiry
+    state: SparkState,
+    earlier: DataFrame,
+    accesses: DataFrame,
+    later: DataFrame,
+    expiry: Expiry,
 ) -> tuple[SparkState, Dropped]:
     """Return Spark's state without the keys that Flink may have dropped, and their number.
 
@@ -199,17 +206,20 @@ def without_dropped(
 
     Args:
         state: Spark's state after the records.
-        earlier: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
+        earlier: Flink's entries at the earlier checkpoint, in the columns of Spark's state.
+        accesses: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
             ``last_access`` if available.
         later: Flink's entries at the later checkpoint, in the columns of Spark's state.
         expiry: the TTL.
     """
     key = F.struct(*state.key_columns)
-    only_spark = state.frame.select(key.alias("key")).join(
+    entry = F.struct(*state.key_columns, *state.value_columns)
+    only_spark = state.frame.select(key.alias("key"), entry.alias("entry")).join(
         later.select(key.alias("later")), F.col("key").eqNullSafe(F.col("later")), "left_anti"
     )
-    access = F.col(LAST_ACCESS) if LAST_ACCESS in earlier.columns else F.lit(None).cast("bigint")
-    known = earlier.select(key.alias("earlier"), access.alias("access"))
+    access = F.col(LAST_ACCESS) if LAST_ACCESS in accesses.columns else F.lit(None).cast("bigint")
+    known = accesses.select(key.alias("accessed"), access.alias("access"))
+    unchanged = earlier.select(entry.alias("earlier"))
     # The rules are the same as in ``Expiry.cause``.
     new = Cause.UNKNOWN if expiry.new_keys_may_expire else Cause.DIFFERENT
     limit = F.lit(expiry.limit_ms).cast("bigint")
@@ -221,8 +231,10 @@ def without_dropped(
         .when(F.col("access") <= possible, Cause.UNKNOWN.value)
         .otherwise(Cause.DIFFERENT.value)
     )
-    judged = only_spark.join(known, F.col("key").eqNullSafe(F.col("earlier")), "left_outer").select(
-        "key", cause.alias("cause")
+    judged = (
+        only_spark.join(known, F.col("key").eqNullSafe(F.col("accessed")), "left_outer")
+        .join(unchanged, F.col("entry").eqNullSafe(F.col("earlier")), "left_outer")
+        .select("key", cause.alias("cause"))
     )
     dropped = judged.where(F.col("cause") != Cause.DIFFERENT.value).localCheckpoint()
     counts = {row["cause"]: row["count"] for row in dropped.groupBy("cause").count().collect()}
