@@ -456,7 +456,9 @@ class _Check:
                 return not_found_match(NO_ORIGIN)
             foreign = follower.foreign
             is_known_first = yield from self._is_first(known)
-            if follower.has_begun and not is_known_first:
+            if follower.has_begun and is_known_first:
+                self._skip(follower.trailing)  # as for ``Follower.undecided``
+            elif follower.has_begun:
                 foreign += bool(follower.trailing)
             if own_start == 0 and self._is_first_known is False:
                 foreign += bool(follower.leading)  # the old log never had older records
@@ -468,6 +470,7 @@ class _Check:
             if not is_done:
                 return not_found_match("the start of the job's log was not found in the copy")
             self._count(follower.compared)
+            self._skip(follower.undecided)
             if follower.late:
                 is_later = yield from _are_known(follower.late, self._depth)
                 if is_later:  # the mirror has skipped records, and copied them afterwards
@@ -653,8 +656,12 @@ class _Check:
                 return None
             return not_found_match("a part of the job's log was not found in the copy")
         self._count(follower.compared)
+        self._skip(follower.undecided)
         lacking = 0 if follower.is_violated else follower.lacking(last.old)
         foreign = follower.foreign + bool(follower.trailing)
+        if 0 < follower.trailing <= self._own.log_start and (yield from self._is_first(last)):
+            self._skip(follower.trailing)  # as for ``Follower.undecided``
+            foreign = follower.foreign
         return _violation(follower, lacking, foreign)
 
     def _count(self, compared: int) -> None:
@@ -695,6 +702,7 @@ class _Check:
         if self._has_unknown:
             return not_found_match(NO_ORIGIN)
         self._count(follower.compared)
+        self._skip(follower.undecided)
         if not is_done:
             self._skip(max(1, copies.log_end - stretch.new_at))
         match = replace(self._match, is_searched_to_end=is_done)
@@ -706,7 +714,8 @@ class _Check:
             return violation
         if follower.repeated:
             is_known = match.is_searched_to_end and not follower.trailing
-            is_exact = is_known and not (follower.to_come or follower.uncertain)
+            is_open = follower.to_come or follower.uncertain or follower.undecided
+            is_exact = is_known and not is_open
             return replace(
                 match,
                 outcome=MatchOutcome.WENT_BACK,

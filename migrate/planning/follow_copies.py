@@ -40,6 +40,7 @@ class Follower:
         uncertain: how many records before its highest possible origin the last copy may be of.
         oldest: the old log's first record, if the old log has lost older records. The copies before
             a copy of it may be of these.
+        undecided: the number of these copies. They may also be of other clients.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Follower:
         self.is_from_first = False
         self._state = self._top = 0
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
-        self.uncertain = 0
+        self.uncertain = self.undecided = 0
         self.oldest: Record | None = None
         self.is_start_uncertain = False
         self.first_unknown = 0
@@ -145,7 +146,7 @@ class Follower:
             self.is_from_first = self._state == 0
         lowest = self._index.records[possible[0] - self._first]
         if lowest == self.oldest and self.trailing <= lowest.offset:
-            self.repeated += self.trailing
+            self.undecided += self.trailing
         elif not (self._has_older and possible[0] == 0):
             self.foreign += bool(self.trailing)
         self.trailing = 0

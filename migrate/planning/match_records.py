@@ -116,7 +116,8 @@ class Match:
         seen: the offsets of the compared records in the old log.
         is_searched_to_end: True if the new log was compared up to its end; if not, it might have
             further copies of the records.
-        unread: how many offsets of the new log were not read, before and after the place.
+        unread: how many offsets of the new log were not read, before and after the place, or not
+            compared, because the old log may have lost their records.
         aborted: how many records of aborted transactions the new log has after the place.
         is_by_syncs: True if a mirror's offset syncs show which of equal records it has copied.
         is_doubtful: True if the old log has equal records, some of them perhaps of aborted
@@ -458,8 +459,8 @@ class _Alignment:
         return self._make(
             MatchOutcome.WENT_BACK,
             place,
-            len(high) - distinct,
-            Bound.EXACT if is_exact else Bound.AT_LEAST,
+            len(high) - distinct - self._undecided,
+            Bound.EXACT if is_exact and not self._undecided else Bound.AT_LEAST,
         )
 
     def _may_be_reordered(self) -> bool:
@@ -485,6 +486,11 @@ class _Alignment:
                 is_certain |= possible[0] in copied
                 copied.add(possible[0])
         return not is_certain
+
+    @property
+    def _undecided(self) -> int:
+        """The number of copies of records that the old log has lost, or of other clients."""
+        return self._highest.count(-1)
 
     @property
     def _is_doubtful(self) -> bool:
@@ -572,6 +578,7 @@ class _Alignment:
             compared=len(origins),
             seen=range(self._own[min(origins)].offset, self._own[max(origins)].offset + 1),
             is_searched_to_end=self._new.is_to_end,
+            unread=self._undecided,
             is_by_syncs=bool(self._known),
             is_doubtful=self._is_doubtful,
             trailing=len(run) - 1 - self._last,

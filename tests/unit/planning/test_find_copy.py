@@ -18,7 +18,7 @@ from migrate.kafka.records import RecordReader
 from migrate.model.record import Record, Surroundings
 from migrate.moves.find_copies import compare_logs
 from migrate.planning.find_copy import NO_ORIGIN, Depth
-from migrate.planning.match_records import Match, MatchOutcome
+from migrate.planning.match_records import Bound, Match, MatchOutcome
 from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition, Sync
 
 Item = tuple[str, int] | None  # a record's name and time; None is a gap
@@ -443,3 +443,27 @@ def test_last_records_that_both_logs_may_have_lost_are_not_called_compared(numbe
     assert late.outcomes == {MatchOutcome.AT_END} and not late.is_complete
     moved = _Found(old, {0: _log([*items, *_foreign(2, 9000)], 5)}, {0: number})
     assert moved.outcomes == {MatchOutcome.AT_END} and moved.is_complete
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("number", [30, 1500])
+def test_records_before_second_copy_of_first_kept_record_are_not_called_compared(
+    number: int, is_whole: bool
+) -> None:
+    """Regression: "proved", although other clients had written 2 records among the copies."""
+    items, kept = _named(0, number), number - 6
+    new = _log([*items, *items[kept - 6 : kept], *_foreign(2, 0), *items[kept:]])
+    found = _Found({0: _log(items, kept)}, {0: new}, {0: number}, is_whole=is_whole)
+    assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 8
+    (match,) = _Found({0: _log(items, kept)}, {0: new}, {0: kept + 1}).matches.values()
+    assert match.outcome is MatchOutcome.WENT_BACK and match.is_sampled
+    assert (match.records, match.bound) == (6, Bound.AT_LEAST)
+
+
+@pytest.mark.parametrize("log_start", [0, 18])
+def test_records_before_compared_runs_are_not_called_compared(log_start: int) -> None:
+    """Regression: "at the end" for log start 0, and "foreign records" for 18."""
+    items = _named(0, 30)
+    new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
+    found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})
+    assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 9
