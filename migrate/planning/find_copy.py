@@ -771,7 +771,7 @@ class _Check:
                 return replace(
                     match, outcome=MatchOutcome.WENT_BACK, records=1, bound=Bound.AT_LEAST
                 )
-        if self._own.log_start > 0:
+        if (yield from self._is_any_cut()):
             is_again = yield from self._are_copied_again(first, newest)
             if is_again:
                 outcome = MatchOutcome.WENT_BACK if match.outcome.is_match else match.outcome
@@ -814,16 +814,26 @@ class _Check:
                 return is_known
             first = run.first_unread
 
+    def _is_any_cut(self) -> Generator[Read, Surroundings, bool]:
+        """Return whether the old topic has lost records."""
+        is_cut = self._own.log_start > 0
+        for other in self._others:
+            if not is_cut:
+                run = yield Read(Side.OLD, 0, 0, 1, is_time=True, partition=other)
+                is_cut = run.log_start > 0
+        return is_cut
+
     def _are_copied_again(
         self, first: int, newest: Record
     ) -> Generator[Read, Surroundings, bool | None]:
         """Return whether any record of the new log from an offset on is there before the offset.
 
-        The mirror has then copied it again, and the old log has lost it. Return None after too many
-        records, or if it may be an older record that the mirror has copied late, or whose earlier
-        copy the new log has lost. Only a record that is newer than ``newest``, the newest one of
-        the old log, counts as a producer's.
+        The mirror has then copied it again, and the old topic has lost it. Return None after too
+        many records, or if it may be an older record that the mirror has copied late, or whose
+        earlier copy the new log has lost. Only a record that is newer than ``newest``, the old
+        log's last record, and the compared records counts as a producer's.
         """
+        time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True
         while True:
             run = yield Read(Side.NEW, at, 0, self._depth.chunk)
@@ -831,7 +841,7 @@ class _Check:
                 is_known = yield from _are_known(run.after, self._depth, Side.NEW, end=first)
                 if is_known is not False:
                     return is_known
-            is_certain &= all(copy.timestamp > newest.timestamp for copy in run.after)
+            is_certain &= all(copy.timestamp > time for copy in run.after)
             if run.is_to_end or not run.after:
                 return False if is_certain else None
             at = run.first_unread
