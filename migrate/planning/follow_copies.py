@@ -145,9 +145,10 @@ class Follower:
                 self._state = self._top = possible[-1]
             self.is_from_first = self._state == 0
         lowest = self._index.records[possible[0] - self._first]
-        if lowest == self.oldest and self.trailing <= lowest.offset:
+        is_oldest = lowest == self.oldest and self.trailing <= lowest.offset
+        if is_oldest or (self._has_older and possible[0] == 0):
             self.undecided += self.trailing
-        elif not (self._has_older and possible[0] == 0):
+        else:
             self.foreign += bool(self.trailing)
         self.trailing = 0
         if self._begin is not None:

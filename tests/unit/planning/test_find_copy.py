@@ -467,3 +467,11 @@ def test_records_before_compared_runs_are_not_called_compared(log_start: int) ->
     new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
     found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})
     assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 9
+
+
+def test_older_records_in_history_are_not_called_compared() -> None:
+    """Regression: "proved", although other clients had written 130 records among the copies."""
+    items = _named(0, 60)
+    new = _log([*items[:57], *items[:12], *_foreign(130, 0), *items[12:57]])
+    found = _Found({0: _log(items, 35)}, {0: new}, {0: 57}, is_whole=True)
+    assert found.outcomes == {MatchOutcome.AT_END} and found.unread == 12 + 130 + 23
