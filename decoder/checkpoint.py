@@ -336,9 +336,11 @@ def list_checkpoints(
                 else "no such directory",
                 file=path,
             )
+        checkpoints = numbered_checkpoints(path, names)
+        if len(checkpoints) < 2:
+            return [found for found in checkpoints if is_complete(found[1], files)]
         from concurrent.futures import ThreadPoolExecutor  # here, because the import takes time
 
-        checkpoints = numbered_checkpoints(path, names)
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
             complete = pool.map(lambda checkpoint: is_complete(checkpoint[1], files), checkpoints)
             return list(compress(checkpoints, complete))

@@ -23,12 +23,12 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     Raises:
         UsageError: the file of Kafka properties cannot be read, or the brokers are not valid.
     """
-    from migrate.kafka.config import check_servers
-
     kafka_options = kafka(arguments, MoveArguments)
     servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
     file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
     if servers and not _names_brokers(file):
+        from migrate.kafka.config import check_servers
+
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers

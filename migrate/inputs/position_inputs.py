@@ -19,10 +19,8 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.extract import read
 from migrate.inputs.group_csv import read_group_csv
-from migrate.inputs.hudi_text import read_hudi_text
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
-from migrate.inputs.spark_query import query_positions
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding
@@ -151,6 +149,8 @@ def side_input(
         case SideKind.CHECKPOINT:
             return read(side.what, allow_external_files=allow_external_files)
         case SideKind.SPARK:
+            from migrate.inputs.spark_query import query_positions  # here, as for ``hudi:``
+
             with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)
         case SideKind.GROUP:
@@ -214,6 +214,9 @@ def group_positions(label: str, group: GroupView) -> PositionSet:
 def file_positions(side: Side) -> PositionSet:
     """Read the file of a ``json:`` or ``csv:`` side, or the text of a ``hudi:`` side."""
     if side.kind is SideKind.HUDI:
+        # Imported here, because most moves read a checkpoint.
+        from migrate.inputs.hudi_text import read_hudi_text
+
         return read_hudi_text(side.label, side.what)
     return FILE_READERS[side.kind](side.label, Path(side.what))
 

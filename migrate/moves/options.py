@@ -309,11 +309,11 @@ class Kafka:
         Raises:
             ConfigError: the file cannot be read, or a text is not a property.
         """
+        if self.bootstrap_servers is not None or not self.is_given:
+            return self.bootstrap_servers is not None
         from migrate.kafka.config import names_brokers
 
-        return self.bootstrap_servers is not None or names_brokers(
-            self.kafka_config, self.kafka_properties
-        )
+        return names_brokers(self.kafka_config, self.kafka_properties)
 
     @property
     def broker(self) -> KafkaConfig | None:

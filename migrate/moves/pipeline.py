@@ -13,7 +13,6 @@ from migrate.model.log import log
 from migrate.model.positions import SAVEPOINT
 from migrate.moves.load_inputs import ChosenInput, ask_about
 from migrate.moves.options import Request
-from migrate.moves.translate import translate_plan
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
 
@@ -103,6 +102,8 @@ def make_move(
             origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
         if request.to_kafka.is_given:
+            from migrate.moves.translate import translate_plan  # here, because few moves need it
+
             plan = translate_plan(plan, request)
         plans.append(plan)
     return Move(request, chosen_input, snapshot, plans)

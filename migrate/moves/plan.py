@@ -27,8 +27,6 @@ from migrate.model.warning import WarningCode, warn
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import make_move
-from migrate.moves.plan_origin import describe_batches_since
-from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, signs_of_progress
 from migrate.storage.uris import AnyPath, local_path
@@ -159,6 +157,8 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
         raise UsageError("this plan was created with a broker; add --bootstrap-servers HOST:PORT")
+    from migrate.moves.translate import check_target_kafka  # here, because most moves read no plan
+
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     snapshot, _ = recheck_plan(request, plan, "; create a new plan with --plan-out")
@@ -228,6 +228,8 @@ def recheck_plan(
         snapshot = ask_broker(request.to_kafka.config(), question)
         moved += find_cluster_changes(plan.in_target_cluster(), snapshot)
         if not moved:
+            from migrate.moves.translate import find_translation_changes
+
             changes = find_translation_changes(
                 plan,
                 request.kafka.config(),
@@ -235,8 +237,11 @@ def recheck_plan(
                 is_whole=request.compare is Compare.ALL,
             )
             moved += [*changes.other_places, *changes.unmatched]
-    if plan.origin.kind == "batch" and (since := describe_batches_since(plan)):
-        ran_on.append(since)
+    if plan.origin.kind == "batch":
+        from migrate.moves.plan_origin import describe_batches_since
+
+        if since := describe_batches_since(plan):
+            ran_on.append(since)
     since = RAN_ON_SINCE.replace("job", _READERS[plan.origin.kind])
     lines = [f"{since}{line}" for line in ran_on]
     refusals = [line + way_out for line in moved]

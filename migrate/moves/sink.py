@@ -13,7 +13,6 @@ from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
-from migrate.sinks.spark_files import FORMAT as FILE_SINK
 from migrate.storage.files import place_of
 from migrate.storage.uris import is_within
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
@@ -142,7 +141,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
             f"continue with batch {batch + 1}; Spark cannot read a file sink without the batches "
             "between; pass the query's own sink"
         )
-    if last_file_batch is None and not set(memory.formats) - {FILE_SINK}:
+    from migrate.sinks.spark_files import FORMAT  # here, because most moves pass no sink
+
+    if last_file_batch is None and not set(memory.formats) - {FORMAT}:
         text = (
             f"{name} has no batch of the query; if the query writes files (without "
             f"foreachBatch), Spark will not read this directory, because batches 0 to {batch} "

@@ -20,7 +20,6 @@ from migrate.moves.plan import (
     plan_move,
 )
 from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
-from migrate.moves.spark_sources import plan_streams
 from migrate.planning import Plan
 from migrate.targets.location import Location
 from migrate.targets.seed import check_free, write_seed
@@ -116,6 +115,8 @@ def to_spark(
     else:
         chosen_input = read_input(chk, request)
         if spark_source:
+            from migrate.moves.spark_sources import plan_streams  # here, because few moves use it
+
             sources, plans, warnings = plan_streams(chosen_input, request, spark_source)
             check_origin(chosen_input.positions.origin, request, plans, writes=writes)
         else:

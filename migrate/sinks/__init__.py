@@ -8,9 +8,6 @@ format identifies writers differently, and has a module in this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
 from migrate.sinks.remembered import DEFAULT_IDENTIFIER, Remembered, SinkMemory, WriterKind
 from migrate.storage.files import Files
@@ -24,15 +21,6 @@ __all__ = [
     "sink_memory",
 ]
 
-# The reader of each format, by the directory that identifies the format.
-_FORMATS: Mapping[str, Callable[[Directory], SinkMemory | None]] = {
-    spark_files.LOG: spark_files.read_log,
-    delta.LOG: delta.read_log,
-    hudi.LOG: hudi.read_log,
-    iceberg.LOG: iceberg.read_log,
-    paimon.LOG: paimon.read_log,
-}
-
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
     """Read the numbers that the sink in a directory stores, in each of its table formats.
@@ -43,12 +31,16 @@ def sink_memory(path: str, files: Files) -> SinkMemory:
         UnreadableSink: the path is not a directory, or a log in it is damaged.
         OSError: the directory cannot be read.
     """
+    # Imported here, because most moves pass no sink.
+    from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
+
     directory = Directory(path, files)
     names = directory.names()
+    # The directory ``LOG`` identifies a format.
     memories = [
         memory
-        for name, read_log in _FORMATS.items()
-        if name in names and (memory := read_log(directory)) is not None
+        for format in (spark_files, delta, hudi, iceberg, paimon)
+        if format.LOG in names and (memory := format.read_log(directory)) is not None
     ]
     return SinkMemory(
         formats=tuple(name for memory in memories for name in memory.formats),

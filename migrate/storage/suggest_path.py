@@ -14,7 +14,6 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
 from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import Files
-from migrate.storage.recognize_file import HEAD_BYTES, LOCATION_NAMES, recognize
 from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
 # The maximum number of a directory's entries that are searched.
@@ -143,6 +142,9 @@ def _suggest_similar(pointer: str, files: Files) -> str:
 
 def _recognize(path: str, files: Files) -> str:
     """Return the kind of a file other than ``_metadata``, and advice; or an empty string."""
+    # Imported here, because only an error needs it.
+    from migrate.storage.recognize_file import HEAD_BYTES, recognize
+
     if not files.is_file(path):
         return ""
     head = files.read_range(path, 0, HEAD_BYTES)
@@ -156,6 +158,8 @@ def _recognize(path: str, files: Files) -> str:
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
     """Return the Spark checkpoint location that is, or directly contains, a directory; or ""."""
+    from migrate.storage.recognize_file import LOCATION_NAMES  # here, as above
+
     if len(LOCATION_NAMES.intersection(names)) > 1:
         return directory
     parent, name = posixpath.split(directory.rstrip("/"))

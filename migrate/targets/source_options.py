@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
@@ -218,6 +217,8 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 def _installed() -> str | None:
     """Return the installed PySpark's version, or None, without the slow import of PySpark."""
+    from importlib.metadata import PackageNotFoundError, version  # here, for the start-up time
+
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from migrate.inputs.hudi_text import hudi_text
 from migrate.model.positions import Origin
 from migrate.targets.query_code import PYTHON, SCALA, option_lines, query_code
 from migrate.targets.source_options import SparkStream, kafka_connector
@@ -52,6 +51,8 @@ class SparkStart:
             Refused: the format is ``hudi``, and there are several topics.
         """
         if format == "hudi":
+            from migrate.inputs.hudi_text import hudi_text  # here, because few moves need it
+
             return "\n".join(hudi_text(stream.next_offsets) for stream in self.streams)
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))

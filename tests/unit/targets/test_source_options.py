@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from migrate.targets import source_options as connectors
 from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -116,7 +116,7 @@ def test_first_line_starts_spark_with_matching_connector(
     command = ("to-spark", "--plan", plan, "--format", kind)
     named = migrate(*command, "--spark-version", release).stdout
     assert named.startswith(FIRST[kind].format(connector))
-    monkeypatch.setattr(connectors, "version", {"pyspark": release}.__getitem__)
+    monkeypatch.setattr(importlib.metadata, "version", {"pyspark": release}.__getitem__)
     assert migrate(*command).stdout == named
 
 
@@ -126,7 +126,7 @@ def test_code_without_spark_suggests_spark_version_option(
     def none(package: str) -> str:
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(connectors, "version", none)
+    monkeypatch.setattr(importlib.metadata, "version", none)
     for kind in FIRST:
         command = ("to-spark", "--plan", plan, "--format", kind)
         assert "--spark-version" in migrate(*command).stdout.splitlines()[1]
