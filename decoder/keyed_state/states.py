@@ -156,7 +156,8 @@ class KeyedStates:
 
     Attributes:
         states: the states, in the checkpoint's order of operators, then in the stream's order.
-        unread: the operators' keyed state that could not be listed.
+        unread: the operators' keyed state that could not be listed. A state is omitted from
+            ``states`` if a subtask may have a part of it that could not be listed.
     """
 
     states: tuple[KeyedState, ...]
@@ -194,18 +195,22 @@ def read_keyed_states(
 def _read_operator(
     operator: Operator, file: MetadataFile, files: StateFiles
 ) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
-    """Return an operator's states by name, and one error for each distinct problem."""
+    """Return an operator's complete states by name, and one error for each distinct problem.
+
+    If a stream cannot be listed, each state that is not in its list is incomplete, because the
+    stream may have a part of it.
+    """
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}
     kryo_version = KRYO_2 if file.metadata.version <= _LAST_FLINK_1_VERSION else KRYO_5
-    for subtask in operator.subtasks:
-        for byte_offset, is_raw in (
-            (subtask.managed_keyed_state_at, False),
-            (subtask.raw_keyed_state_at, True),
-        ):
+    for is_raw in (False, True):
+        kind = "raw keyed state" if is_raw else "keyed state"
+        found: dict[str, KeyedState] = {}
+        broken_lists: list[set[str]] = []
+        for subtask in operator.subtasks:
+            byte_offset = subtask.raw_keyed_state_at if is_raw else subtask.managed_keyed_state_at
             if byte_offset is None:
                 continue
-            kind = "raw keyed state" if is_raw else "keyed state"
             label = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
                 with translate_os_errors(label):
@@ -219,13 +224,20 @@ def _read_operator(
                     heads = [(source, source.head, source.blocked_reasons()) for source in sources]
             except DecodeError as error:
                 errors.setdefault(error.problem, error)
+                broken_lists.append(set())
                 continue
             for source, head, blocked in heads:
                 if head.error is not None:
                     errors.setdefault(head.error.problem, head.error)
+                    broken_lists.append({info.name for info in head.states})
                 for number, info in enumerate(head.states):
                     part = Part(subtask.index, source, number, info)
-                    _add_part(states, operator, part, info.reason or blocked.get(number))
+                    _add_part(found, operator, part, info.reason or blocked.get(number))
+        states |= {
+            name: state
+            for name, state in found.items()
+            if all(name in names for names in broken_lists)
+        }
     return states, errors
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +84,30 @@ def test_changelog_state_is_refused_with_reason(entry: dict[str, Any]) -> None:
     assert not found.states
     assert {error.error.kind for error in found.unread} == {ErrorKind.UNSUPPORTED}
     assert all("changelog" in error.error.problem for error in found.unread)
+
+
+@pytest.mark.parametrize("name", ["1.20/rocksdb-rescaled-up", "2.2/file-merging"])
+def test_state_without_the_file_of_one_subtask_is_never_read_in_part(
+    name: str, tmp_path: Path
+) -> None:
+    """Regression: the entries of the other subtasks were read as the whole state."""
+    (metadata,) = (STATE / name / "canonical").rglob("_metadata")
+    operators = json.loads((STATE / name / "expected.json").read_text())
+    expected = {
+        (operator["operator_id"], state["state"]): len(state.get("entries", ()))
+        for operator in operators
+        for state in operator["states"]
+    }
+    files = [path.name for path in metadata.parent.iterdir() if path.name != "_metadata"]
+    found: Counter[str] = Counter()
+    for file in files:
+        copy = shutil.copytree(metadata.parent, tmp_path / file)
+        copy.joinpath(file).unlink()
+        keyed = read_keyed_states(copy)
+        found["unread"] += len(keyed.unread)
+        for state in keyed.states:
+            with suppress(DecodeError):
+                entries = sum(1 for _ in state.entries())
+                assert entries == expected[state.operator_id, state.name], state.name
+                found["complete"] += 1
+    assert found["unread"] and found["complete"] == len(expected)  # one file has other state
