@@ -19,6 +19,7 @@ from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused, take_notes
 from migrate.model.extensions import EXTENSIONS, command_module
+from migrate.model.option_names import command_line_notation, option
 from migrate.model.wording import package_version, printable
 
 
@@ -117,6 +118,11 @@ def main() -> None:
         # By default, a character that the locale cannot encode raises an error. Write an escape
         # such as \u20ac instead of the character.
         sys.stdout.reconfigure(errors="backslashreplace")
+    with command_line_notation():
+        _run_app()
+
+
+def _run_app() -> None:
     try:
         app()
     except KeyboardInterrupt:  # Ctrl-C before Typer starts
@@ -159,7 +165,10 @@ def _exit_with(error: Exception) -> NoReturn:
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
     if getattr(error, "kind", None) is ErrorKind.EXTERNAL:
-        _fail(code, f"{error}; if you trust this checkpoint, add --allow-external-files")
+        _fail(
+            code,
+            f"{error}; if you trust this checkpoint, add {option('allow_external_files', True)}",
+        )
     if code is not Exit.BUG:
         _fail(code, str(error))
     if is_interrupt(error):

@@ -38,7 +38,7 @@ from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import check_cluster, recreated_topics
-from migrate.planning.refusals_and_warnings import NOT_CHECKED
+from migrate.planning.refusals_and_warnings import not_checked
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
@@ -366,7 +366,7 @@ def _verify_query(
     if run_with is not None:
         query = replace(query, start_positions=_run(side, run_with, settings or {}))
     if snapshot is None:
-        warn(WarningCode.NOT_CHECKED, NOT_CHECKED)
+        warn(WarningCode.NOT_CHECKED, not_checked())
     return verify_query(
         expected.starts,
         query,

@@ -9,28 +9,17 @@ from decoder.urls import redact_url
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding, Severity
-from migrate.model.policies import Policies
+from migrate.model.option_names import option
+from migrate.model.policies import Gone, MergeSources, OnBeyondEnd, OnExpired, Policies
 from migrate.model.positions import Marker, Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
-NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
 # Partitions in a refusal.
 _MAX_NAMED = 20
 # Verdicts whose problem texts contain offsets, and so differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
-_OTHER_BROKERS = "pass the job's brokers with --bootstrap-servers, or "
-_LEAVE_OUT = f"{_OTHER_BROKERS}omit it with --gone skip"
-# The remedy for a problem; ``_way_out`` handles the other verdicts.
-_WAYS_OUT = {
-    Verdict.EXPIRED: "move from a newer checkpoint, or continue after the gap with "
-    "--on-expired earliest",
-    Verdict.BEYOND_END: f"{_OTHER_BROKERS}skip to the log end with --on-beyond-end latest",
-    Verdict.TOPIC_GONE: _LEAVE_OUT,
-    Verdict.PARTITION_GONE: _LEAVE_OUT,
-    Verdict.NEW_PARTITION: "choose a start with --new-partitions earliest or latest",
-}
 
 
 def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
@@ -50,17 +39,29 @@ def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refus
 
 def _way_out(planned: PlannedPartition) -> str:
     """Return the remedy for a partition's problem."""
-    if (way_out := _WAYS_OUT.get(planned.verdict)) is not None:
-        return way_out
-    if planned.operator_id is None:
-        return _WAYS_OUT[Verdict.NEW_PARTITION]
-    choose = "choose a start with --unresolved earliest|latest|committed|timestamp:T"
+    other_brokers = f"pass the job's brokers with {option('bootstrap_servers')}, or"
+    match planned.verdict:
+        case Verdict.EXPIRED:
+            return (
+                "move from a newer checkpoint, or continue after the gap with "
+                f"{option('on_expired', OnExpired.EARLIEST)}"
+            )
+        case Verdict.BEYOND_END:
+            latest = option("on_beyond_end", OnBeyondEnd.LATEST)
+            return f"{other_brokers} skip to the log end with {latest}"
+        case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
+            return f"{other_brokers} omit it with {option('gone', Gone.SKIP)}"
+    if planned.verdict is Verdict.NEW_PARTITION or planned.operator_id is None:
+        return f"choose a start with {option('new_partitions', 'earliest')} or latest"
+    choose = f"choose a start with {option('unresolved', 'earliest|latest|committed|timestamp:T')}"
+    add_brokers = option("bootstrap_servers", "HOST:PORT")
     match planned.position:
         case Marker.EARLIEST:
-            return "add --bootstrap-servers HOST:PORT"
+            return f"add {add_brokers}"
         case Marker.COMMITTED:
-            needed = "--bootstrap-servers HOST:PORT " if planned.log_end is None else ""
-            return f"pass Flink's own group with {needed}--source-group GROUP, or {choose}"
+            needed = f"{add_brokers} and " if planned.log_end is None else ""
+            group = option("source_group", "GROUP")
+            return f"pass Flink's own group with {needed}{group}, or {choose}"
         case Marker.LATEST:
             later = "wait until the partition has a record, and move from a later checkpoint"
             return f"{later}, or {choose}"
@@ -95,7 +96,12 @@ def collect_warnings(
             "topics, so it does not show whether the job kept running",
         )
     if snapshot is None:
-        yield warning_text(WarningCode.NOT_CHECKED, NOT_CHECKED)
+        yield warning_text(WarningCode.NOT_CHECKED, not_checked())
+
+
+def not_checked() -> str:
+    """Return the text of the warning that no broker was queried."""
+    return f"not checked against Kafka; add {option('bootstrap_servers', 'HOST:PORT')}"
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
@@ -110,7 +116,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"{counted(len(suspects), 'partition')} may be of a recreated topic or of a "
             "different cluster (the first is "
             f"{suspects[0].name}){every if len(suspects) == len(partitions) else ''}; check that "
-            "-b specifies the job's brokers",
+            f"{option('bootstrap_servers')} specifies the job's brokers",
         )
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
@@ -121,10 +127,11 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
         )
     if beyond := _describe_ran_on(partitions):
         yield warning_text(Code.RAN_ON, f"{beyond}; these records will be duplicated")
+    merged_by_min = option("merge_sources", MergeSources.MIN)
     if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
-            f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
+            f"{merged_by_min}: {counted(sum(p.read_already for p in merged), 'record')} of "
             f"{counted(len(merged), 'partition')} will be reprocessed (the first is "
             f"{merged[0].name}: from offset {merged[0].next_offset}, although one source had "
             f"reached {merged[0].job_reached})",
@@ -132,7 +139,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
-            "--merge-sources min: one source of the topic has no position for "
+            f"{merged_by_min}: one source of the topic has no position for "
             f"{counted(len(partly), 'partition')} (the first is {partly[0].name}), and loses the "
             "records below its next offset",
         )
@@ -143,7 +150,8 @@ def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]
     if beyond := _describe_ran_on(partitions):
         yield Refusal(
             f"{beyond}; Flink's output after the checkpoint would be duplicated",
-            "move from a newer checkpoint, or add --allow-ran-on to accept the duplicates",
+            f"move from a newer checkpoint, or add {option('allow_ran_on', True)} to accept the "
+            "duplicates",
         )
 
 
@@ -213,7 +221,7 @@ def missing_partition_refusals(
         missing = sorted(n for n in policies.partitions[old] if (topic, n) not in planned)
         if missing:
             names = join_some((f"{topic}-{number}" for number in missing), 1)
-            text = f"--partitions: neither the checkpoint nor the broker has {names}"
+            text = f"{option('partitions')}: neither the checkpoint nor the broker has {names}"
             yield Refusal(text, "pass existing partitions")
 
 
@@ -245,8 +253,8 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
         if new in topics and new != old:
             yield warning_text(
                 WarningCode.RENAMED_TOPIC,
-                f"--topic-map {old}={new}: the same offset may refer to a different record in a "
-                "different topic; compare the records first",
+                f"{option('topic_map', {old: new})}: the same offset may refer to a different "
+                "record in a different topic; compare the records first",
             )
 
 
@@ -269,8 +277,9 @@ def partial_topic_warnings(
     if incomplete:
         yield warning_text(
             WarningCode.PARTIAL_TOPIC,
-            f"--partitions omits partitions of {counted(len(incomplete), 'topic')} (the first is "
-            f"{min(incomplete)}); the query must assign exactly the partitions that move",
+            f"{option('partitions')} omits partitions of {counted(len(incomplete), 'topic')} "
+            f"(the first is {min(incomplete)}); the query must assign exactly the partitions that "
+            "move",
         )
 
 

@@ -11,7 +11,6 @@ from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
-from migrate.extensions.cutover.spec_keys import with_spec_keys
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import Refused
 from migrate.model.extensions import service
@@ -196,7 +195,7 @@ def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
                 f"{finding.severity.value}: {finding.code}: {finding.message}"
                 for finding in move.findings
             ],
-            warnings=list(map(with_spec_keys, plan.warnings)),
+            warnings=list(plan.warnings),
             states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],
             for_review=is_reviewed or context.until == _STEP,
             streams=_recorded_streams(move),

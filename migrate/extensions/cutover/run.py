@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, locked
 from migrate.extensions.cutover.report import CutOverRecord
 from migrate.extensions.cutover.roll_back import plan_roll_back, restart_advice, roll_back
-from migrate.extensions.cutover.spec_keys import each_message_once, refusals_with_spec_keys
+from migrate.extensions.cutover.spec_keys import SPEC_KEYS, each_message_once
 from migrate.extensions.cutover.start import watch_group
 from migrate.extensions.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
 from migrate.model.errors import (
@@ -33,6 +33,7 @@ from migrate.model.errors import (
     add_notes,
 )
 from migrate.model.log import log
+from migrate.model.option_names import option, spec_notation
 from migrate.model.warning import WarningCode, warn
 from migrate.storage.uris import local_path
 
@@ -66,6 +67,7 @@ class CutOver:
     prediction: DowntimePrediction | None = None
 
 
+@spec_notation(SPEC_KEYS)
 def cut_over(
     spec: str | os.PathLike[str],
     *,
@@ -108,13 +110,17 @@ def cut_over(
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
         names = ", ".join(NAMES)
-        raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"the steps are: {names}")
+        raise NoSuchName(
+            f"{option('until', until)}: no such step", until, NAMES, f"the steps are: {names}"
+        )
     if back and (until is not None or adopt):
-        raise UsageError("--back cannot be combined with --until or --adopt")
+        raise UsageError(
+            f"{option('back')} cannot be combined with {option('until')} or {option('adopt')}"
+        )
     if nothing_started and not back:
-        raise UsageError("--nothing-started requires --back")
+        raise UsageError(f"{option('nothing_started')} requires {option('back')}")
 
-    with each_message_once(), locked(file.folder) if execute else refusals_with_spec_keys():
+    with each_message_once(), locked(file.folder) if execute else nullcontext():
         record = Record(file, write=execute, replace_rolled_back=not back)
         context = CutOverContext(
             file, record, adopt=adopt, until=until, nothing_started=nothing_started
@@ -299,8 +305,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
     record = context.record
     record.begin_run(command)
     try:
-        with refusals_with_spec_keys():
-            yield
+        yield
     except BaseException as error:
         name, next_step = progress.step, "rerun the command to resume from this step"
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:

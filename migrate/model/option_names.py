@@ -1,0 +1,115 @@
+"""Name an option in a message as the reader of the message writes it.
+
+A message contains ``option("on_expired", "earliest")`` and no text such as ``--on-expired``. The
+command line shows ``--on-expired earliest``, a Python caller reads ``on_expired="earliest"``, and
+the author of a spec reads ``move.on-expired: earliest``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+
+Value = str | int | bool | Enum | Mapping[str, str] | None
+# Writes an option, from the name of its Python argument and its value; without a value, the name.
+Notation = Callable[[str, Value], str]
+
+# The options whose flag is not made from the name.
+_FLAGS = {
+    "all_": "--all",
+    "from_side": "--from",
+    "kafka_properties": "-X",
+    "stopped_at_ms": "--stopped-at",
+    "ttl_ms": "--ttl",
+}
+# The options of the command line that no function has.
+_FLAGS_ONLY = ("all_", "limit", "plan_out", "spark_version", "wide")
+
+
+def python_call(name: str, value: Value = None) -> str:
+    """Return an option as a keyword argument, such as ``on_expired="earliest"``."""
+    if name in _FLAGS_ONLY:
+        return command_line(name, value)
+    if value is None:
+        return name
+    if isinstance(value, Enum):
+        value = value.value
+    return f"{name}={json.dumps(value) if isinstance(value, str) else value!r}"
+
+
+def command_line(name: str, value: Value = None) -> str:
+    """Return an option as a flag, such as ``--on-expired earliest``."""
+    flag = _FLAGS.get(name) or "--" + name.replace("_", "-")
+    if value is None or value is True:
+        return flag
+    return f"{flag} {_text(value)}"
+
+
+def spec_keys(keys: Mapping[str, str], otherwise: Notation) -> Notation:
+    """Return the notation of a spec, such as ``move.on-expired: earliest``.
+
+    Args:
+        keys: the key of each option.
+        otherwise: the notation of the options without a key.
+    """
+
+    def notation(name: str, value: Value) -> str:
+        key = keys.get(name)
+        if key is None:
+            return otherwise(name, value)
+        if value is True:
+            return f"{key}: true"
+        return key if value is None else f"{key}: {_text(value)}"
+
+    return notation
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={text}" for key, text in value.items())
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+# The notation of the process. Messages are also made in threads, which see no context variable.
+_of_process: Notation = python_call
+_of_call: ContextVar[Notation | None] = ContextVar("notation", default=None)
+
+
+def option(name: str, value: Value = None) -> str:
+    """Return an option, with its value if there is one, as the reader of the message writes it.
+
+    Args:
+        name: the name of the Python argument.
+        value: the value to pass, or a placeholder for it such as ``"HOST:PORT"``; None for the
+            name of the option alone.
+    """
+    return notation()(name, value)
+
+
+def notation() -> Notation:
+    """Return the notation of the messages that are made now."""
+    return _of_call.get() or _of_process
+
+
+@contextmanager
+def command_line_notation() -> Iterator[None]:
+    """Write the options of all messages of this process as flags."""
+    global _of_process
+    before, _of_process = _of_process, command_line
+    try:
+        yield
+    finally:
+        _of_process = before
+
+
+@contextmanager
+def spec_notation(keys: Mapping[str, str]) -> Iterator[None]:
+    """Write the options of this call's messages as keys of a spec, where they have a key."""
+    token = _of_call.set(spec_keys(keys, notation()))
+    try:
+        yield
+    finally:
+        _of_call.reset(token)
