@@ -25,6 +25,7 @@ from migrate.kafka.config.java_client import with_java_names
 from migrate.kafka.config.key_stores import unreadable_file
 from migrate.kafka.group_offsets import GroupOffsets
 from migrate.model.cluster_snapshot import BrokerError
+from migrate.model.option_names import option
 from migrate.model.wording import hint
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
@@ -180,7 +181,7 @@ class Connection:
             protocol = self.config.get("security.protocol", "PLAINTEXT")
             return BrokerError(
                 f"{self._servers} closed the connection; security.protocol is {protocol}, but the "
-                "port may require TLS or credentials; pass --kafka-config FILE "
+                f"port may require TLS or credentials; pass {option('kafka_config', 'FILE')} "
                 "(docs/how-to/secured-kafka.md), or check that the broker is running"
             )
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):

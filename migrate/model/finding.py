@@ -8,6 +8,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate.model.option_names import option
+
 if TYPE_CHECKING:
     from migrate.model.policies import Policies
 
@@ -40,7 +42,7 @@ class CodePolicy(NamedTuple):
         scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
         shown_for_groups: True if a move to a consumer group shows the finding at any severity.
         allowed: a function that returns whether policies allow the move despite the finding.
-        way_out: the user's remedy for a blocker.
+        way_out: a function that returns the user's remedy for a blocker.
     """
 
     severity: Severity
@@ -51,7 +53,9 @@ class CodePolicy(NamedTuple):
     scan_obstacle: bool = False
     shown_for_groups: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
-    way_out: str = "to move without this source, select the other sources with --source"
+    way_out: Callable[[], str] = lambda: (
+        f"to move without this source, select the other sources with {option('source')}"
+    )
 
 
 _blocker = partial(CodePolicy, Severity.BLOCKER)
@@ -73,7 +77,10 @@ class Code(str, Enum):
         "group-reads",
         _ran_on_blocker(
             job_wide=True,
-            way_out="stop the consumers, or add --allow-ran-on to duplicate their records",
+            way_out=lambda: (
+                f"stop the consumers, or add {option('allow_ran_on', True)} to duplicate their "
+                "records"
+            ),
         ),
     )
     HYBRID_SOURCE = "hybrid-source", _note()
@@ -83,7 +90,7 @@ class Code(str, Enum):
         _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_in_flight,
-            way_out="or add --allow-in-flight to accept the loss",
+            way_out=lambda: f"or add {option('allow_in_flight', True)} to accept the loss",
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
@@ -103,8 +110,10 @@ class Code(str, Enum):
         "ran-on",
         _ran_on_blocker(
             job_wide=True,
-            way_out="move from the newest checkpoint, or add --allow-ran-on to accept the "
-            "duplicates",
+            way_out=lambda: (
+                f"move from the newest checkpoint, or add {option('allow_ran_on', True)} to "
+                "accept the duplicates"
+            ),
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", _note()
@@ -114,7 +123,9 @@ class Code(str, Enum):
     SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (
         "stale-positions",
-        _ran_on_blocker(way_out="or add --allow-ran-on to accept the duplicates"),
+        _ran_on_blocker(
+            way_out=lambda: f"or add {option('allow_ran_on', True)} to accept the duplicates"
+        ),
     )
     STATE_NOT_MOVED = "state-not-moved", _warning()
     UNCOMMITTED_BATCH = "uncommitted-batch", _warning()

@@ -22,11 +22,12 @@ _FLAGS = {
     "all_": "--all",
     "from_side": "--from",
     "kafka_properties": "-X",
+    "spec": "SPEC",
     "stopped_at_ms": "--stopped-at",
     "ttl_ms": "--ttl",
 }
 # The options of the command line that no function has.
-_FLAGS_ONLY = ("all_", "limit", "plan_out", "spark_version", "wide")
+_FLAGS_ONLY = ("all_", "limit", "plan_out", "query_file", "spark_version", "wide")
 
 
 def python_call(name: str, value: Value = None) -> str:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from decoder.kafka.split import is_legal_topic
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.topic_pattern import TopicPattern, topic_pattern
 from migrate.model.wording import iso_time
 
@@ -90,7 +91,8 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
         old, separator, new = pair.partition("=")
         if not (separator and old and new) or old in topics:
             raise UsageError(
-                f"--topic-map {pair!r} does not have the form OLD=NEW, or repeats a topic OLD"
+                f"{option('topic_map')} {pair!r} does not have the form OLD=NEW, or repeats a "
+                "topic OLD"
             )
         topics[old] = new
     return topics
@@ -100,11 +102,11 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
     for old, new in topics.items():
         if not (old and is_legal_topic(new)):
             raise UsageError(
-                f"--topic-map {old}={new}: {new!r} is not a valid topic name; pass the option once "
-                "for each topic"
+                f"{option('topic_map', {old: new})}: {new!r} is not a valid topic name; pass the "
+                "option once for each topic"
             )
     if len(set(topics.values())) != len(topics):
-        raise UsageError("--topic-map: two topics have the same new name")
+        raise UsageError(f"{option('topic_map')}: two topics have the same new name")
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -125,10 +127,14 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
         numbers = partitions.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
-                raise UsageError(f"--partitions {text!r} does not have the form TOPIC:0-3,5")
+                raise UsageError(
+                    f"{option('partitions')} {text!r} does not have the form TOPIC:0-3,5"
+                )
             first, last = int(match[1]), int(match[2] or match[1])
             if not first <= last < first + _MOST_PARTITIONS:
-                raise UsageError(f"--partitions {text!r}: {match[0]} is not a range such as 0-3")
+                raise UsageError(
+                    f"{option('partitions')} {text!r}: {match[0]} is not a range such as 0-3"
+                )
             numbers.update(range(first, last + 1))
     return partitions
 
@@ -175,7 +181,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
         UsageError: an argument has a wrong form.
     """
     values: dict[str, Any] = {
-        policy.name: parse_choice(type(policy.default), f"--{policy.name.replace('_', '-')}", value)
+        policy.name: parse_choice(type(policy.default), policy.name, value)
         if isinstance(policy.default, Enum)
         else value
         for policy in fields(Policies)
@@ -194,8 +200,8 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     return Policies(**values, unresolved=unresolved, unresolved_since=since)
 
 
-def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
-    """Parse the value of an option with a few choices.
+def parse_choice(choices: type[_Choice], name: str, value: str) -> _Choice:
+    """Parse the value of the option ``name``, which has a few choices.
 
     Raises:
         UsageError: the value is not one of the choices.
@@ -204,17 +210,17 @@ def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
         return choices(value)
     except ValueError as error:
         known = ", ".join(choice.value for choice in choices)
-        raise UsageError(f"{flag} {value!r} is not one of {known}") from error
+        raise UsageError(f"{option(name)} {value!r} is not one of {known}") from error
 
 
 def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
     kind, separator, time = text.partition(":")
     if separator and kind == Unresolved.TIMESTAMP.value:
-        return Unresolved.TIMESTAMP, parse_time(time, "--unresolved timestamp:")
+        return Unresolved.TIMESTAMP, parse_time(time, f"{option('unresolved')} timestamp:")
     without_time = {choice.value: choice for choice in Unresolved if choice.value != "timestamp"}
     if text not in without_time:
         raise UsageError(
-            f"--unresolved {text!r} is not one of {', '.join(without_time)}, timestamp:T"
+            f"{option('unresolved')} {text!r} is not one of {', '.join(without_time)}, timestamp:T"
         )
     return without_time[text], None
 
@@ -223,12 +229,12 @@ def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
 _FIRST_KAFKA_MS = 1_293_840_000_000
 
 
-def parse_time(text: str, option: str = "") -> int:
+def parse_time(text: str, before: str = "") -> int:
     """Parse a time to milliseconds of the epoch.
 
     Args:
         text: milliseconds of the epoch, or ISO 8601; a time without a time zone is taken as UTC.
-        option: the option's name, for errors.
+        before: the option's name or another text before the time, for errors.
 
     Raises:
         UsageError: the text is not a time; no record can have this time; or the text is a number
@@ -239,19 +245,19 @@ def parse_time(text: str, option: str = "") -> int:
             since = int(text)
             if since < _FIRST_KAFKA_MS:
                 raise UsageError(
-                    f"{option}{text} would be {iso_time(since)} in milliseconds; it may be in "
+                    f"{before}{text} would be {iso_time(since)} in milliseconds; it may be in "
                     "seconds; write the time as 2026-11-20T18:00:00Z"
                 )
         else:
             time = datetime.fromisoformat(text.replace("Z", "+00:00"))
             if time.tzinfo is None:
                 time = time.replace(tzinfo=timezone.utc)
-                log.info(f"{option}{text} is interpreted as {time.isoformat()}")
+                log.info(f"{before}{text} is interpreted as {time.isoformat()}")
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # also from int(), for more than 4300 digits
-        raise UsageError(f"{option}{text} is not a time such as 2026-11-20T18:00:00Z") from error
+        raise UsageError(f"{before}{text} is not a time such as 2026-11-20T18:00:00Z") from error
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:
-        raise UsageError(f"{option}{text}: no record can have this time")
+        raise UsageError(f"{before}{text}: no record can have this time")
     return since

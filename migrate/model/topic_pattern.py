@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from decoder.kafka.split import is_legal_topic
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 # Topic.INTERNAL_TOPICS and the metadata topic @ kafka-clients 4.1.1.
 _INTERNAL = frozenset(
@@ -78,7 +79,7 @@ def topic_pattern(text: str) -> TopicPattern:
         UsageError: the pattern is empty or wrong, or Java and Python may read it differently.
     """
     if not text:
-        raise UsageError("--topic-pattern is empty; a variable may be unset")
+        raise UsageError(f"{option('topic_pattern')} is empty; a variable may be unset")
     shown = repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
     at = 0
     while at < len(text):
@@ -86,8 +87,9 @@ def topic_pattern(text: str) -> TopicPattern:
         if token is None:
             beginning = repr(text[at : at + _TOKEN_SHOWN])
             raise UsageError(
-                f"--topic-pattern {shown}: Python and Java may interpret {beginning} (character "
-                f"{at + 1}) differently, or Java may reject it; write this part in a different way"
+                f"{option('topic_pattern')} {shown}: Python and Java may interpret {beginning} "
+                f"(character {at + 1}) differently, or Java may reject it; write this part in a "
+                "different way"
             )
         at = token.end()
     try:
@@ -98,7 +100,9 @@ def topic_pattern(text: str) -> TopicPattern:
                 warnings.simplefilter("error", category)
             _compiled(text)
     except (re.error, Warning, RecursionError, OverflowError) as error:
-        raise UsageError(f"--topic-pattern {shown} is not a valid pattern: {error}") from error
+        raise UsageError(
+            f"{option('topic_pattern')} {shown} is not a valid pattern: {error}"
+        ) from error
     return TopicPattern(text)
 
 

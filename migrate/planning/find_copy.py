@@ -23,6 +23,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from migrate.model.option_names import option
+from migrate.model.policies import Compare
 from migrate.model.record import Read, Record, Side, Surroundings
 from migrate.planning.follow_copies import Follower
 from migrate.planning.match_compacted import match_compacted
@@ -47,10 +49,6 @@ _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
 WENT_BACK = "the mirror has gone back, or equal records hide how far it has copied"
-NO_ORIGIN = (
-    "a record there is not among the first records of the job's log that are as new; --compare all "
-    "searches the rest"
-)
 STARTS_LATER = "the log there starts with later records, which may not be copied again"
 MAY_HAVE_GONE_BACK = (
     "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
@@ -59,6 +57,14 @@ MAY_HAVE_GONE_BACK = (
 # The outcomes that depend on the record of which the last copy is.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
+
+
+def no_origin() -> str:
+    """Return the reason for a record whose origin was not searched for in the whole log."""
+    return (
+        "a record there is not among the first records of the job's log that are as new; "
+        f"{option('compare', Compare.ALL)} searches the rest"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +459,7 @@ class _Check:
             most = None if self._depth.is_whole else self._depth.counted
             is_done = yield from self._follow(follower, stretch, most)
             if self._has_unknown:
-                return not_found_match(NO_ORIGIN)
+                return not_found_match(no_origin())
             foreign = follower.foreign
             is_known_first = yield from self._is_first(known)
             if follower.has_begun and is_known_first:
@@ -649,7 +655,7 @@ class _Check:
         is_done = yield from self._follow(follower, stretch, most)
         self._read += stretch.read
         if self._has_unknown:
-            return not_found_match(NO_ORIGIN)
+            return not_found_match(no_origin())
         if not is_done and not follower.is_violated:
             self._skip(max(1, last.new - stretch.new_at))
             if not first.is_doubtful:
@@ -700,7 +706,7 @@ class _Check:
         most = self._depth.counted if is_sampled else None
         is_done = yield from self._follow(follower, stretch, most)
         if self._has_unknown:
-            return not_found_match(NO_ORIGIN)
+            return not_found_match(no_origin())
         self._count(follower.compared)
         self._skip(follower.undecided)
         if not is_done:

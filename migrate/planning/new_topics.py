@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from migrate.inputs.flink.source import Source, SourceKind, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -78,22 +79,22 @@ def topic_pattern_warnings(
                 f"{counted(len(young), 'new topic')} with a name like the job's "
                 f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{of_time} (the first "
                 f"is {young[0]}: {_first_record(snapshot, young[0])}); if the job discovers "
-                f"topics by a pattern, add --topic-pattern, such as '{pattern.text}'",
+                f"topics by a pattern, add {option('topic_pattern')}, such as '{pattern.text}'",
             )
         return
     if not pattern.matching(topics_of(chosen)):
         yield warning_text(
             WarningCode.PATTERN_UNMATCHED,
-            f"--topic-pattern {pattern.text!r} matches no topic of the checkpoint; check that it "
-            "is the job's pattern",
+            f"{option('topic_pattern')} {pattern.text!r} matches no topic of the checkpoint; check "
+            "that it is the job's pattern",
         )
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_MAX_NAMED]:
         yield warning_text(
             WarningCode.NEW_TOPIC,
-            f"topic {topic} matches --topic-pattern and is not in the checkpoint{of_time} "
-            f"({_first_record(snapshot, topic)}); it moves as a new topic that the job had not "
-            "discovered",
+            f"topic {topic} matches {option('topic_pattern')} and is not in the "
+            f"checkpoint{of_time} ({_first_record(snapshot, topic)}); it moves as a new topic that "
+            "the job had not discovered",
         )
     if more := len(new[_MAX_NAMED:]):
         yield warning_text(

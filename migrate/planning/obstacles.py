@@ -9,6 +9,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import NoSuchName
 from migrate.model.finding import Code, Finding, Severity
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -25,16 +26,19 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
         NoSuchName: no chosen source reads a topic.
     """
     topics = topics_of(chosen)
-    for option, names in (
-        ("--topic-map", policies.topic_map),
-        ("--partitions", policies.partitions or {}),
+    for name, names in (
+        ("topic_map", policies.topic_map),
+        ("partitions", policies.partitions or {}),
     ):
         pattern = policies.topic_pattern
         unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
             they_read = f"the sources read: {', '.join(sorted(topics)) or 'no topic'}"
             raise NoSuchName(
-                f"{option} {unknown[0]}: no source reads this topic", unknown[0], topics, they_read
+                f"{option(name)} {unknown[0]}: no source reads this topic",
+                unknown[0],
+                topics,
+                they_read,
             )
 
 
@@ -76,7 +80,7 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
-            yield Refusal(finding.text, policy.way_out)
+            yield Refusal(finding.text, policy.way_out())
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
@@ -90,7 +94,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
     if len(named) > 1:
         yield Refusal(
             f"the positions are of {len(named)} Kafka clusters ({', '.join(map(repr, named))})",
-            "a target reads only one cluster; choose it with --cluster ID",
+            f"a target reads only one cluster; choose it with {option('cluster', 'ID')}",
         )
     if named and None in clusters:
         unnamed = [source.operator_id for source in chosen if None in source.clusters]
@@ -98,7 +102,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
             "the state of some sources does not identify their Kafka cluster (operators "
             f"{', '.join(unnamed)}); their cluster may differ from the other sources' cluster "
             f"{' or '.join(map(repr, named))}",
-            "move these sources one at a time with --source",
+            f"move these sources one at a time with {option('source')}",
         )
 
 
@@ -109,8 +113,8 @@ def name_collision_refusals(
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield Refusal(
-                f"--topic-map {old}={new}: the checkpoint already has a topic {new}",
-                "rename that topic too, or omit it with --partitions",
+                f"{option('topic_map', {old: new})}: the checkpoint already has a topic {new}",
+                f"rename that topic too, or omit it with {option('partitions')}",
             )
 
 
@@ -131,8 +135,8 @@ def shared_group_refusals(
     if len(marked) > 1:
         yield Refusal(
             f"{len(marked)} sources are still at the 'committed' marker (operators "
-            f"{', '.join(marked)}), but --source-group specifies the group of one source",
-            "move these sources one at a time with --source",
+            f"{', '.join(marked)}), but {option('source_group')} specifies the group of one source",
+            f"move these sources one at a time with {option('source')}",
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.option_names import option
 from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
@@ -95,7 +96,10 @@ def _plan_unresolved(
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
-            problem += ", and --unresolved committed finds no offset of --source-group"
+            problem += (
+                f", and {option('unresolved', Unresolved.COMMITTED)} finds no offset of "
+                f"{option('source_group')}"
+            )
         return _planned(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )

@@ -25,6 +25,7 @@ from pydantic import AfterValidator, Field, field_validator
 from decoder.urls import redact_url
 from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
 from migrate.model.errors import InputError, UsageError
+from migrate.model.option_names import option
 from migrate.model.positions import Marker, Origin, target_of
 from migrate.planning.match_records import MatchOutcome
 from migrate.planning.plan import Plan, PlannedPartition, Translation, Verdict
@@ -213,19 +214,19 @@ def read_plan(path: Path) -> Plan:
     Raises:
         InputError: the file is missing, is no plan of this version, or was edited.
     """
-    content = read_content(path, creation_hint="--plan-out writes one")
+    content = read_content(path, creation_hint=f"{option('plan_out')} writes one")
     raw = _raw_plan(content)
     if raw.get("version") == 1:
         raise InputError(
             f"{path}: a plan of version 1, saved by an older release without a checksum; create "
-            "a new plan with --plan-out"
+            f"a new plan with {option('plan_out')}"
         )
     saved = parse(
         PlanFile,
         content,
         path,
         f"plan of version {VERSION}",
-        edited_hint="create a new plan with --plan-out and the changed options",
+        edited_hint=f"create a new plan with {option('plan_out')} and the changed options",
     )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)

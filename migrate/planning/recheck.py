@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
+from migrate.model.option_names import option
 from migrate.model.positions import format_position
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
@@ -17,8 +18,8 @@ def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
         return
     raise Refused(
         f"the brokers are of cluster {snapshot.cluster_id}, but the plan is for cluster "
-        f"{plan.cluster_id}; check the value of -b, and create a new plan only if the job has "
-        "moved to this cluster"
+        f"{plan.cluster_id}; check the value of {option('bootstrap_servers')}, and create a new "
+        "plan only if the job has moved to this cluster"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from migrate.inputs.flink.source import Source
+from migrate.model.option_names import option
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -45,16 +46,15 @@ class SharedTopic(NamedTuple):
         starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
         operators = ", ".join(source.operator_id for source in self.sources)
-        way_out = (
-            "choose one source with --source OPERATOR_ID, or use the lower offsets with "
-            "--one-cluster --merge-sources min if all sources read the same Kafka cluster (their "
-            "state does not show it)"
-            if self.may_be_two_topics and not one_cluster
-            else (
-                "choose one source with --source OPERATOR_ID, or use the lower offsets with "
-                "--merge-sources min"
+        way_out = f"{_choose_one()}, or use the lower offsets with "
+        merge = option("merge_sources", MergeSources.MIN)
+        if self.may_be_two_topics and not one_cluster:
+            way_out += (
+                f"{option('one_cluster', True)} and {merge} if all sources read the same Kafka "
+                "cluster (their state does not show it)"
             )
-        )
+        else:
+            way_out += merge
         return Refusal(
             f"{len(self.sources)} sources of topic {self.name} have different positions in "
             f"{len(self.differing)} of its partitions (operators {operators}; "
@@ -68,8 +68,8 @@ class SharedTopic(NamedTuple):
             f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), and "
             "their state does not identify their Kafka cluster; in two clusters, these are two "
             "topics",
-            "choose one source with --source OPERATOR_ID, or add --one-cluster if all sources "
-            "read the same Kafka cluster",
+            f"{_choose_one()}, or add {option('one_cluster', True)} if all sources read the same "
+            "Kafka cluster",
         )
 
 
@@ -118,9 +118,14 @@ def one_cluster_warnings(
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(
                 WarningCode.ONE_CLUSTER,
-                f"--one-cluster: {topic.readers_text} are assumed to read topic {topic.name} of "
-                "the same Kafka cluster; their state does not identify the cluster",
+                f"{option('one_cluster', True)}: {topic.readers_text} are assumed to read topic "
+                f"{topic.name} of the same Kafka cluster; their state does not identify the "
+                "cluster",
             )
+
+
+def _choose_one() -> str:
+    return f"choose one source with {option('source', 'OPERATOR_ID')}"
 
 
 def _label(source: Source) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.source import Source
+from migrate.model.option_names import option
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import (
     ClusterPartition,
@@ -172,15 +173,15 @@ def _refusals(
         yield Refusal(
             f"{reader} reads {_names(unknown)}, for which {side} has no position",
             f"keep {'its position' if len(unknown) == 1 else 'their positions'}, by naming only "
-            "the other partitions with --partitions; or choose where to start with "
-            "--bootstrap-servers and --new-partitions earliest or latest",
+            f"the other partitions with {option('partitions')}; or choose where to start with "
+            f"{option('bootstrap_servers')} and {option('new_partitions', 'earliest')} or latest",
         )
     if gone:
         yield Refusal(
             f"{reader} reads {_names(gone)}, which the broker does not have",
-            "name the job's brokers with --bootstrap-servers; or remove "
+            f"name the job's brokers with {option('bootstrap_servers')}; or remove "
             f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state with "
-            "--gone skip",
+            f"{option('gone', Gone.SKIP)}",
         )
 
 
@@ -274,7 +275,8 @@ def remove_partitions_of_others(
                     )
                 )
     way_out = (
-        "choose a source with --source, and the partitions that it is to read with --partitions"
+        f"choose a source with {option('source')}, and the partitions that it is to read with "
+        f"{option('partitions')}"
     )
     return replace(
         change,
@@ -304,6 +306,6 @@ def left_out_refusal(
         f"{side} has positions of {', '.join(names)}, and {reader} reads "
         f"{'this topic' if len(names) == 1 else 'these topics'}: after the move nothing would read "
         "the records, or a source that finds topics by a pattern would read them from the start",
-        "give that pattern with --topic-pattern, or name the partitions that move with "
-        "--partitions",
+        f"give that pattern with {option('topic_pattern')}, or name the partitions that move with "
+        f"{option('partitions')}",
     )

@@ -13,6 +13,7 @@ from decoder import PendingTransaction
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot, TxnOutcome
 from migrate.model.finding import Code, Finding
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
 from migrate.planning.plan import Refusal
@@ -89,7 +90,7 @@ def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
             f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers; "
             "its output will be lost when it times out",
             "restore the job from here once, let it commit, and stop it with a new savepoint; or "
-            "add --allow-in-flight to accept the loss",
+            f"add {option('allow_in_flight', True)} to accept the loss",
         )
     if by_outcome[TxnOutcome.ABORTED]:
         return Refusal(
@@ -97,14 +98,14 @@ def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
             "brokers; its output is lost, and a start from here does not reprocess the records "
             "behind it",
             "move from an older checkpoint, and accept duplicates of the output committed after "
-            "it; or add --allow-in-flight to accept the loss",
+            f"it; or add {option('allow_in_flight', True)} to accept the loss",
         )
     return None
 
 
 def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:
     if snapshot is None:
-        return "add -b HOST:PORT to query the sink's brokers"
+        return f"add {option('bootstrap_servers', 'HOST:PORT')} to query the sink's brokers"
     if snapshot.transactions_error:
         return f"the brokers did not report its outcome ({snapshot.transactions_error})"
     return f"these brokers have no record of {_named(unknown)}"

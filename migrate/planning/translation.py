@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
-from migrate.model.policies import OnAmbiguous, Policies
+from migrate.model.option_names import option
+from migrate.model.policies import Compare, OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, join_some
@@ -42,7 +43,7 @@ def topic_refusals(
             yield Refusal(
                 f"topic {topic}: the target's cluster has no topic "
                 f"{name}{did_you_mean(target.alike.get(name, ()))}",
-                f"specify the copy with --topic-map {topic}=NAME",
+                f"specify the copy with {option('topic_map', {topic: 'NAME'})}",
             )
         elif len(logs) != len(here[topic]):
             yield Refusal(
@@ -140,6 +141,7 @@ def _translation_refusals(
         if planned.problem and (proof := planned.translation) is not None:
             match = translated[proof.topic, planned.partition]
             alike.setdefault((match.outcome, match.reason), []).append((planned, match))
+    wait = option("wait", "5m")
     for (outcome, reason), same in alike.items():
         names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
         records = _bounded([match for _, match in same])
@@ -148,16 +150,17 @@ def _translation_refusals(
                 what = f"{_bounded([match for _, match in same], 'consumed record')} not copied yet"
                 if not any(match.records for _, match in same):
                     what = "no record is copied yet"
-                way_out = "wait for the mirror with --wait 5m"
+                way_out = f"wait for the mirror with {wait}"
             case MatchOutcome.AMBIGUOUS | MatchOutcome.WENT_BACK:
                 what = _WHY_SEVERAL[outcome]
+                first = option("on_ambiguous", OnAmbiguous.FIRST)
                 way_out = (
-                    "start at the first of these offsets with --on-ambiguous first; this "
-                    f"loses no records and duplicates {records}"
+                    f"start at the first of these offsets with {first}; this loses no records "
+                    f"and duplicates {records}"
                 )
                 if outcome is MatchOutcome.WENT_BACK:
                     way_out = (
-                        f"if the mirror is still copying, wait with --wait 5m; otherwise, {way_out}"
+                        f"if the mirror is still copying, wait with {wait}; otherwise, {way_out}"
                     )
             case MatchOutcome.EXPIRED:
                 what = f"the target's log starts {records} later"
@@ -180,8 +183,8 @@ def _translation_refusals(
             case _:
                 what = reason
                 way_out = (
-                    "check that --topic-map specifies the copy of the topic, and that the mirror "
-                    "keeps each record's partition"
+                    f"check that {option('topic_map')} specifies the copy of the topic, and that "
+                    "the mirror keeps each record's partition"
                 )
         yield Refusal(f"{names}: {outcome.value}: {what}", way_out)
 
@@ -239,7 +242,7 @@ def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[Warn
             WarningCode.HISTORY_SAMPLED,
             f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
             "not compared; a mirror may have dropped or moved them, or other clients may have "
-            "written them; to compare them, add --compare all",
+            f"written them; to compare them, add {option('compare', Compare.ALL)}",
         )
 
 

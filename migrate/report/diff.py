@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TextIO
 
 from pydantic import Field
 
+from migrate.model.option_names import option
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
@@ -177,7 +178,7 @@ def diff_table(
         lines += table_lines(_columns(clipped=diff.is_clipped), diff.rows, screen, wide=wide)
     lines.append(screen.text(totals_line(diff.totals), "bold") + "\n")
     if folded:
-        lines.append("shown by topic; --all shows every partition\n")
+        lines.append(f"shown by topic; {option('all_', True)} shows every partition\n")
     return "".join(lines)
 
 

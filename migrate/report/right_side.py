@@ -7,6 +7,7 @@ from typing import Literal
 
 from migrate.inputs.group_csv import group_csv
 from migrate.model.errors import Refused
+from migrate.model.option_names import option
 from migrate.model.positions import Marker, TopicPartition, Unknown, format_start
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import join_some
@@ -59,7 +60,9 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
         if row.right is Unknown.ABSENT:
             missing.append(name)
         elif row.right_offset is None:
-            known = "; to resolve it, add -b HOST:PORT" if row.right is Marker.EARLIEST else ""
+            known = ""
+            if row.right is Marker.EARLIEST:
+                known = f"; to resolve it, add {option('bootstrap_servers', 'HOST:PORT')}"
             state = format_start(row.right)
             raise Refused([f"{label}: {name} is {state}, and not an offset{known}"])
         else:

@@ -19,6 +19,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Generic, Literal, TextIO, TypeVar
 
+from migrate.model.option_names import option
 from migrate.model.wording import printable
 from migrate.report.screen import Screen
 
@@ -87,7 +88,7 @@ def table_lines(
     if filled:
         yield from _lines(filled, rows, screen)
     if left_out:
-        hidden = f"not shown: {', '.join(left_out)}; --wide shows every column"
+        hidden = f"not shown: {', '.join(left_out)}; {option('wide', True)} shows every column"
         yield screen.text(hidden, "dim") + "\n"
 
 

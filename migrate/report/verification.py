@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
+from migrate.model.option_names import option
+from migrate.model.policies import OnExpired
 from migrate.model.positions import format_start
 from migrate.model.wording import counted, join_some, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
@@ -55,22 +57,6 @@ def _up_to(verification: Verification, outcome: StartOutcome) -> str:
     return f" (up to {counted(offsets, 'offset')})" if offsets else ""
 
 
-_MEANINGS = {
-    StartOutcome.EXPIRED: "the target's next offset is below the log start offset; these "
-    "records were deleted, and a query fails there; move again from a newer checkpoint, or "
-    "continue with --on-expired earliest",
-    StartOutcome.BEYOND_END: "the target's next offset is higher than the log end offset; the "
-    "topic was recreated, or this is a different cluster than the job's",
-    StartOutcome.RECREATED: "the topic was recreated after the plan was created, so the "
-    "offsets are of a different log; create a new plan",
-    StartOutcome.SUSPECT: "most records below the offset are newer than the checkpoint; the topic "
-    "was recreated, this is a different cluster than the job's, or producers set later timestamps; "
-    "verify the plan that was applied (plan:FILE), which contains the topics' IDs",
-    StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
-    "brokers of the move",
-    StartOutcome.MOVED_ON: "another client has committed newer offsets, so the group no "
-    "longer shows the start offsets; verify before the consumers start, or add --allow-moved-on",
-}
 # The maximum number of items that are shown in a list.
 _MAX_SHOWN = 20
 
@@ -124,7 +110,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             f"repeated ({again}): a batch of the query's log ends below the previous batch; "
             "records were read twice, unless a repartitioning of the state skipped a failed batch"
         )
-    for outcome, meaning in _MEANINGS.items():
+    for outcome, meaning in _meanings().items():
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
     if verification.maybe_flink_commits:
@@ -134,6 +120,26 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "it and move again"
         )
     yield from _about_lost_evidence(verification)
+
+
+def _meanings() -> dict[StartOutcome, str]:
+    return {
+        StartOutcome.EXPIRED: "the target's next offset is below the log start offset; these "
+        "records were deleted, and a query fails there; move again from a newer checkpoint, or "
+        f"continue with {option('on_expired', OnExpired.EARLIEST)}",
+        StartOutcome.BEYOND_END: "the target's next offset is higher than the log end offset; the "
+        "topic was recreated, or this is a different cluster than the job's",
+        StartOutcome.RECREATED: "the topic was recreated after the plan was created, so the "
+        "offsets are of a different log; create a new plan",
+        StartOutcome.SUSPECT: "most records below the offset are newer than the checkpoint; the "
+        "topic was recreated, this is a different cluster than the job's, or producers set later "
+        "timestamps; verify the plan that was applied (plan:FILE), which contains the topics' IDs",
+        StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
+        "brokers of the move",
+        StartOutcome.MOVED_ON: "another client has committed newer offsets, so the group no "
+        "longer shows the start offsets; verify before the consumers start, or add "
+        f"{option('allow_moved_on', True)}",
+    }
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
@@ -211,11 +217,12 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
             f"the log start offset of {counted(len(passed), 'partition')} is now higher than the "
             f"seed (the first is {printable(topic)}-{partition}); retention may have deleted "
             "these records before the query read them; if the query has always run with "
-            "failOnDataLoss=true (it fails on such a loss), add --allow-moved-on"
+            f"failOnDataLoss=true (it fails on such a loss), add {option('allow_moved_on', True)}"
         )
     if verification.first_batches_gone:
         yield (
             "the query's log no longer contains its first batches, so its start cannot be "
             "verified (Spark keeps spark.sql.streaming.minBatchesToRetain batches, by default "
-            "100); check the record of the cut-over, if it exists, or add --allow-moved-on"
+            "100); check the record of the cut-over, if it exists, or add "
+            f"{option('allow_moved_on', True)}"
         )

@@ -14,6 +14,7 @@ from decoder.kafka.split import TOPIC_PATTERN
 from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
 from migrate.model.errors import InputError, Refused
+from migrate.model.option_names import option
 from migrate.model.wording import did_you_mean, similar_names
 from migrate.storage.new_file import write_new
 
@@ -85,7 +86,7 @@ def write_file(model: Model, path: Path) -> None:
     if len(text) > MAX_FILE_BYTES:  # ASCII: one byte for each character
         raise Refused(
             f"{path} would have {len(text)} bytes, but migrate reads at most {MAX_FILE_BYTES}; "
-            "move fewer partitions at a time with --partitions"
+            f"move fewer partitions at a time with {option('partitions')}"
         )
     write_new(path, text)
 

@@ -20,6 +20,7 @@ from typing import IO
 
 from decoder.storage import join
 from migrate.model.errors import Refused, UsageError
+from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, warn
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
@@ -31,10 +32,10 @@ WriteFile = Callable[[str, Iterable[bytes]], None]
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
-def check_new_file(option: str, path: Path) -> None:
+def check_new_file(name: str, path: Path) -> None:
     """Check that a new file can be written, by creating and removing a file next to it.
 
-    ``option`` is the path's name in errors.
+    ``name`` is the name of the option that contains the path.
 
     Raises:
         Refused: the path exists.
@@ -49,7 +50,7 @@ def check_new_file(option: str, path: Path) -> None:
         stage.unlink()
     except OSError as error:
         raise UsageError(
-            f"{option} {path}: cannot be written: {error.strerror}; choose a different file"
+            f"{option(name)} {path}: cannot be written: {error.strerror}; choose a different file"
         ) from error
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from decoder.storage import METADATA_FILE
+from migrate.model.option_names import option
 
 # The bytes of a file that ``recognize`` needs. An HA pointer contains its checkpoint's path near
 # the end, and up to a few KB for each operator.
@@ -66,7 +67,7 @@ def recognize(head: bytes, path: str) -> str:
     if head.lstrip().startswith(b"{"):
         return (
             f"the file is JSON; pass Spark's offsets as json:{path}, and a saved plan as "
-            f"--plan {path} (for verify, plan:{path})"
+            f"{option('plan', path)} (for verify, plan:{path})"
         )
     return ""
 

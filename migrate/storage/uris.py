@@ -11,6 +11,7 @@ from decoder import ByteSource
 from decoder.storage import LocalFiles
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import InputError, MigrateError, UsageError
+from migrate.model.option_names import option
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -152,14 +153,15 @@ def is_within(path: str, directory: str) -> bool:
     return Path(path).resolve().is_relative_to(Path(directory).resolve())
 
 
-def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
+def check_no_credentials(text: str, error: type[MigrateError], name: str = "") -> None:
     """Refuse a URL with a password, a key or a signature; the error shows the URL without them.
 
     Args:
-        name: a URL, or any other name with or without a URL in it.
+        text: a URL, or any other text with or without a URL in it.
         error: the type of the error.
-        option: the option with the name, for the message.
+        name: the name of the option with the text, for the message.
     """
-    shown = redact_url(name)
-    if shown != name:
-        raise error(f"{option} {shown}: {CREDENTIALS_REFUSED}".lstrip())
+    shown = redact_url(text)
+    if shown != text:
+        before = f"{option(name)} " if name else ""
+        raise error(f"{before}{shown}: {CREDENTIALS_REFUSED}")

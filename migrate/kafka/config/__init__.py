@@ -31,6 +31,7 @@ from migrate.kafka.config.properties import (
     redact_values,
 )
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.wording import did_you_mean, hint, similar_names
 
 __all__ = [
@@ -110,7 +111,7 @@ def kafka_config(
             raise ConfigError(
                 f"{file} does not set bootstrap.servers; add bootstrap.servers=HOST:PORT"
             )
-        raise ConfigError("no Kafka address; add --bootstrap-servers HOST:PORT")
+        raise ConfigError(f"no Kafka address; add {option('bootstrap_servers', 'HOST:PORT')}")
     of_file = {name for name, value in file_layer.properties.items() if texts[name] is value}
     for name in _SERVERS:
         with _naming_file(file if name in of_file else None):

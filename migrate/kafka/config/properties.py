@@ -9,6 +9,7 @@ from pathlib import Path
 from decoder.storage import read_file as read_file_bytes
 from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 # A function from the value of `sasl.oauthbearer.config` to a token, and its expiry in seconds since
 # the epoch.
@@ -126,8 +127,8 @@ def read_arguments(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         key, separator, value = argument.partition("=")
         if not separator:
-            raise _property_error("-X")
-        properties[_check_name(key.strip(), "-X")] = value.strip()
+            raise _property_error(option("kafka_properties"))
+        properties[_check_name(key.strip(), option("kafka_properties"))] = value.strip()
     return properties
 
 
