@@ -38,7 +38,8 @@ def python_call(name: str, value: Value = None) -> str:
         return name
     if isinstance(value, Enum):
         value = value.value
-    return f"{name}={json.dumps(value) if isinstance(value, str) else value!r}"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return f"{name}={text}"
 
 
 def command_line(name: str, value: Value = None) -> str:
