@@ -69,7 +69,7 @@ def test_bootstrap_servers_override_arguments_and_arguments_override_file(tmp_pa
 
 @pytest.mark.parametrize("servers", [None, ""])
 def test_missing_bootstrap_servers_is_config_error(servers: str | None) -> None:
-    with pytest.raises(ConfigError, match="--bootstrap-servers"):
+    with pytest.raises(ConfigError, match=r'add bootstrap_servers="HOST:PORT"$'):
         kafka_config(servers, None, [])
 
 
@@ -101,7 +101,7 @@ def test_properties_file_uses_java_syntax(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argument", ["client.id", "", "=x", "two words=x"])
 def test_argument_without_key_and_value_is_refused(tmp_path: Path, argument: str) -> None:
-    assert _refusal(tmp_path, "", argument) == "-X: not a key=value property"
+    assert _refusal(tmp_path, "", argument) == "kafka_properties: not a key=value property"
 
 
 def test_argument_value_has_no_escapes(tmp_path: Path) -> None:

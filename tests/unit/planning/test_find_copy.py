@@ -17,7 +17,7 @@ from migrate.kafka.log_pairs import LogPairs
 from migrate.kafka.records import RecordReader
 from migrate.model.record import Record, Surroundings
 from migrate.moves.find_copies import compare_logs
-from migrate.planning.find_copy import NO_ORIGIN, Depth
+from migrate.planning.find_copy import Depth, no_origin
 from migrate.planning.match_records import Bound, Match, MatchOutcome
 from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition, Sync
 
@@ -335,7 +335,7 @@ def test_foreign_record_is_refused_without_reading_whole_old_log() -> None:
     new = {0: _log([*items[:100], ("foreign", 1100), *items[100:]])}
     found = _Found({0: _log(items)}, new, {0: 15_000})
     (match,) = found.matches.values()
-    assert (match.outcome, match.reason) == (MatchOutcome.NOT_FOUND, NO_ORIGIN)
+    assert (match.outcome, match.reason) == (MatchOutcome.NOT_FOUND, no_origin())
     assert found.read < 20_000
 
 

@@ -50,7 +50,7 @@ def test_topic_pattern_excludes_internal_topics() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "--topic-pattern is empty; a variable may be unset"),
+        ("", "topic_pattern is empty; a variable may be unset"),
         ("[", "may interpret '[' (character 1) differently, or Java may reject it"),
         ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # to Java a set of a, b, c and ]
         ("x[]a]", "'[]a]' (character 2)"),
@@ -167,10 +167,10 @@ def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
     assert plan.topic_pattern == "t-.*"
     moved = {one.topic: one.next_offset for one in plan.partitions}
     assert moved == {"t-a": 1, "t-b": 1} | dict.fromkeys(found, 0)
-    said = _said(plan, "--topic-pattern")
+    said = _said(plan, "topic_pattern")
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
-        f"topic t-new0 matches --topic-pattern and is not in the checkpoint of {taken} (its "
+        f"topic t-new0 matches topic_pattern and is not in the checkpoint of {taken} (its "
         f"first record is from {taken}); it moves as a new topic that the job had not discovered "
         "[new-topic]"
     )
@@ -184,7 +184,7 @@ def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> Non
     policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
     plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)
     assert [refusal.what for refusal in plan.refusals] == [
-        f"--partitions: neither the checkpoint nor the broker has {name}"
+        f"partitions: neither the checkpoint nor the broker has {name}"
         for name in ("t-new-3", "t-none-0")
     ]
 
@@ -202,9 +202,9 @@ def test_new_topic_without_timestamps_is_described_as_such(
 
 def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> None:
     policies = Policies(topic_pattern=topic_pattern("u-.*"))
-    (said,) = _said(_plan(tmp_path, {}, policies), "--topic-pattern")
+    (said,) = _said(_plan(tmp_path, {}, policies), "topic_pattern")
     assert said == (
-        "--topic-pattern 'u-.*' matches no topic of the checkpoint; check that it is the job's "
+        "topic_pattern 'u-.*' matches no topic of the checkpoint; check that it is the job's "
         "pattern [pattern-unmatched]"
     )
 
@@ -236,7 +236,7 @@ def test_new_topics_with_similar_names_are_warned_about(
     assert len(warned) == (0 if said is None else 1)
     if said is not None:
         assert warned[0].startswith(said)
-        assert "add --topic-pattern, such as 't-.*' [young-topic]" in warned[0]
+        assert "add topic_pattern, such as 't-.*' [young-topic]" in warned[0]
 
 
 def test_pattern_is_not_suggested_with_explicit_topics(tmp_path: Path) -> None:

@@ -121,9 +121,9 @@ def test_blockers_are_refused_unless_allowed() -> None:
         _finding(Code.SINK_STATE),
     ]
     told = [
-        "so; move from the newest checkpoint, or add --allow-ran-on to accept the duplicates",
-        f"operator {_A}: so; or add --allow-in-flight to accept the loss",
-        f"operator {_B}: so; to move without this source, select the other sources with --source",
+        "so; move from the newest checkpoint, or add allow_ran_on=True to accept the duplicates",
+        f"operator {_A}: so; or add allow_in_flight=True to accept the loss",
+        f"operator {_B}: so; to move without this source, select the other sources with source",
     ]
     assert _texts(obstacles.blocker_refusals(findings, Policies())) == told
     allowed = Policies(allow_ran_on=True, allow_in_flight=True)
@@ -142,7 +142,7 @@ def test_blockers_are_refused_unless_allowed() -> None:
             ["west", "east"],
             [
                 "the positions are of 2 Kafka clusters ('east', 'west'); a target reads only "
-                "one cluster; choose it with --cluster ID"
+                'one cluster; choose it with cluster="ID"'
             ],
         ),
         (
@@ -150,7 +150,7 @@ def test_blockers_are_refused_unless_allowed() -> None:
             [
                 "the state of some sources does not identify their Kafka cluster (operators "
                 f"{_A}); their cluster may differ from the other sources' cluster 'east'; move "
-                "these sources one at a time with --source"
+                "these sources one at a time with source"
             ],
         ),
     ],
@@ -217,7 +217,8 @@ def test_brokers_are_compared_only_for_single_named_cluster() -> None:
 
 # -- sources of one topic -------------------------------------------------------------------------
 
-_LOWER = "--merge-sources min"
+_CHOOSE = 'choose one source with source="OPERATOR_ID"'
+_LOWER = 'merge_sources="min"'
 
 
 def _refused(sources: Sequence[Source], policies: Policies) -> list[str]:
@@ -253,9 +254,8 @@ def test_sources_of_topic_must_agree_on_all_partitions(
     sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
     expected = (
         [
-            f"2 sources of topic t have different positions in {told.format(_A, _B)}; choose one "
-            "source with --source OPERATOR_ID, or use the lower offsets with --one-cluster "
-            f"{_LOWER} "
+            f"2 sources of topic t have different positions in {told.format(_A, _B)}; {_CHOOSE}, "
+            f"or use the lower offsets with one_cluster=True and {_LOWER} "
             "if all sources read the same Kafka cluster (their state does not show it)"
         ]
         if told
@@ -268,9 +268,7 @@ def test_sources_of_topic_must_agree_on_all_partitions(
 def test_sources_of_same_named_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _refused(sources, Policies())
-    assert told.endswith(
-        f"; choose one source with --source OPERATOR_ID, or use the lower offsets with {_LOWER}"
-    )
+    assert told.endswith(f"; {_CHOOSE}, or use the lower offsets with {_LOWER}")
     assert _refused(sources, _MIN) == []
     # A source may hold one partition of two clusters; it is no other source.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
@@ -286,12 +284,12 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
     assert _refused(sources, Policies()) == _refused(sources, _MIN)
     assert _refused(sources, Policies()) == [
         f"2 sources read topic t (operators {_A}, {_B}), and their state does not identify their "
-        "Kafka cluster; in two clusters, these are two topics; choose one source with --source "
-        "OPERATOR_ID, or add --one-cluster if all sources read the same Kafka cluster"
+        f"Kafka cluster; in two clusters, these are two topics; {_CHOOSE}, or add "
+        "one_cluster=True if all sources read the same Kafka cluster"
     ]
     assert _refused(sources, _ONE) == []
     assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [
-        f"--one-cluster: operators {_A}, {_B} are assumed to read topic t of the same Kafka "
+        f"one_cluster=True: operators {_A}, {_B} are assumed to read topic t of the same Kafka "
         "cluster; their state does not identify the cluster [one-cluster]"
     ]
     assert list(one_cluster_warnings(shared_topics(sources), Policies())) == []
@@ -310,8 +308,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
 def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
-            "--topic-map t=u: the checkpoint already has a topic u; rename that topic too, or "
-            "omit it with --partitions"
+            "topic_map={'t': 'u'}: the checkpoint already has a topic u; rename that topic too, or "
+            "omit it with partitions"
         ]
         if told
         else []
@@ -328,8 +326,8 @@ def test_single_group_for_two_committed_sources_is_refused() -> None:
     named, unnamed = ClusterSnapshot({}, source_group=group), ClusterSnapshot({})
     assert _texts(obstacles.shared_group_refusals(sources, named)) == [
         f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), but "
-        "--source-group specifies the group of one source; move these sources one at a time with "
-        "--source"
+        "source_group specifies the group of one source; move these sources one at a time with "
+        "source"
     ]
     for some, snapshot in ((sources[1:], named), (sources, unnamed), (sources, None)):
         assert _texts(obstacles.shared_group_refusals(some, snapshot)) == []

@@ -161,7 +161,7 @@ def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem:
     )
     wanted = _planned(_at(start), policies=Policies(unresolved=Unresolved.COMMITTED))
     assert wanted.problem == (
-        f"{problem}, and --unresolved committed finds no offset of --source-group"
+        f'{problem}, and unresolved="committed" finds no offset of source_group'
     )
     untold = plan_position(_at(Marker.COMMITTED), ClusterSnapshot({"t": {0: _LOG}}), Policies())
     assert untold.problem == (

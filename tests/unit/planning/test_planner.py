@@ -64,7 +64,7 @@ def test_position_within_log_is_start_offset(tmp_path: Path) -> None:
         (4, (5, 9), Verdict.EXPIRED, "up to 1 records were deleted"),
         (10, (5, 9), Verdict.BEYOND_END, "higher than the log end offset 9"),
         (LATEST, (5, 9), Verdict.UNRESOLVED, "would skip"),
-        (COMMITTED, (5, 9), Verdict.UNRESOLVED, "--source-group"),
+        (COMMITTED, (5, 9), Verdict.UNRESOLVED, 'source_group="GROUP"'),
     ],
 )
 def test_position_outside_log_is_refused(
@@ -83,7 +83,7 @@ def test_earliest_is_log_start_offset_and_requires_broker(tmp_path: Path) -> Non
     assert plan.next_offsets == {("t", 0): 40}
     assert plan.partitions[0].verdict is Verdict.MARKER_RESOLVED
     (refusal,) = _plan(tmp_path / "again", [EARLIEST], None).refusals
-    assert "--bootstrap-servers" in refusal.way_out
+    assert "bootstrap_servers=" in refusal.way_out
 
 
 def test_committed_marker_is_offset_of_source_group(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_source_group_ahead_of_position_requires_override(tmp_path: Path) -> Non
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [33])}))
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
     assert "kept running" in refusal.what
-    assert "--allow-ran-on" in refusal.way_out
+    assert "allow_ran_on=True" in refusal.way_out
     allowed = make_plan(extraction, extraction.sources, snapshot, Policies(allow_ran_on=True))
     assert not allowed.refusals
     assert allowed.next_offsets == {("t", 0): 33}
@@ -166,7 +166,7 @@ def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -
     )
     (refusal,) = make_plan(extraction, extraction.sources, None).refusals
     assert "t-1: 2 and 3" in refusal.what
-    assert "--source" in refusal.way_out
+    assert 'source="OPERATOR_ID"' in refusal.way_out
     # A KafkaSource's state names no cluster: it may be one topic name on two.
     assert "if all sources read the same Kafka cluster" in refusal.way_out
     chosen = choose(extraction, Choice(source=_OTHER.hex()))
@@ -204,7 +204,7 @@ def test_topic_map_to_topic_of_checkpoint_is_refused_unless_swapped(tmp_path: Pa
     extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))
     renamed = Policies(topic_map={"a": "b"})
     (refusal,) = make_plan(extraction, extraction.sources, None, renamed).refusals
-    assert str(refusal).startswith("--topic-map a=b: the checkpoint already has a topic b; ")
+    assert str(refusal).startswith("topic_map={'a': 'b'}: the checkpoint already has a topic b; ")
     swapped = Policies(topic_map={"a": "b", "b": "a"})
     plan = make_plan(extraction, extraction.sources, None, swapped)
     assert (plan.refusals, plan.next_offsets) == ((), {("a", 0): 2, ("b", 0): 1})

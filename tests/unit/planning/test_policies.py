@@ -210,7 +210,7 @@ def test_out_of_range_choice_counts_losses_from_actual_start(
 
 def test_unresolved_committed_without_commit_is_refused(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
-    assert "finds no offset of --source-group" in str(plan.refusals[0])
+    assert 'unresolved="committed" finds no offset of source_group' in str(plan.refusals[0])
 
 
 @pytest.mark.parametrize(("since", "suspect"), [(None, False), (0, True), (40, True), (95, False)])
@@ -266,13 +266,13 @@ def test_each_renamed_topic_triggers_warning(tmp_path: Path) -> None:
     warned = [
         warning
         for warning in make_plan(extraction, extraction.sources, None, renamed).warnings
-        if "--topic-map" in warning
+        if "topic_map" in warning
     ]
     assert len(warned) == 2
-    assert warned[0].startswith("--topic-map a=west.a: ")
+    assert warned[0].startswith("topic_map={'a': 'west.a'}: ")
     assert warned[0].endswith(" [renamed-topic]")
     as_it_is = make_plan(extraction, extraction.sources, None)
-    assert not any("--topic-map" in warning for warning in as_it_is.warnings)
+    assert not any("topic_map" in warning for warning in as_it_is.warnings)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,8 @@ def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> No
     logs = {n: LogRange(0, 9) for n in range(2)}
     plan = make_plan(extraction, extraction.sources, ClusterSnapshot({"new": logs}), policies)
     assert [str(refusal).partition(";")[0] for refusal in plan.refusals] == [
-        "--partitions: neither the checkpoint nor the broker has new-7 and 1 more",
-        "--partitions: neither the checkpoint nor the broker has other-3",
+        "partitions: neither the checkpoint nor the broker has new-7 and 1 more",
+        "partitions: neither the checkpoint nor the broker has other-3",
     ]
 
 
@@ -420,7 +420,7 @@ def _costs(plan: Plan) -> list[tuple[int | None, int | None, int | None]]:
 def test_merged_sources_report_duplicated_records(tmp_path: Path) -> None:
     plan = _two_sources(tmp_path, [5, 9, 4], [7, 2, 4], None, _MIN)
     assert _costs(plan) == [(5, 0, 2), (2, 0, 7), (4, 0, 0)]
-    (warning,) = [w for w in plan.warnings if "--merge-sources" in w]
+    (warning,) = [w for w in plan.warnings if 'merge_sources="min"' in w]
     assert "9 records of 2 partitions" in warning
 
 
@@ -434,11 +434,11 @@ def test_merge_of_sources_with_unnamed_clusters_requires_one_cluster_option(
     (refusal,) = refused.refusals
     assert OPERATOR_ID.hex() in refusal.what and _OTHER.hex() in refusal.what
     assert "their state does not identify their Kafka cluster" in refusal.what
-    assert "--source" in refusal.way_out and "--one-cluster" in refusal.way_out
+    assert 'source="' in refusal.way_out and "one_cluster=True" in refusal.way_out
     assert refused.next_offsets == {}
     merged = _two_sources(tmp_path / "merged", *offsets, None, _MIN)
     assert merged.next_offsets == {("t", 0): 5}
-    (told,) = [text for text in merged.warnings if text.startswith("--one-cluster")]
+    (told,) = [text for text in merged.warnings if text.startswith("one_cluster=True")]
     assert OPERATOR_ID.hex() in told and _OTHER.hex() in told and "topic t" in told
 
 

@@ -105,7 +105,8 @@ def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: 
         list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
     assert refused.value.reasons == (
         "the brokers are of cluster elsewhere, but the plan is for cluster cluster; check the "
-        "value of -b, and create a new plan only if the job has moved to this cluster",
+        "value of bootstrap_servers, and create a new plan only if the job has moved to this "
+        "cluster",
     )
 
 

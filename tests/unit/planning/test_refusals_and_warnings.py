@@ -15,10 +15,10 @@ from migrate.model.positions import SPARK, Marker, Origin, Position, PositionSta
 from migrate.planning import refusals_and_warnings as messages
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
-_NO_BROKER = "not checked against Kafka; add -b HOST:PORT [not-checked]"
-_NEW = "choose a start with --new-partitions earliest or latest"
-_CHOOSE = "choose a start with --unresolved earliest|latest|committed|timestamp:T"
-_BROKERS = "pass the job's brokers with --bootstrap-servers"
+_NO_BROKER = 'not checked against Kafka; add bootstrap_servers="HOST:PORT" [not-checked]'
+_NEW = 'choose a start with new_partitions="earliest" or latest'
+_CHOOSE = 'choose a start with unresolved="earliest|latest|committed|timestamp:T"'
+_BROKERS = "pass the job's brokers with bootstrap_servers"
 
 
 def _planned(
@@ -74,20 +74,20 @@ def _source(*partitions: int, topic: str = "t") -> Source:
     [
         (
             _planned(verdict=Verdict.EXPIRED),
-            "move from a newer checkpoint, or continue after the gap with --on-expired earliest",
+            'move from a newer checkpoint, or continue after the gap with on_expired="earliest"',
         ),
         (
             _planned(verdict=Verdict.BEYOND_END),
-            f"{_BROKERS}, or skip to the log end with --on-beyond-end latest",
+            f'{_BROKERS}, or skip to the log end with on_beyond_end="latest"',
         ),
-        (_planned(verdict=Verdict.TOPIC_GONE), f"{_BROKERS}, or omit it with --gone skip"),
-        (_planned(verdict=Verdict.PARTITION_GONE), f"{_BROKERS}, or omit it with --gone skip"),
+        (_planned(verdict=Verdict.TOPIC_GONE), f'{_BROKERS}, or omit it with gone="skip"'),
+        (_planned(verdict=Verdict.PARTITION_GONE), f'{_BROKERS}, or omit it with gone="skip"'),
         (_planned(verdict=Verdict.NEW_PARTITION, operator_id="a"), _NEW),
         (_planned(verdict=Verdict.UNRESOLVED), _NEW),
         (_planned(verdict=Verdict.UNRESOLVED, operator_id="a"), _CHOOSE),
         (
             _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.EARLIEST),
-            "add --bootstrap-servers HOST:PORT",
+            'add bootstrap_servers="HOST:PORT"',
         ),
         (
             _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.LATEST),
@@ -96,14 +96,14 @@ def _source(*partitions: int, topic: str = "t") -> Source:
         ),
         (
             _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED),
-            "pass Flink's own group with --bootstrap-servers HOST:PORT --source-group GROUP, or "
-            + _CHOOSE,
+            "pass Flink's own group with "
+            f'bootstrap_servers="HOST:PORT" and source_group="GROUP", or {_CHOOSE}',
         ),
         (
             _planned(
                 verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED, log_end=0
             ),
-            f"pass Flink's own group with --source-group GROUP, or {_CHOOSE}",
+            f'pass Flink\'s own group with source_group="GROUP", or {_CHOOSE}',
         ),
     ],
 )
@@ -149,8 +149,7 @@ def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], 
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
     assert str(told) == (
-        f"--partitions: neither the checkpoint nor the broker has t-7{more}; pass existing "
-        "partitions"
+        f"partitions: neither the checkpoint nor the broker has t-7{more}; pass existing partitions"
     )
     assert not list(messages.missing_partition_refusals([_source(0, 1)], there, Policies()))
     assert not list(messages.missing_partition_refusals([_source(0, 1)], [], policies))
@@ -231,12 +230,13 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
         "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
-        "check that -b specifies the job's brokers [maybe-recreated]"
+        "check that bootstrap_servers specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
         "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
         "all partitions are suspect, as in a different cluster, where these offsets would lose or "
-        "duplicate records; check that -b specifies the job's brokers [maybe-recreated]"
+        "duplicate records; check that bootstrap_servers specifies the job's brokers "
+        "[maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
@@ -256,19 +256,19 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(*ran_on)[:1] == [f"{how}; these records will be duplicated [ran-on]"]
     assert [str(refusal) for refusal in messages.ran_on_refusals(ran_on)] == [
         f"{how}; Flink's output after the checkpoint would be duplicated; move from a newer "
-        "checkpoint, or add --allow-ran-on to accept the duplicates"
+        "checkpoint, or add allow_ran_on=True to accept the duplicates"
     ]
     assert not list(messages.ran_on_refusals(ran_on[:1]))
     assert _warned(
         _planned(0, 5, job_reached=5), _planned(1, 5, job_reached=6), _planned(2, 5, job_reached=9)
     ) == [
-        "--merge-sources min: 5 records of 2 partitions will be reprocessed (the first is t-1: "
+        'merge_sources="min": 5 records of 2 partitions will be reprocessed (the first is t-1: '
         "from offset 5, although one source had reached 6) [merged-positions]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
-        "--merge-sources min: one source of the topic has no position for 2 partitions (the first "
+        'merge_sources="min": one source of the topic has no position for 2 partitions (the first '
         "is t-1), and loses the records below its next offset [merged-positions]"
     ]
 
@@ -329,8 +329,8 @@ def test_renamed_topic_triggers_warning() -> None:
     policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
     moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
     assert list(messages.renamed_topic_warnings(moved, policies)) == [
-        "--topic-map t=u: the same offset may refer to a different record in a different topic; "
-        "compare the records first [renamed-topic]"
+        "topic_map={'t': 'u'}: the same offset may refer to a different record in a different "
+        "topic; compare the records first [renamed-topic]"
     ]
     assert list(messages.renamed_topic_warnings(moved, Policies())) == []
 
@@ -342,7 +342,7 @@ def test_warning_about_partial_topics_shows_first_topic() -> None:
     chosen = [_source(0, 1), _source(0, 1, topic="s"), _source(0, topic="whole")]
     (told,) = messages.partial_topic_warnings(chosen, None, policies)
     assert told == (
-        "--partitions omits partitions of 2 topics (the first is s); the query must assign "
+        "partitions omits partitions of 2 topics (the first is s); the query must assign "
         "exactly the partitions that move [partial-topic]"
     )
     more = ClusterSnapshot({"whole": {0: LogRange(0, 1), 1: LogRange(0, 1)}})

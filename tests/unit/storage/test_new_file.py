@@ -67,7 +67,7 @@ def test_existing_path_is_not_overwritten(
     take(path)
     before = path.lstat()
     with pytest.raises(Refused, match="already exists"):
-        check_new_file("--query-file", path)
+        check_new_file("query_file", path)
     with pytest.raises(FileExistsError):
         write_new(path, "ours")
     assert path.lstat() == before
@@ -98,7 +98,7 @@ def test_temporary_file_of_different_process_is_not_overwritten(
     monkeypatch.setattr(secrets, "token_hex", lambda _: next(names))
     theirs, path = tmp_path / ".migrate-same.tmp", tmp_path / "f.json"
     theirs.write_text("theirs")
-    check_new_file("--query-file", path)
+    check_new_file("query_file", path)
     write_new(path, "ours")
     replace_file(path, "ours again")
     assert theirs.read_text() == "theirs"
@@ -194,8 +194,8 @@ def test_unwritable_path_is_refused_before_write(tmp_path: Path) -> None:
         Path("/proc/f.json"),
     ):
         with pytest.raises(UsageError, match="cannot be written"):
-            check_new_file("--query-file", path)
-    check_new_file("--query-file", tmp_path / "f.json")
+            check_new_file("query_file", path)
+    check_new_file("query_file", tmp_path / "f.json")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -261,14 +261,14 @@ def test_failed_write_removes_all_files_from_store(fails: str) -> None:
 def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     free, taken, nowhere = tmp_path / "free.json", tmp_path / "taken.json", tmp_path / "no/r.json"
     taken.write_text("theirs")
-    check_new_file("--rollback-file", free)
+    check_new_file("rollback_file", free)
     assert not free.exists()
     with pytest.raises(Refused) as refused:
-        check_new_file("--rollback-file", taken)
+        check_new_file("rollback_file", taken)
     assert str(refused.value) == f"{taken} already exists; choose a new file"
     with pytest.raises(UsageError) as unusable:
-        check_new_file("--rollback-file", nowhere)
+        check_new_file("rollback_file", nowhere)
     assert str(unusable.value) == (
-        f"--rollback-file {nowhere}: cannot be written: No such file or directory; choose a "
+        f"rollback_file {nowhere}: cannot be written: No such file or directory; choose a "
         f"different file"
     )
