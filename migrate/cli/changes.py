@@ -104,7 +104,7 @@ def save_plan(
     if chk is None:
         raise UsageError("--plan-out needs a checkpoint; pass CHK")
     file = local_path(path)  # refuses a URL before the plan is made
-    check_new_file("--plan-out", file)
+    check_new_file("plan_out", file)
     request = move_request(target_of(group), arguments)
     move = plan_move(read_input(chk, request), request)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)

@@ -152,7 +152,7 @@ def to_spark(
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--query-file requires --format python or scala")
-        check_new_file("--query-file", new_file)
+        check_new_file("query_file", new_file)
     arguments = with_move_environment(arguments)
     if plan_out is not None:
         check_sink_of_a_query(sink, sink_writer)

@@ -422,7 +422,10 @@ def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, form
     assert "a-0 is latest, and not an offset\n" in refused.stderr
     side.write_text('{"a":{"0":-2}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
-    assert "a-0 is earliest, and not an offset; to resolve it, add --bootstrap-servers HOST:PORT" in refused.stderr
+    assert (
+        "a-0 is earliest, and not an offset; to resolve it, add --bootstrap-servers HOST:PORT"
+        in refused.stderr
+    )
 
 
 @pytest.mark.parametrize("format", _OTHERS)
