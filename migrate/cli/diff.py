@@ -14,9 +14,9 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
 from migrate.cli.typer_parameters import SERVERS, SIDE, WIDE, option, with_options
-from migrate.model.policies import parse_topic_map
 from migrate.moves import diff as calls
-from migrate.moves.options import OTHER_CLUSTER, SideArguments
+from migrate.moves.declare_options import declared_option
+from migrate.moves.options import DiffArguments, SideArguments
 
 
 class DiffFormat(str, Enum):
@@ -49,13 +49,7 @@ def diff(
     all_: bool = option("Show all partitions, regardless of their number.", flags=("--all",)),
     wide: bool = WIDE,
     exit_code: bool = option("Exit with 1 if the sides differ or contain no partition."),
-    topic_map: Mapping[str, str] | None = option(
-        "Match LEFT's topic OLD with topic NEW in RIGHT's cluster. Requires --to-kafka-config or "
-        "--to-bootstrap-servers. Repeatable.",
-        metavar="OLD=NEW",
-        panel=OTHER_CLUSTER,
-        read=parse_topic_map,
-    ),
+    topic_map: Mapping[str, str] | None = declared_option(DiffArguments, "topic_map"),
     arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""

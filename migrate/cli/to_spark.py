@@ -23,7 +23,8 @@ from migrate.cli.typer_parameters import (
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark
-from migrate.moves.options import MoveArguments
+from migrate.moves.declare_options import declared_option
+from migrate.moves.options import QUERY, MoveArguments, SinkArguments
 from migrate.moves.sink import check_sink_of_a_query
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
@@ -39,7 +40,6 @@ class SparkFormat(str, Enum):
     HUDI = "hudi"
 
 
-_QUERY = "The query"
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
@@ -77,22 +77,14 @@ def to_spark(
         "new directory, local or at s3://, gs://, abfs://, hdfs://, or dbfs:/.",
         metavar="DIR",
     ),
-    sink: str | None = option(
-        "The files or the table that the query writes. Refused if it would skip the first batches.",
-        metavar="DIR",
-    ),
-    sink_writer: str | None = option(
-        "The query's name in the sink. For Hudi, this is the checkpoint identifier, and for Delta, "
-        "the txnAppId.",
-        metavar="NAME",
-        panel=_QUERY,
-    ),
+    sink: str | None = declared_option(SinkArguments, "sink"),
+    sink_writer: str | None = declared_option(SinkArguments, "sink_writer"),
     arguments: MoveArguments,
     spark_source: Mapping[int, Sequence[str]] | None = option(
         "Start stream N of the query at the positions of source S. Streams are numbered from 0, "
         "and S has the form of --source. N=topic:NAME selects one topic. Repeatable.",
         metavar="N=S",
-        panel=_QUERY,
+        panel=QUERY,
         read=parse_spark_sources,
     ),
     format: SparkFormat = option(
@@ -104,18 +96,18 @@ def to_spark(
     query_file: str | None = option(
         "Write the query of --format python or scala to this new file, and print startingOffsets.",
         metavar="FILE",
-        panel=_QUERY,
+        panel=QUERY,
     ),
     spark_version: str | None = option(
         "Print the query for this Spark version, such as 4.0.0. [default: the version of the "
         "installed PySpark]",
         metavar="V",
-        panel=_QUERY,
+        panel=QUERY,
     ),
     isolation_level: IsolationLevel | None = option(
         "Print the options or the query with read_committed or read_uncommitted.",
         metavar="LEVEL",
-        panel=_QUERY,
+        panel=QUERY,
     ),
     plan: str | None = PLAN_TO_APPLY,
     plan_out: str | None = PLAN_TO_WRITE,

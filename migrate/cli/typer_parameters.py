@@ -11,7 +11,8 @@ from typing import Annotated, Any, is_typeddict
 
 import typer
 
-from migrate.moves.declare_options import Option, options_of
+from migrate.moves.declare_options import Option, declared_option, options_of
+from migrate.moves.options import PlanArguments
 
 _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N), "
@@ -55,10 +56,7 @@ def option(help: str, **declared: Any) -> Any:
     return Option(help, **declared)
 
 
-PLAN_TO_APPLY = option(
-    "Apply this saved plan. It is refused if the cluster or the job has changed in the meantime.",
-    metavar="FILE",
-)
+PLAN_TO_APPLY = declared_option(PlanArguments, "plan")
 PLAN_TO_WRITE = option(
     "Save the plan as JSON, for a review and for --plan. Nothing else is written.", metavar="FILE"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,31 +13,14 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, say
 from migrate.cli.typer_parameters import ALLOW_NEWER_COMMITS, WIDE, option, with_options
-from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import printable
 from migrate.moves import verify as calls
-from migrate.moves.options import SideArguments
+from migrate.moves.declare_options import declared_option
+from migrate.moves.options import SideArguments, VerifyArguments
 
 if TYPE_CHECKING:
     from migrate.planning.verify import Verification
-
-
-def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
-    """Parse ``--spark-conf`` arguments.
-
-    Raises:
-        UsageError: an argument is not ``spark.KEY=VALUE``.
-    """
-    settings = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or not key.startswith("spark."):
-            raise UsageError(
-                f"--spark-conf {key if equals else ''}: the form spark.KEY=VALUE is expected"
-            )
-        settings[key] = value
-    return settings
 
 
 @partial(
@@ -67,18 +50,8 @@ def verify(
     ),
     one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
     wide: bool = WIDE,
-    run: bool = option(
-        "Run Spark on a copy of spark:DIR, with a sink that drops at most 1000 records, and "
-        "compare its start offsets.",
-        panel="Spark",
-    ),
-    spark_conf: Mapping[str, str] | None = option(
-        "Set a Spark property. Requires --run. [default: spark.jars.packages with the "
-        "Kafka connector of PySpark's version]",
-        metavar="KEY=VALUE",
-        panel="Spark",
-        read=spark_settings,
-    ),
+    run: bool = declared_option(VerifyArguments, "run"),
+    spark_conf: Mapping[str, str] | None = declared_option(VerifyArguments, "spark_conf"),
 ) -> None:
     """Check after a move that the target started at the checkpoint's positions.
 

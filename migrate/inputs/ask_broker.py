@@ -9,6 +9,7 @@ from decoder.kafka.split import is_legal_topic
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, Question
 from migrate.model.errors import UsageError
 from migrate.model.log import timed
+from migrate.model.option_names import option
 from migrate.model.positions import Logs
 
 if TYPE_CHECKING:
@@ -64,4 +65,5 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
 
 def broker_needed(label: str) -> UsageError:
     """Return the error for a side, an option or a command that needs a broker."""
-    return UsageError(f"{label} needs a broker; add --bootstrap-servers HOST:PORT")
+    add = option("bootstrap_servers", "HOST:PORT")
+    return UsageError(f"{label} needs a broker; add {add}")

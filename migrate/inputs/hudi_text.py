@@ -21,6 +21,7 @@ from migrate.inputs.offsets_json import (
     whole_number,
 )
 from migrate.model.errors import InputError, Refused
+from migrate.model.option_names import option
 from migrate.model.positions import PositionSet, Start, TopicPartition
 from migrate.model.wording import counted
 
@@ -64,8 +65,8 @@ def hudi_text(next_offsets: NextOffsets) -> str:
     if len(topics) != 1:
         raise Refused(
             "Hudi Streamer's checkpoint is for one topic, but these positions are in "
-            f"{len(topics)} topics ({', '.join(topics)}); choose one with --source "
-            "topic:NAME"
+            f"{len(topics)} topics ({', '.join(topics)}); choose one with "
+            f"{option('source', 'topic:NAME')}"
         )
     pairs = (f"{partition}:{offset}" for (_, partition), offset in sorted(next_offsets.items()))
     return ",".join([*topics, *pairs])

@@ -26,6 +26,7 @@ from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log, timed
 from migrate.model.offset_metadata import with_client_metadata
+from migrate.model.option_names import option
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -89,7 +90,7 @@ def parse_side(side: AnyPath) -> Side:
     if prefix == "plan":
         raise UsageError(
             f"{name}: plan: is only for verify; use the plan's savepoint or spark:DIR, or "
-            "apply the plan (to-spark --plan, commit-group --plan)"
+            f"apply the plan ({option('plan')} of to-spark or commit-group)"
         )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
@@ -172,7 +173,9 @@ def side_input(
             if broker is None:
                 raise broker_needed(side.label)
             if not topics:
-                raise UsageError(f"{name} contains no topics; list partitions with --partitions")
+                raise UsageError(
+                    f"{name} contains no topics; list partitions with {option('partitions')}"
+                )
             positions = broker_positions(side, ask_logs(broker, topics, side.time_ms))
         case _:
             positions = file_positions(side)

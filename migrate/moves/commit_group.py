@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.findings.checkpoint import SINK_MEMORY_TEXT
+from migrate.inputs.flink.findings.checkpoint import sink_memory_text
 from migrate.inputs.flink.job_state import (
     NO_WATCH,
     Watch,
@@ -23,6 +23,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
+from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import warn
 from migrate.model.wording import counted
@@ -112,7 +113,7 @@ class GroupChange:
             for partition, committed in new_offsets.items()
         ):
             return ChangeOutcome(self.group.name, (), None)
-        check_new_file("--rollback-file", self.rollback_path)
+        check_new_file("rollback_file", self.rollback_path)
         source_group = self.plan.source_group
         wait_for_checkpoint(
             self._watch,
@@ -188,19 +189,19 @@ def commit_group(
     """
     if group is None:
         if plan is None:
-            raise UsageError("no consumer group; pass --group G")
+            raise UsageError(f"no consumer group; pass {option('group', 'G')}")
         plan, name = load_plan(plan)
         group = plan.target.group
         if group is None:
             raise other_command_error(name, plan)
-    request = move_request(target_of(group), arguments)
+    request = move_request(target_of(group), arguments, plan)
     try:
         length = len(metadata.encode())
     except UnicodeEncodeError as error:
-        raise UsageError("--metadata is not valid UTF-8") from error
+        raise UsageError(f"{option('metadata')} is not valid UTF-8") from error
     if length > LONGEST_METADATA:
         raise UsageError(
-            f"--metadata has {length} bytes, but Kafka allows at most {LONGEST_METADATA}"
+            f"{option('metadata')} has {length} bytes, but Kafka allows at most {LONGEST_METADATA}"
         )
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
@@ -209,7 +210,7 @@ def commit_group(
     else:
         move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
-        warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
+        warn(Code.SINK_MEMORY, sink_memory_text())
     change = replace(_prepare(request, move, path, allow_moved_on), metadata=metadata)
     remedy = "; a rollback restores the metadata"
     warn_of_discarded_metadata(change.group, change.new_offsets, remedy)

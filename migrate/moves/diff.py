@@ -10,7 +10,9 @@ from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.position_inputs import SideKind, parse_side
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
-from migrate.moves.options import SideArguments, choice, kafka, target_connection
+from migrate.model.option_names import option
+from migrate.moves.declare_options import check_combinations
+from migrate.moves.options import DiffArguments, SideArguments, choice, kafka, target_connection
 from migrate.moves.translate import translate_side
 from migrate.planning import diff as comparison
 from migrate.planning.diff import Diff
@@ -47,13 +49,15 @@ def diff(
     """
     left_side, right_side = parse_side(left), parse_side(right)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
+    check_combinations(DiffArguments, {**arguments, "topic_map": topic_map})
     old = new = job.broker
     translate = None
     if to_kafka.is_given:
         if not job.is_given:
             raise UsageError(
-                "--to-kafka-config and --to-bootstrap-servers specify the cluster of RIGHT; add "
-                "--bootstrap-servers HOST:PORT for the cluster of LEFT"
+                f"{option('to_kafka_config')} and {option('to_bootstrap_servers')} specify the "
+                f"cluster of RIGHT; add {option('bootstrap_servers', 'HOST:PORT')} for the cluster "
+                "of LEFT"
             )
         if left_side.kind is SideKind.BROKER:
             raise UsageError(
@@ -62,8 +66,6 @@ def diff(
             )
         old, new = job.config(), to_kafka.config()
         translate = partial(translate_side, old=old, new=new, names=topic_map or {})
-    elif topic_map:
-        raise UsageError("--topic-map requires --to-kafka-config or --to-bootstrap-servers")
     with timed(f"reading {left_side.label} and {right_side.label}"):
         sides = load_sides(
             left_side, right_side, new, choice(arguments), left_broker=old, translate=translate

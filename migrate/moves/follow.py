@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.spark_log import query_id, why_no_start
 from migrate.inputs.spark_log_entries import EmptyEntry, list_directory
 from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import InputError, ServiceError, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, parse_duration
@@ -71,13 +73,13 @@ def follow(
             "follow requires a Spark query; specify its checkpoint location as spark:DIR"
         )
     if not group:
-        raise UsageError("--group is empty (an unset variable?)")
+        raise UsageError(f"{option('group')} is empty (an unset variable?)")
     if not brokers.is_given:
-        raise UsageError("follow needs a broker; add --bootstrap-servers HOST:PORT")
+        raise broker_needed("follow")
     try:
         pause = parse_duration(every)
     except ValueError as error:
-        raise UsageError(f"--every {error}") from error
+        raise UsageError(f"{option('every')} {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     files = Files()
     with suppress(OSError):  # a store that does not answer is queried again

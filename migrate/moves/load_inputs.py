@@ -15,6 +15,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import InputError, UsageError
+from migrate.model.option_names import option
 from migrate.model.positions import SPARK
 from migrate.moves.options import Request
 from migrate.planning import check_topic_names, make_question, may_have_a_pattern
@@ -41,7 +42,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
         BrokerError: the broker did not answer, or denied access.
     """
     if chk is None:
-        raise UsageError("specify a checkpoint (CHK), or a saved plan with --plan")
+        raise UsageError(f"specify a checkpoint (CHK), or a saved plan with {option('plan')}")
     side = parse_side(chk)
     check_no_credentials(side.label, InputError)  # messages show the label
     broker = None
@@ -50,8 +51,8 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
             raise UsageError(f"{side.label}: commit-group requires a checkpoint (CHK) or spark:DIR")
         if (request.source, request.cluster, request.source_group) != (None, None, None):
             raise UsageError(
-                "--source, --cluster, and --source-group require a Flink checkpoint, and "
-                f"cannot be combined with {side.label}"
+                f"{option('source')}, {option('cluster')}, and {option('source_group')} require a "
+                f"Flink checkpoint, and cannot be combined with {side.label}"
             )
         broker = request.kafka.broker
     positions = side_input(
@@ -80,14 +81,14 @@ def ask_about(
     check_topic_names(policies, chosen)
     if not request.kafka.is_given:
         if policies.topic_pattern is not None:
-            raise broker_needed("--topic-pattern")
+            raise broker_needed(option("topic_pattern"))
         if request.source_group is not None:
-            raise broker_needed("--source-group")
+            raise broker_needed(option("source_group"))
         return None
     if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
         raise UsageError(
-            "--topic-pattern cannot be used for a DynamicKafkaSource, because its pattern "
-            "matches streams, not topics"
+            f"{option('topic_pattern')} cannot be used for a DynamicKafkaSource, because its "
+            "pattern matches streams, not topics"
         )
     question = make_question(
         positions,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -15,6 +15,7 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 from migrate.model.policies import (
     Compare,
     Gone,
@@ -31,23 +32,46 @@ from migrate.model.policies import (
 )
 from migrate.model.positions import SPARK, Target
 from migrate.model.wording import parse_duration
-from migrate.moves.declare_options import READ, Option, ReadArguments
+from migrate.moves.declare_options import READ, Option, ReadArguments, check_combinations
 from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
+    from migrate.planning import Plan
 
 _KAFKA = "Kafka"
 _MOVES = "What moves"
 ALLOWED = "Instead of refusing"
 OTHER_CLUSTER = "Another cluster"
 CHECKED = "What is checked"
+QUERY = "The query"
+_SPARK = "Spark"
+# The options of which one shows that the target reads another cluster.
+_OF_TARGET = ("to_kafka_config", "to_bootstrap_servers")
 
 
 def _read_properties(texts: Iterable[str]) -> dict[str, str]:
     from migrate.kafka.config.properties import read_arguments
 
     return read_arguments(texts)
+
+
+def spark_settings(texts: Iterable[str]) -> dict[str, str]:
+    """Parse ``spark.KEY=VALUE`` strings.
+
+    Raises:
+        UsageError: a string has another form.
+    """
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UsageError(
+                f"{option('spark_conf')} {key if equals else ''}: the form spark.KEY=VALUE is "
+                "expected"
+            )
+        settings[key] = value
+    return settings
 
 
 class KafkaArguments(TypedDict, total=False):
@@ -133,6 +157,69 @@ class SideArguments(ChoiceArguments, ConnectionArguments, total=False):
     """The arguments of a comparison, for the choice of a source and the connections to Kafka."""
 
 
+class DiffArguments(SideArguments, total=False):
+    """The arguments of ``diff``."""
+
+    topic_map: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "Match LEFT's topic OLD with topic NEW in RIGHT's cluster. Requires --to-kafka-config "
+            "or --to-bootstrap-servers. Repeatable.",
+            metavar="OLD=NEW",
+            panel=OTHER_CLUSTER,
+            read=parse_topic_map,
+            requires=_OF_TARGET,
+        ),
+    ]
+
+
+class VerifyArguments(SideArguments, total=False):
+    """The arguments of ``verify`` for a run of Spark, and those of ``SideArguments``."""
+
+    run: Annotated[
+        bool,
+        Option(
+            "Run Spark on a copy of spark:DIR, with a sink that drops at most 1000 records, and "
+            "compare its start offsets.",
+            panel=_SPARK,
+        ),
+    ]
+    spark_conf: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "Set a Spark property. Requires --run. [default: spark.jars.packages with the "
+            "Kafka connector of PySpark's version]",
+            metavar="KEY=VALUE",
+            panel=_SPARK,
+            read=spark_settings,
+            requires=("run",),
+        ),
+    ]
+
+
+class SinkArguments(TypedDict, total=False):
+    """The sink of a new Spark query."""
+
+    sink: Annotated[
+        AnyPath | None,
+        Option(
+            "The files or the table that the query writes. Refused if it would skip the first "
+            "batches.",
+            metavar="DIR",
+        ),
+    ]
+    sink_writer: Annotated[
+        str | None,
+        Option(
+            "The query's name in the sink. For Hudi, this is the checkpoint identifier, and for "
+            "Delta, the txnAppId.",
+            metavar="NAME",
+            panel=QUERY,
+            requires=("sink",),
+        ),
+    ]
+
+
 class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     """The contents and limits of a move. By default, it must not lose or duplicate records."""
 
@@ -180,6 +267,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "it. Matching topics that the job had not discovered move as new partitions.",
             metavar="REGEX",
             panel=_MOVES,
+            excludes=("topic_map",),
+            unless=_OF_TARGET,
+            reason="because the pattern matches only the job's topic names",
         ),
     ]
     on_expired: Annotated[
@@ -220,6 +310,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "milliseconds). [default: fail]",
             metavar="HOW",
             panel=ALLOWED,
+            default="fail",
         ),
     ]
     merge_sources: Annotated[
@@ -237,6 +328,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "30s or 5m.",
             metavar="DURATION",
             panel=OTHER_CLUSTER,
+            requires=_OF_TARGET,
         ),
     ]
     compare: Annotated[
@@ -247,6 +339,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "reads both logs from their starts.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
+            requires=_OF_TARGET,
         ),
     ]
     on_ambiguous: Annotated[
@@ -257,6 +350,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "records, but duplicates some.",
             metavar="HOW",
             panel=ALLOWED,
+            requires=_OF_TARGET,
         ),
     ]
     one_cluster: Annotated[
@@ -277,6 +371,25 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
             "later output is duplicated.",
             flags=("--allow-ran-on", "--allow-kept-running"),
             panel=ALLOWED,
+        ),
+    ]
+
+
+class PlanArguments(MoveArguments, total=False):
+    """The arguments of a move that a saved plan may specify."""
+
+    plan: Annotated[
+        AnyPath | None,
+        Option(
+            "Apply this saved plan. It is refused if the cluster or the job has changed in the "
+            "meantime.",
+            metavar="FILE",
+            excludes=(
+                *("source", "cluster", "source_group"),
+                *(policy.name for policy in fields(Policies) if policy.name != "unresolved_since"),
+            ),
+            reason="because the plan already specifies the move; to change the plan, create a new "
+            "one",
         ),
     ]
 
@@ -410,8 +523,15 @@ class Request(Choice):
         return self.to_kafka if self.to_kafka.is_given else self.kafka
 
 
-def move_request(target: Target, arguments: MoveArguments) -> Request:
+def move_request(
+    target: Target, arguments: MoveArguments, plan: AnyPath | Plan | None = None
+) -> Request:
     """Return ``MoveArguments`` as a ``Request``.
+
+    Args:
+        target: the target of the move.
+        arguments: the options.
+        plan: a saved plan, which specifies most of the options, or None.
 
     Raises:
         TypeError: an argument is no key of ``MoveArguments``.
@@ -419,11 +539,11 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
-        raise UsageError("--group is empty (an unset variable?)")
+        raise UsageError(f"{option('group')} is empty (an unset variable?)")
     prefix, separator, _ = (target.group or "").partition(":")
     if separator and prefix in ("group", "spark"):
         name = redact_url(str(target.group))
-        raise UsageError(f"--group {name}: omit the prefix {prefix}: from the name")
+        raise UsageError(f"{option('group', name)}: omit the prefix {prefix}: from the name")
     if target.group is not None and not brokers.is_given:
         raise broker_needed("commit-group")
     if (flink_rest := arguments.get("flink_rest")) is not None:
@@ -431,8 +551,14 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
         check_address(flink_rest)
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
-    compare = parse_choice(Compare, "--compare", arguments.get("compare") or Compare.SAMPLES)
-    _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"), compare)
+    compare = parse_choice(Compare, "compare", arguments.get("compare") or Compare.SAMPLES)
+    if to_kafka.is_given and not brokers.is_given:
+        raise UsageError(
+            f"{option('to_kafka_config')} and {option('to_bootstrap_servers')} specify the "
+            f"target's cluster; add {option('bootstrap_servers', 'HOST:PORT')} for the job's "
+            "cluster"
+        )
+    check_combinations(PlanArguments, {**arguments, "plan": plan})
     return Request(
         chosen.allow_external_files,
         chosen.source,
@@ -448,33 +574,8 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
     )
 
 
-def _check_to_kafka(
-    job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None, compare: Compare
-) -> None:
-    """Check the options that depend on whether the target reads another cluster."""
-    if to_kafka.is_given:
-        if not job.is_given:
-            raise UsageError(
-                "--to-kafka-config and --to-bootstrap-servers specify the target's cluster; add "
-                "--bootstrap-servers HOST:PORT for the job's cluster"
-            )
-        return
-    if policies.topic_pattern is not None and policies.topic_map:
-        raise UsageError(
-            "--topic-pattern cannot be combined with --topic-map, because the pattern "
-            "matches only the job's topic names"
-        )
-    for option, is_set in (
-        ("--wait", wait is not None),
-        ("--compare", compare is not Compare.SAMPLES),
-        ("--on-ambiguous", policies.on_ambiguous is not OnAmbiguous.FAIL),
-    ):
-        if is_set:
-            raise UsageError(f"{option} requires --to-kafka-config or --to-bootstrap-servers")
-
-
 def _seconds(duration: str | None) -> float:
     try:
         return parse_duration(duration) if duration is not None else 0
     except ValueError as error:
-        raise UsageError(f"--wait {error}") from error
+        raise UsageError(f"{option('wait')} {error}") from error

@@ -10,6 +10,7 @@ from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT
 from migrate.moves.load_inputs import ChosenInput, ask_about
 from migrate.moves.options import Request
@@ -57,7 +58,8 @@ class Move:
         ):
             log.debug(
                 "note: a job with a topic pattern may not have discovered the newest topics yet, "
-                "and they are not shown here; to check for them, add --topic-pattern REGEX"
+                "and they are not shown here; to check for them, add "
+                f"{option('topic_pattern', 'REGEX')}"
             )
         return warnings
 

@@ -20,7 +20,8 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log
-from migrate.model.policies import Compare, Policies
+from migrate.model.option_names import option
+from migrate.model.policies import Compare
 from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
@@ -145,23 +146,22 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         InputError: the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    named = (chk, request.source, request.cluster, request.source_group)
-    if any(value is not None for value in named) or request.policies != Policies():
+    if chk is not None:
         raise UsageError(
-            "--plan FILE already specifies the move, and cannot be combined with CHK or options "
-            "that choose or allow something; to change the plan, create a new plan with "
-            "--plan-out"
+            f"{option('plan', 'FILE')} already specifies the move, and cannot be combined with "
+            f"CHK; to change the plan, create a new plan with {option('plan_out')}"
         )
     plan, name = load_plan(plan)
     if plan.target != request.target:
         raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
-        raise UsageError("this plan was created with a broker; add --bootstrap-servers HOST:PORT")
+        add = option("bootstrap_servers", "HOST:PORT")
+        raise UsageError(f"this plan was created with a broker; add {add}")
     from migrate.moves.translate import check_target_kafka  # here, because most moves read no plan
 
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
-    snapshot, _ = recheck_plan(request, plan, "; create a new plan with --plan-out")
+    snapshot, _ = recheck_plan(request, plan, f"; create a new plan with {option('plan_out')}")
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:

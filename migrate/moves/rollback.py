@@ -79,7 +79,7 @@ class GroupRollback:
             raise Refused(self.refusals)
         if not self.partitions:
             return ChangeOutcome(self.preview.file.group, (), None)
-        check_new_file("--rollback-file", self.rollback_path)
+        check_new_file("rollback_file", self.rollback_path)
         if confirm is not None:
             confirm()
         group = self.preview.file.group

@@ -11,6 +11,7 @@ from decoder.storage import join, read_file
 from migrate.inputs.spark_log import committed_positions, has_begun_batch, starting_positions
 from migrate.inputs.spark_query import QueryLocation
 from migrate.model.errors import InputError
+from migrate.model.option_names import option
 from migrate.model.positions import SPARK_PREFIX
 from migrate.planning import Plan, plan_file
 from migrate.storage.files import Files
@@ -53,14 +54,16 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     if kind == "flink-offset-migrate cut-over":
         raise NothingToShow(f"{name}: a record of a cut-over; open record.html in its directory")
     if reader is None:
-        raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
+        raise _unknown_file(name)
     return reader(Path(path))
 
 
-_UNKNOWN_FILE = (
-    "not a plan (--plan-out), a rollback file (commit-group --execute), or a Spark query's "
-    "checkpoint location; use `migrate inspect` for checkpoints of Flink"
-)
+def _unknown_file(name: str) -> NothingToShow:
+    return NothingToShow(
+        f"{name}: not a plan ({option('plan_out')}), a rollback file (commit-group with "
+        f"{option('execute', True)}), or a Spark query's checkpoint location; use `migrate "
+        "inspect` for checkpoints of Flink"
+    )
 
 
 def _kind(path: Path) -> str:
@@ -75,7 +78,7 @@ def _kind(path: Path) -> str:
 
 def _location(name: str, directory: str, files: Files) -> QueryLocation:
     if not FILES_OF_A_QUERY & set(files.list_directory(directory) or ()):
-        raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
+        raise _unknown_file(name)
     if not has_begun_batch(directory, files):
         return QueryLocation(directory, starting_positions(name, directory, files), None)
     seeded = files.list_directory(join(directory, "sources")) is not None

@@ -10,8 +10,11 @@ from decoder.urls import redact_url
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
+from migrate.moves.declare_options import check_combinations
+from migrate.moves.options import SinkArguments
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.storage.files import place_of
 from migrate.storage.uris import is_within
@@ -27,19 +30,19 @@ _MAX_NAMED = 20
 _END_OF_INPUT = 2**63 - 1
 
 
-def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirectory:
-    """Return the directory that an option names.
+def named_location(name: str, path: AnyPath) -> LocalDirectory | RemoteDirectory:
+    """Return the directory that the option ``name`` specifies.
 
     Raises:
         UsageError: as for ``location``, or the name starts with ``spark:``.
     """
-    name = os.fspath(path)
-    if name.startswith("spark:"):
-        raise UsageError(f"{option} {redact_url(name)}: omit the prefix spark:")
+    directory = os.fspath(path)
+    if directory.startswith("spark:"):
+        raise UsageError(f"{option(name, redact_url(directory))}: omit the prefix spark:")
     try:
-        return location(name)
+        return location(directory)
     except UsageError as error:
-        raise UsageError(f"{option} {error}") from error
+        raise UsageError(f"{option(name)} {error}") from error
 
 
 def check_apart(location: Location, sink: AnyPath | None) -> None:
@@ -55,7 +58,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     if sink is None:
         return
     place = place_of(location.to_read[0])
-    output = place_of(named_location("--sink", sink).to_read[0]).rstrip("/")
+    output = place_of(named_location("sink", sink).to_read[0]).rstrip("/")
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
         raise Refused(
@@ -74,9 +77,8 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
         Refused: the sink would skip batches, or cannot be read.
         UsageError: as for ``location``, or ``writer`` is set without ``sink``.
     """
+    check_combinations(SinkArguments, {"sink": sink, "sink_writer": writer})
     if sink is None:
-        if writer is not None:
-            raise UsageError("--sink-writer requires --sink")
         return ()
     name, memory, warnings = _read_memory(sink)
     if refusals := list(_refusals(name, memory, writer)):
@@ -112,8 +114,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     if sink is None:
         log.info(
             "note: a sink that remembers batches skips the batches that the query has written "
-            "after "
-            f"batch {batch}; to check a sink, pass --sink DIR"
+            f"after batch {batch}; to check a sink, pass {option('sink', 'DIR')}"
         )
         return
     name, memory, warnings = _read_memory(sink)
@@ -181,13 +182,13 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
     """Return the sink's name, its memory of writers, and warnings about unreadable parts."""
-    directory = named_location("--sink", sink)
+    directory = named_location("sink", sink)
     name = directory.name
     try:
         with timed(f"reading {name}"):
             memory = sink_memory(*directory.to_read)
     except UnreadableSink as error:
-        raise Refused(f"--sink {name}: {error}") from error
+        raise Refused(f"{option('sink', name)}: {error}") from error
     unread = [f"{name} was not read completely: {why}" for why in memory.unread]
     if memory.empty:
         log.info(f"{name}: the sink is empty, so it remembers no batch")
@@ -228,7 +229,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
             "is a Hudi table, and remembers batch",
             f"of the checkpoint identifier {identifier!r}{scope}",
             "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass "
-            "this name with --sink-writer too",
+            f"this name with {option('sink_writer')} too",
         ),
         (
             WriterKind.TXN_APP,

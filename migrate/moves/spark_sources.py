@@ -10,6 +10,7 @@ from migrate.inputs.flink.assign_sources import Assignment, assign_sources
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import join_some
@@ -105,12 +106,14 @@ def _assign(
     for number, source_names in names.items():
         if not 0 <= number <= _MAX_NUMBER or not source_names or isinstance(source_names, str):
             raise UsageError(
-                f"--spark-source {number}: {source_names!r}: not a source number and names"
+                f"{option('spark_source')} {number}: {source_names!r}: not a source number and "
+                "names"
             )
     if request.policies.topic_pattern is not None and len(names) > 1:
         raise UsageError(
-            "--topic-pattern cannot be used with several streams, because the stream of a new "
-            "topic cannot be determined; plan each stream separately with --source"
+            f"{option('topic_pattern')} cannot be used with several streams, because the stream "
+            "of a new topic cannot be determined; plan each stream separately with "
+            f"{option('source')}"
         )
     return assign_sources(*chosen_input, names)
 
@@ -149,8 +152,9 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
     if move.snapshot is None or move.request.policies.one_cluster:
         return
     way_out = (
-        "if they read the same Kafka cluster, add --one-cluster; otherwise, omit -b, so that "
-        "each Spark source starts at its own positions without a check"
+        f"if they read the same Kafka cluster, add {option('one_cluster', True)}; otherwise, omit "
+        f"{option('bootstrap_servers')}, so that each Spark source starts at its own positions "
+        "without a check"
     )
     for topic in shared_topics(sources):
         if topic.may_be_two_topics:
@@ -172,6 +176,7 @@ def _unassigned_topic_refusals(
             if moves and (source.operator_id, topic) not in taken:
                 yield (
                     f"topic {topic} of operator {source.operator_id} is not assigned to a Spark "
-                    "source, so the query would not read its records; add --spark-source "
-                    f"N=topic:{topic}, or choose the topics with --source or --partitions"
+                    "source, so the query would not read its records; add "
+                    f"{option('spark_source', {'N': f'topic:{topic}'})}, or choose the topics with "
+                    f"{option('source')} or {option('partitions')}"
                 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from migrate.model.errors import UsageError
 from migrate.model.extensions import service
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK
 from migrate.moves.load_inputs import read_input
@@ -80,8 +81,8 @@ def to_spark(
     """
     level = None
     if isolation_level is not None:
-        level = parse_choice(IsolationLevel, "--isolation-level", isolation_level)
-    request = move_request(SPARK, arguments)
+        level = parse_choice(IsolationLevel, "isolation_level", isolation_level)
+    request = move_request(SPARK, arguments, plan)
     sources: Sequence[SourceStart]
     if keep_state is not None:
         if request.to_kafka.is_given:
@@ -107,7 +108,7 @@ def to_spark(
         return start
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
     if spark_source and (chk is None or plan is not None):
-        raise UsageError("--spark-source requires a checkpoint (CHK), not a saved plan")
+        raise UsageError(f"{option('spark_source')} requires a checkpoint (CHK), not a saved plan")
     writes = target is not None
     move = None
     if plan is not None:
@@ -136,8 +137,8 @@ def to_spark(
                 write_seed(sources, target)
             except PermissionError as error:
                 raise UsageError(
-                    f"--checkpoint-dir {target.name}: {error.strerror}; choose a different "
-                    "directory"
+                    f"{option('checkpoint_dir', target.name)}: {error.strerror}; choose a "
+                    "different directory"
                 ) from error
         log.info(
             f"wrote {target.name}; use it as checkpointLocation (for continuous triggers and "
@@ -165,7 +166,7 @@ def check_directories(
     """
     target = None
     if checkpoint_dir is not None:
-        target = named_location("--checkpoint-dir", checkpoint_dir)
+        target = named_location("checkpoint_dir", checkpoint_dir)
         check_free(target)
         check_apart(target, sink)
     return target, check_sink_of_a_query(sink, sink_writer)

@@ -10,6 +10,7 @@ from migrate.inputs.ask_broker import ask_broker, ask_logs
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.policies import Compare
 from migrate.model.positions import (
     PositionSet,
@@ -48,7 +49,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
         return replace(plan, refusals=refusals)
     is_whole = request.compare is Compare.ALL
     if is_whole:
-        log.info(f"--compare all: {_cost(plan, target, names)}")
+        log.info(f"{option('compare', Compare.ALL)}: {_cost(plan, target, names)}")
     translated = translate_positions(
         plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
     )
@@ -75,13 +76,13 @@ def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
     """
     if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
-            "the target of this plan reads a different cluster; add --to-kafka-config FILE or "
-            "--to-bootstrap-servers HOST:PORT"
+            "the target of this plan reads a different cluster; add "
+            f"{option('to_kafka_config', 'FILE')} or {option('to_bootstrap_servers', 'HOST:PORT')}"
         )
     if target_kafka.is_given and not plan.is_translated:
         raise UsageError(
-            "the target of this plan reads the job's cluster; omit --to-kafka-config and "
-            "--to-bootstrap-servers, or create a new plan with them"
+            f"the target of this plan reads the job's cluster; omit {option('to_kafka_config')} "
+            f"and {option('to_bootstrap_servers')}, or create a new plan with them"
         )
 
 
@@ -182,6 +183,6 @@ def find_translation_changes(
         elif match.is_sampled:
             sampled.append(
                 f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "
-                "compared; verify a plan that was created with --compare all"
+                f"compared; verify a plan that was created with {option('compare', Compare.ALL)}"
             )
     return TranslationChanges(other_places, unmatched, duplicates, sampled)

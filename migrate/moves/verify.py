@@ -25,6 +25,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.extensions import service
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.positions import (
     CLOCK_DIFFERENCE,
     GROUP_PREFIX,
@@ -33,7 +34,15 @@ from migrate.model.positions import (
 )
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import similar_names
-from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
+from migrate.moves.declare_options import check_combinations
+from migrate.moves.options import (
+    Kafka,
+    SideArguments,
+    VerifyArguments,
+    choice,
+    kafka,
+    target_connection,
+)
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
@@ -136,8 +145,7 @@ def verify(
         raise UsageError("expect, sample, and merge_keys require state")
     if ttl_ms is not ... or stopped_at_ms is not None:
         raise UsageError("ttl_ms and stopped_at_ms require state")
-    if spark_conf and not run:
-        raise UsageError("--spark-conf requires --run")
+    check_combinations(VerifyArguments, {**arguments, "run": run, "spark_conf": spark_conf})
     if run:
         from migrate.spark.resume_check import check_pyspark
 
@@ -157,12 +165,12 @@ def verify(
         check_target_kafka(plan, to_kafka)
     side = _parse_target(target)
     if run and side.kind is not SideKind.SPARK:
-        raise UsageError("--run verifies a Spark query, and requires spark:DIR")
+        raise UsageError(f"{option('run', True)} verifies a Spark query, and requires spark:DIR")
     broker = to_kafka.broker if to_kafka.is_given else job.broker
     if broker is None and side.kind is SideKind.GROUP:
         raise broker_needed(side.label)
     if broker is None and run:
-        raise UsageError("--run needs a broker; add --bootstrap-servers HOST:PORT")
+        raise broker_needed(option("run", True))
     snapshot = _ask(broker, expected, side)
     if side.kind is SideKind.SPARK:
         verification = _verify_query(side, expected, snapshot, broker if run else None, spark_conf)
@@ -254,14 +262,14 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
     """
     from migrate.planning.plan_file import read_plan
 
-    for option, is_set in (
-        ("--source", choice.source is not None),
-        ("--cluster", choice.cluster is not None),
-        ("--one-cluster", one_cluster),
+    for name, is_set in (
+        ("source", choice.source is not None),
+        ("cluster", choice.cluster is not None),
+        ("one_cluster", one_cluster),
     ):
         if is_set:
             raise UsageError(
-                f"{option} requires a checkpoint, and cannot be combined with plan:FILE"
+                f"{option(name)} requires a checkpoint, and cannot be combined with plan:FILE"
             )
     if moved == _PLAN:
         raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
@@ -283,12 +291,12 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
             refusal, same = topic.disagreement_refusal(one_cluster=True), ""
         elif topic.may_be_two_topics and not one_cluster:
             refusal = topic.unnamed_cluster_refusal()
-            same = "add --one-cluster if they read the same Kafka cluster, "
+            same = f"add {option('one_cluster', True)} if they read the same Kafka cluster, "
         else:
             continue
         raise Refused(
-            f"{moved}: {refusal.what}; choose one source with --source OPERATOR_ID, {same}or "
-            "verify the plan that was applied (plan:FILE)"
+            f"{moved}: {refusal.what}; choose one source with {option('source', 'OPERATOR_ID')}, "
+            f"{same}or verify the plan that was applied (plan:FILE)"
         )
     at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
     written_at = extraction.origin.written_at
@@ -318,7 +326,8 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
 def _translated_error(target: str) -> Refused:
     return Refused(
         f"the offsets of {target} are of a different cluster than the checkpoint's offsets; "
-        f"verify the plan that was applied: verify plan:FILE {target} --to-kafka-config FILE"
+        "verify the plan that was applied (plan:FILE), and add "
+        f"{option('to_kafka_config', 'FILE')}"
     )
 
 
@@ -332,9 +341,6 @@ def _only_planned(
     return tuple(row for row in partitions if row.topic_partition in planned)
 
 
-_BOTH_CLUSTERS = "pass the job's cluster with -b, and the target's cluster with --to-kafka-config"
-
-
 def _compare_records(
     plan: Plan, job: Kafka, to_kafka: Kafka
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -343,7 +349,11 @@ def _compare_records(
     Return a line for each offset of other records, and one for each position without a match.
     """
     if not (job.is_given and to_kafka.is_given):
-        return (), (f"{plan.origin.pointer}: no record compared: {_BOTH_CLUSTERS}",)
+        both_clusters = (
+            f"pass the job's cluster with {option('bootstrap_servers')}, and the target's cluster "
+            f"with {option('to_kafka_config')}"
+        )
+        return (), (f"{plan.origin.pointer}: no record compared: {both_clusters}",)
     changes = find_translation_changes(plan, job.config(), to_kafka.config())
     unmatched = (*changes.unmatched, *changes.duplicates, *changes.sampled)
     return tuple(changes.other_places), unmatched

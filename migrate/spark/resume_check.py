@@ -32,6 +32,7 @@ from migrate.inputs.spark_log import kafka_seeds
 from migrate.inputs.spark_log_entries import seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, redact_secrets
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
+from migrate.model.option_names import option
 from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
 from migrate.spark.session import last_lines, summarize_failure
@@ -89,7 +90,9 @@ class Resume:
 def check_pyspark() -> None:
     """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
-        raise UsageError(f"--run and verify-state need PySpark: {install_command('spark')}")
+        raise UsageError(
+            f"{option('run', True)} and verify-state need PySpark: {install_command('spark')}"
+        )
 
 
 def run_first_batch(
@@ -172,7 +175,8 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
     if answer["failed"] == "start":
         raise UsageError(f"Spark did not start: {message} ({output})")
     if "Failed to find data source: kafka" in answer["message"]:
-        raise UsageError(f"{message} Pass its connector with --spark-conf spark.jars.packages=…")
+        packages = option("spark_conf", {"spark.jars.packages": "…"})
+        raise UsageError(f"{message} Pass its connector with {packages}")
     raise QueryFailed(message)
 
 
@@ -229,5 +233,6 @@ def _read_pem(name: str, path: str) -> str:
 
 def _untranslatable(name: str) -> ConfigError:
     return ConfigError(
-        f"{name} has no equivalent among the options of Spark's Kafka source; verify without --run"
+        f"{name} has no equivalent among the options of Spark's Kafka source; verify without "
+        f"{option('run', True)}"
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 import decoder
 import migrate
 from migrate.model.errors import ServiceError, UsageError
+from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import install_command
 
@@ -58,7 +59,7 @@ def runs_on_spark(master: str | None) -> bool:
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise UsageError(f"--master requires PySpark: {install_command('spark')}")
+            raise UsageError(f"{option('master')} requires PySpark: {install_command('spark')}")
         return True
     # Without an imported PySpark there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
@@ -196,7 +197,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     except errors as error:
         reason = failure_of(error)
         if "Master URL" in reason:
-            raise UsageError(f"--master {master}: {reason}") from error
+            raise UsageError(f"{option('master', master)}: {reason}") from error
         raise ServiceError(f"Spark did not start: {reason}") from error
     if not _LOCAL.match(master):
         add_package(started)

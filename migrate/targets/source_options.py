@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -204,7 +205,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
     """
     if spark_version is not None and not _VERSION.fullmatch(spark_version):
         raise UsageError(
-            f"--spark-version {spark_version!r}: expected a Spark version such as "
+            f"{option('spark_version')} {spark_version!r}: expected a Spark version such as "
             f"{_DEFAULT_VERSION}"
         )
     known = spark_version or _installed()

@@ -10,6 +10,7 @@ from migrate.inputs.flink.choose_source import TOPIC_PREFIX, Choice, choose
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 
 class Assignment(NamedTuple):
@@ -74,7 +75,8 @@ def _flink_sources(
                 topics.setdefault(own.operator_id, set()).update(own.topics & (topic or own.topics))
     if not any(topics.values()):
         raise UsageError(
-            f"--spark-source {number}: --source or --cluster excludes the source's topics"
+            f"{option('spark_source')} {number}: {option('source')} or {option('cluster')} "
+            "excludes the source's topics"
         )
     return [
         replace(

@@ -17,6 +17,7 @@ from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import (
     PositionSet,
@@ -128,7 +129,7 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
             clusters,
             there_are
             if clusters
-            else "only a DynamicKafkaSource has cluster names; omit --cluster",
+            else f"only a DynamicKafkaSource has cluster names; omit {option('cluster')}",
         )
     if not unread:
         others = {
@@ -206,7 +207,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
         names = ", ".join(sorted(repr(name) for name in clusters if name is not None))
         raise Refused(
             f"{label}: its positions are from several clusters ({names}); choose one with "
-            "--cluster ID, or a source with --source OPERATOR_ID"
+            f"{option('cluster', 'ID')}, or a source with {option('source', 'OPERATOR_ID')}"
         )
     for source in sources:
         for position in source.positions:
@@ -216,6 +217,6 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
                     f"{label}: two sources read {position.topic}-{position.partition} and "
                     "are at different positions "
                     f"({format_start(starts[position.topic_partition])} and "
-                    f"{format_start(start)}); choose one with --source OPERATOR_ID"
+                    f"{format_start(start)}); choose one with {option('source', 'OPERATOR_ID')}"
                 )
     return PositionSet(label, starts, note)

@@ -41,6 +41,7 @@ from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.errors import Refused
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.positions import CLOCK_DIFFERENCE, Origin
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
@@ -392,7 +393,9 @@ def _began(job: FlinkJob) -> int:
 # -- before a move ---------------------------------------------------------------------------------
 
 
-_STOP_IT = "if this is the job that you move, {how} first; otherwise, omit --flink-rest"
+def _stop_it(how: str) -> str:
+    omit = option("flink_rest")
+    return f"if this is the job that you move, {how} first; otherwise, omit {omit}"
 
 
 def job_refusals(
@@ -415,22 +418,22 @@ def job_refusals(
         saved: True if the positions come from a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
-        return [f"{judgment.other_running}; {_STOP_IT.format(how=judgment.how_to_stop)}"]
-    add = "make a new plan with" if saved else "add"
+        return [f"{judgment.other_running}; {_stop_it(judgment.how_to_stop)}"]
+    add = f"{'make a new plan with' if saved else 'add'} {option('allow_ran_on', True)}"
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
-            way_out = _STOP_IT.format(how=judgment.how_to_stop)
-            allow = f", or {add} --allow-ran-on if it is a different job"
+            way_out = _stop_it(judgment.how_to_stop)
+            allow = f", or {add} if it is a different job"
         else:
             way_out = f"{judgment.how_to_stop}, and move from that savepoint"
-            allow = f", or {add} --allow-ran-on to duplicate its output"
+            allow = f", or {add} to duplicate its output"
         return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
     if judgment.is_beyond:
         warn(Code.RAN_ON, f"{judgment.text}; its output since the checkpoint will be duplicated")
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
         return [
             f"{judgment.text}; if it runs, {judgment.how_to_stop}, and move from that savepoint; "
-            f"otherwise {add} --allow-ran-on"
+            f"otherwise {add}"
         ]
     return []
 
@@ -476,8 +479,8 @@ def report_stop(
 ) -> None:
     """Log that the job was stopped with the savepoint, and the checks for a restart."""
     if text := old_savepoint_text(origin, judgment, source_group):
-        options = {"--flink-rest": not judgment.asked_flink, "--source-group": not saved}
-        shows = " or ".join(option for option, helps in options.items() if helps)
+        helps = {"flink_rest": not judgment.asked_flink, "source_group": not saved}
+        shows = " or ".join(option(name) for name, is_useful in helps.items() if is_useful)
         warn(WarningCode.OLD_SAVEPOINT, f"{text}; check with {shows}" if shows else text)
     if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
@@ -487,8 +490,8 @@ def report_stop(
         warn(WarningCode.JOB_MAY_RUN, judgment.text)
     else:
         log.info(
-            f"{judgment.text}; use --flink-rest URL to check whether it was restarted since "
-            "the stop"
+            f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether it was restarted "
+            "since the stop"
         )
 
 
@@ -509,11 +512,11 @@ def report_for_group(
         proof, rest = "a stop-with-savepoint is also proof", ""
         if not judgment.asked_flink:
             rest = "; if it does, it overwrites these offsets at its next checkpoint"
-            proof = f"--flink-rest URL asks Flink, and {proof}"
+            proof = f"{option('flink_rest', 'URL')} asks Flink, and {proof}"
         warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}{rest}")
         wait = watch.text
         if watch.wait is not None and watch.interval is not None:
-            wait = f"--execute polls twice, {watch.wait:.0f} s apart"
+            wait = f"{option('execute', True)} polls twice, {watch.wait:.0f} s apart"
         log.info(f"{wait}; {proof}")
 
 
@@ -539,11 +542,11 @@ def refuse_old_savepoint(
 ) -> None:
     """Refuse a stop that is more than a day old if nothing shows whether the job restarted."""
     if text := old_savepoint_text(origin, judgment, source_group):
-        asks = "" if judgment.asked_flink else "add --flink-rest URL (Flink's JobManager), or "
+        asks = f"add {option('flink_rest', 'URL')} (Flink's JobManager), or "
         add = "make a new plan with" if saved else "add"
         raise Refused(
-            f"{text}; {asks}{add} --source-group G (the job's group), or --allow-ran-on if it was "
-            "not restarted"
+            f"{text}; {'' if judgment.asked_flink else asks}{add} {option('source_group', 'G')} "
+            f"(the job's group), or {option('allow_ran_on', True)} if it was not restarted"
         )
 
 

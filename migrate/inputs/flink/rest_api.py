@@ -25,6 +25,7 @@ from pydantic import BaseModel, FailFast, Field, RootModel
 from decoder.urls import redact_url
 from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text, request
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 # Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
@@ -151,7 +152,7 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
     flink = JobManager(url)
     if flink.is_history_server():
         raise UsageError(
-            f"--flink-rest {redact_url(url)}: this is a HistoryServer; it does not list "
+            f"{option('flink_rest', redact_url(url))}: this is a HistoryServer; it does not list "
             "running jobs; pass the JobManager's address"
         )
     return [(job, flink.restored_from(job.job_id)) for job in flink.jobs()]
@@ -177,7 +178,7 @@ class JobManager:
     def configuration(self) -> dict[str, str]:
         """Return the JobManager's configuration; Flink masks the values of secrets."""
         options = get(self._url, _Options, "/jobmanager/config").root
-        return {option.key: option.value for option in options}
+        return {entry.key: entry.value for entry in options}
 
     def job_parameters(self, job_id: str) -> dict[str, str]:
         """Return the global parameters that a job has registered; empty if Flink has none."""

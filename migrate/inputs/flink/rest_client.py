@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ValidationError
 
 from migrate.model.errors import ServiceError, UsageError
+from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
@@ -40,10 +41,10 @@ class UnknownToFlink(FlinkRestError):
     """The JobManager answered that the path does not exist (404)."""
 
 
-def check_address(url: str, option: str = "--flink-rest") -> None:
+def check_address(url: str, variable: str | None = None) -> None:
     """Raise UsageError unless the url is an http or https address of a host, without a user.
 
-    ``option`` is the url's name in the message.
+    ``variable`` is the environment variable that contains the url; None for the option.
     """
     try:
         parts = urlsplit(url)
@@ -53,7 +54,8 @@ def check_address(url: str, option: str = "--flink-rest") -> None:
         usable = False
     if not usable:
         # The message does not show the address, because it may contain a password.
-        raise UsageError(f"{option}: not an address of the form http://host:port")
+        name = variable or option("flink_rest")
+        raise UsageError(f"{name}: not an address of the form http://host:port")
 
 
 def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
@@ -135,7 +137,7 @@ def _not_a_job_manager(url: str) -> FlinkRestError:
 
 
 def _display_address(url: str) -> str:
-    """Return ``--flink-rest`` and the address without its path (it may contain a password)."""
+    """Return the option with the address, without its path (it may contain a password)."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return f"--flink-rest {parts.scheme}://{parts.hostname}:{port}"
+    return option("flink_rest", f"{parts.scheme}://{parts.hostname}:{port}")

@@ -20,6 +20,7 @@ from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.offset_metadata import holds_offset
+from migrate.model.option_names import option
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
@@ -218,7 +219,7 @@ def write_rollback_file(
         raise OSError(
             error.errno,
             f"the rollback file cannot be written: {error.strerror}; choose a file on a "
-            "different disk with --rollback-file",
+            f"different disk with {option('rollback_file')}",
             str(path),
         ) from error
 

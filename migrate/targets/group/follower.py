@@ -21,6 +21,7 @@ from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import InputError, Refused
+from migrate.model.option_names import option
 from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
@@ -200,6 +201,6 @@ def _backward_refusals(
             f"group {group.name} is ahead of the query in {counted(len(back), 'partition')} (the "
             f"first is {topic}-{partition}: {back[first]}, the query is at "
             f"{next_offsets[first]}); another client has committed for the group, or the query "
-            "restarted from scratch; add --allow-moved-on to rewind the group, or choose a "
-            "different group"
+            f"restarted from scratch; add {option('allow_moved_on', True)} to rewind the group, or "
+            "choose a different group"
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from migrate.model.cluster_snapshot import GroupView
+from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 from migrate.targets.group.rollback_file import RollbackFile, writers
@@ -48,5 +49,5 @@ def newer_commit_refusals(
         f"group {group.name} has newer commits: {counted(len(ahead), 'offset')} would be rewound "
         f"(the first is {topic}-{partition}: {group.committed[first].next_offset}, to rewind to "
         f"{next_offsets[first]}), and up to {counted(sum(ahead.values()), 'record')} would be "
-        "reprocessed; add --allow-moved-on to rewind the group"
+        f"reprocessed; add {option('allow_moved_on', True)} to rewind the group"
     )

@@ -14,14 +14,13 @@ from enum import Enum
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
+from migrate.model.option_names import option
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, commit_refusals
 from migrate.targets.group.rollback_file import ChangeProgress, Offsets, RollbackFile
-
-FORCE = "--force"
 
 
 class Doubt(str, Enum):
@@ -130,7 +129,8 @@ def rollback_preview(
     if cluster.cluster_id != file.cluster_id:
         raise Refused(
             f"these brokers are of cluster {cluster.cluster_id}, but the file is of cluster "
-            f"{file.cluster_id}; pass its brokers with -b (the file has {file.bootstrap_servers})"
+            f"{file.cluster_id}; pass its brokers with "
+            f"{option('bootstrap_servers')} (the file has {file.bootstrap_servers})"
         )
     partitions = _restored_offsets(file, now, target, cluster)
     return RollbackPreview(
@@ -215,7 +215,8 @@ def _forceable_refusals(
         yield (
             f"group {file.group} has newer commits; {len(moved_on)} of its offsets are neither "
             f"the earlier nor the written ones (the first is {topic}-{partition}: "
-            f"{now.next_offset(topic, partition)}); add {FORCE} to roll back anyway"
+            f"{now.next_offset(topic, partition)}); add {option('force', True)} to roll "
+            "back anyway"
         )
     for restored in partitions:
         if restored.doubt is None or restored.target is None:
@@ -225,8 +226,8 @@ def _forceable_refusals(
         way_out = "omit it" if restored.doubt is Doubt.GONE else "restore it anyway"
         yield (
             f"{restored.name}: the group's earlier offset "
-            f"{restored.target.next_offset}{_DOUBT_TEXTS[restored.doubt]}{log_text}; add {FORCE} "
-            f"to {way_out}"
+            f"{restored.target.next_offset}{_DOUBT_TEXTS[restored.doubt]}{log_text}; add "
+            f"{option('force', True)} to {way_out}"
         )
 
 

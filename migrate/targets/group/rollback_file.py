@@ -26,6 +26,7 @@ from pydantic import Field
 
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
+from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition
 from migrate.storage.json_models import (
     EditedFile,
@@ -229,7 +230,8 @@ def read(path: Path) -> RollbackFile:
         RollbackFile,
         path,
         "rollback file of version 1 or 2",
-        creation_hint="pass a file that commit-group --execute wrote, or a copy of it",
+        creation_hint=f"pass a file that commit-group with {option('execute', True)} wrote, or a "
+        "copy of it",
     )
 
 

@@ -24,13 +24,16 @@ from decoder.kafka.sink import COMMITTER_STATE, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding
+from migrate.model.option_names import option
 from migrate.model.wording import counted
 
-# A part of messages. ``migrate.sinks`` describes the sinks that remember checkpoint ids.
-SINK_MEMORY_TEXT = (
-    "a sink that remembers checkpoint ids may drop records of a Flink job that starts from these "
-    "offsets without state; --sink TABLE checks the table"
-)
+
+def sink_memory_text() -> str:
+    """Return a part of messages; ``migrate.sinks`` describes sinks that remember checkpoint ids."""
+    return (
+        "a sink that remembers checkpoint ids may drop records of a Flink job that starts from "
+        f"these offsets without state; {option('sink', 'TABLE')} checks the table"
+    )
 
 
 def job_ended_with(checkpoint: Checkpoint) -> bool:
@@ -85,7 +88,7 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if committers:
         yield Finding(
             Code.SINK_MEMORY,
-            f"the kind of the sink {', '.join(committers)} is unknown; {SINK_MEMORY_TEXT}",
+            f"the kind of the sink {', '.join(committers)} is unknown; {sink_memory_text()}",
         )
 
 
