@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
 
@@ -97,14 +97,22 @@ def notation() -> Notation:
 
 
 @contextmanager
-def command_line_notation() -> Iterator[None]:
-    """Write the options of all messages of this process as flags."""
+def process_notation(notation: Notation) -> Iterator[None]:
+    """Write the options of all messages of this process in a notation.
+
+    A function that pickle can find, such as ``command_line``, can be sent to a worker process.
+    """
     global _of_process
-    before, _of_process = _of_process, command_line
+    before, _of_process = _of_process, notation
     try:
         yield
     finally:
         _of_process = before
+
+
+def command_line_notation() -> AbstractContextManager[None]:
+    """Write the options of all messages of this process as flags."""
+    return process_notation(command_line)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
         emit(first_spec(flink_rest), end="")
         return
     path = local_path(spec)
-    check_new_file("SPEC", path)
+    check_new_file("spec", path)
     write_new(path, first_spec(flink_rest, spec=spec))
     log.info(f"wrote {spec}; next: set the required keys, and run migrate cut-over {spec}")
 

@@ -35,6 +35,7 @@ from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused, add_notes
 from migrate.model.finding import Code
+from migrate.model.option_names import option
 from migrate.model.warning import warn
 from migrate.moves.plan import compared_group
 
@@ -220,7 +221,8 @@ def _usable_content(facts: Facts) -> Content:
         raise Refused(
             f"{facts.target_name} no longer contains the offsets that this record has written, and "
             f"a reader may have started from it; {reason}; check the output; if nothing has "
-            "started, roll back (--back --nothing-started) and rerun the command"
+            f"started, roll back ({option('back', True)} and {option('nothing_started', True)}) "
+            "and rerun the command"
         )
     return content
 
@@ -280,7 +282,10 @@ def _check_not_started_again(facts: Facts) -> None:
             f"{text}, or the savepoint is from a different job; stop the job with a savepoint, and "
             "set flink.savepoint to it"
         )
-    way_out = "to move the restarted job, roll back first (--back), or set record to a new folder"
+    way_out = (
+        f"to move the restarted job, roll back first ({option('back', True)}), or set record to a "
+        "new folder"
+    )
     if started_work(facts)[0] is Started.YES:
         way_out = (
             f"readers have also started from {facts.target_name}; stop one of the two, and compare "

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from decoder.urls import redact_url
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 
 # Flink 1.20 renamed the option; Flink 2 reports only the second name.
 _SAVEPOINT_OPTIONS = ("state.savepoints.dir", "execution.checkpointing.savepoint-dir")
@@ -69,8 +70,9 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     running = [job for job in flink.jobs() if not job.ended]
     if not running:
         raise UsageError(
-            f"--flink-rest {redact_url(flink_rest)}: no job is running on this cluster; to move a "
-            "stopped job, omit --flink-rest and set flink.savepoint in the spec"
+            f"{option('flink_rest', redact_url(flink_rest))}: no job is running on this cluster; "
+            f"to move a stopped job, omit {option('flink_rest')} and set flink.savepoint in the "
+            "spec"
         )
     parameters = flink.job_parameters(running[0].job_id) if len(running) == 1 else {}
     return _filled(

@@ -16,6 +16,7 @@ from migrate.model.errors import Refused
 from migrate.model.extensions import service
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
@@ -141,7 +142,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
         raise Refused(
             f"the plan differs from the reviewed plan: {join_some(differences, _MOST_SHOWN)}; to "
-            f"review the new plan, add --until {_STEP}"
+            f"review the new plan, add {option('until', _STEP)}"
         )
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.writes_to_disk:

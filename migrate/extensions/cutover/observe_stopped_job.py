@@ -30,6 +30,7 @@ from migrate.inputs.flink.job_state import (
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.option_names import option
 from migrate.moves.plan import compared_group
 from migrate.planning import Plan
 from migrate.storage.uris import path_of
@@ -296,7 +297,8 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
     if again is None and (problem := hidden_start(jobs, own, ended_ms or 0)):
         raise Refused(
             f"cannot tell whether the job was restarted since: {problem}; if it is the same job, "
-            "roll back with --back, and move that job; otherwise add --allow-ran-on"
+            f"roll back with {option('back', True)}, and move that job; otherwise add "
+            f"{option('allow_ran_on', True)}"
         )
     if again is None and started is None and spec.stopped_by_others and plan is not None:
         _refuse_unless_stopped(plan, spec.flink.rest, spec.flink.job, jobs)

@@ -33,9 +33,9 @@ from migrate.extensions.cutover.target_state import (
 )
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused, add_notes
+from migrate.model.option_names import option
 from migrate.moves.rollback import GroupRollback, rollback
 from migrate.targets.group.commit import Applied
-from migrate.targets.group.rollback_decision import FORCE
 from migrate.targets.group.rollback_file import rollback_files
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import remove_seed
@@ -72,7 +72,8 @@ def check_roll_back(facts: Facts) -> None:
     if started is Started.MAYBE and not facts.nothing_started:
         raise Refused(
             f"a reader may have started from {name}; {reason}; stop all readers of the target, and "
-            "check their output; if nothing has started, add --nothing-started"
+            "check their output; if nothing has started, add "
+            f"{option('nothing_started', True)}"
         )
     if facts.savepoint_pointer is None:
         raise Refused("there is nothing to roll back; the job was not stopped")
@@ -114,7 +115,8 @@ def restart_advice(facts: Facts) -> str:
     if started is Started.MAYBE and not facts.nothing_started:
         return (
             f"{warning} yet, because {reason}; stop all readers of {facts.target_name}, check "
-            "their output, and then roll back with --back --nothing-started"
+            f"their output, and then roll back with {option('back', True)} and "
+            f"{option('nothing_started', True)}"
         )
     unless = ""
     if isinstance(restarted, Unavailable):
@@ -180,7 +182,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
     elif job.attempt is not None:
         raise Refused(
             f"Flink is still stopping job {job.flink_job.job_id} ({job.flink_job.name}); a stop "
-            "cannot be canceled; wait for its end with --until stop"
+            f"cannot be canceled; wait for its end with {option('until', 'stop')}"
         )
 
 
@@ -233,7 +235,8 @@ def _restoration(context: CutOverContext, path: Path) -> Undo | None:
     if planned.refusals:
         error = Refused(planned.refusals)
         if planned.preview.unless_forced:
-            add_notes(error, f"to use {FORCE}, run: migrate rollback {shlex.quote(str(path))}")
+            force = option("force", True)
+            add_notes(error, f"to use {force}, run: migrate rollback {shlex.quote(str(path))}")
         raise error
     if not planned.partitions:
         return None

@@ -25,6 +25,7 @@ from pydantic import (
 
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
+from migrate.model.option_names import option
 from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.declare_options import options_of
 from migrate.moves.options import (
@@ -70,7 +71,7 @@ def _check_flink_address(url: str) -> str:
     try:
         check_address(url)
     except UsageError as error:
-        raise ValueError(str(error).removeprefix("--flink-rest: ")) from error
+        raise ValueError(str(error).removeprefix(f"{option('flink_rest')}: ")) from error
     return url
 
 

@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
 from migrate.extensions.cutover.report import CutOverRecord
+from migrate.model.option_names import option
 from migrate.model.wording import join_some
 
 _NEW_DIRECTORY = "choose a new directory"
@@ -36,7 +37,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
         problem = facts.plan_problem or "plan.json is missing from the record's folder"
         return Content.WRONG, (
             f"the plan of {facts.target_name} cannot be read; {problem}; restore plan.json, or "
-            "roll back (--back)"
+            f"roll back ({option('back', True)})"
         )
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -81,12 +82,13 @@ def other_move_reason(
                 f"group {target.view.name} already has the planned offsets; no rollback file in "
                 "the record's or the current directory shows the client that committed them; if "
                 "the job commits to this group, set move.source-group; if another cut-over wrote "
-                "it, continue that cut-over; otherwise, take over the group with --adopt"
+                "it, continue that cut-over; otherwise, take over the group with "
+                f"{option('adopt', True)}"
             )
         return ""
     return (
         f"group {target.view.name} contains offsets of another move ({join_some(others, 1)}); "
-        "continue that move, or take over the group with --adopt"
+        f"continue that move, or take over the group with {option('adopt', True)}"
     )
 
 
@@ -131,7 +133,9 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
     if facts.spec.states and not is_checked and (problem := _priming_problem(facts, target)):
         return Content.WRONG, problem
     if target.seeds != facts.seeds:
-        way_out = "restore its old content, or roll back (--back)" if written else _NEW_DIRECTORY
+        way_out = _NEW_DIRECTORY
+        if written:
+            way_out = f"restore its old content, or roll back ({option('back', True)})"
         return Content.WRONG, f"the query in {name} differs from the planned query; {way_out}"
     if not ours and not facts.spec.states and target.last_planned_batch is not None:
         return Content.WRONG, (
@@ -144,7 +148,8 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         return Content.PLAN_NOT_RECORDED, ""
     return Content.NOT_OURS, (
         f"{name} contains the planned query {target.query_id}, but this record has not written it; "
-        f"another cut-over may start it; {_NEW_DIRECTORY}, or take it over with --adopt"
+        f"another cut-over may start it; {_NEW_DIRECTORY}, or take it over with "
+        f"{option('adopt', True)}"
     )
 
 

@@ -25,6 +25,7 @@ from migrate.extensions.cutover.target_state import Started, last_query_batch, s
 from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.spark_log import committed_positions
 from migrate.model.errors import CutOverStopped
+from migrate.model.option_names import option
 from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.wording import counted
 from migrate.moves.options import kafka
@@ -194,7 +195,9 @@ def _unknown_reason(
     """Return why the start offset of a partition is unknown, or None."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
-        new = "" if evidence.has_begun else "; to plan it, roll back (--back) and rerun the command"
+        new = ""
+        if not evidence.has_begun:
+            new = f"; to plan it, roll back ({option('back', True)}) and rerun the command"
         return f"{name} is not in the plan, or has no planned offset{new}"
     if not evidence.has_begun or row is None or row.planned is None or row.began_right:
         return None

@@ -18,6 +18,7 @@ from migrate.extensions.fleet.inventory import JobPlan, ScannedJob
 from migrate.extensions.fleet.scan_run import Progress
 from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
@@ -54,11 +55,13 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
     """
     if group is not None:
         if not broker:
-            raise UsageError("plans for groups require a broker; add --bootstrap-servers HOST:PORT")
+            raise UsageError(
+                f"plans for groups require a broker; add {option('bootstrap_servers', 'HOST:PORT')}"
+            )
         if JOB_PLACEHOLDER not in group:
             raise UsageError(
-                f"--group {group!r}: all jobs would share this group; add {JOB_PLACEHOLDER} to the "
-                "name, the placeholder for the job's ID"
+                f"{option('group')} {group!r}: all jobs would share this group; add "
+                f"{JOB_PLACEHOLDER} to the name, the placeholder for the job's ID"
             )
     try:
         if any(directory.iterdir()):
@@ -71,7 +74,8 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
 
 def _not_writable(directory: Path, error: OSError) -> UsageError:
     return UsageError(
-        f"--plans {directory}: cannot be written: {error.strerror}; choose a new directory"
+        f"{option('plans', str(directory))}: cannot be written: {error.strerror}; choose a new "
+        "directory"
     )
 
 

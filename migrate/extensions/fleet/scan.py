@@ -15,6 +15,7 @@ from migrate.inputs.ask_broker import ask_broker
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import Stage, log, timed
+from migrate.model.option_names import option
 from migrate.model.policies import parse_choice
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import KafkaArguments, kafka
@@ -67,18 +68,18 @@ def scan(
         ServiceError: Spark failed, or the processes on this machine were killed repeatedly.
     """
     broker = kafka(arguments)
-    table_format = parse_choice(TableFormat, "--format", format)
+    table_format = parse_choice(TableFormat, "format", format)
     if plans is not None:
         from migrate.extensions.fleet.save_plans import check_can_save, save_plans
 
         plans = local_path(os.fspath(plans))
         check_can_save(plans, group, broker=broker.is_given)
     elif group is not None:
-        raise UsageError("--group requires --plans DIR")
+        raise UsageError(f"{option('group')} requires {option('plans', 'DIR')}")
     if not roots:
         raise UsageError("no directory to scan; pass at least one")
     if master is not None:
-        check_no_credentials(master, UsageError, "--master")
+        check_no_credentials(master, UsageError, "master")
     on_spark = runs_on_spark(master)
     tables = _output(os.fspath(output), table_format, on_spark) if output is not None else None
     with timed("searching for checkpoints"):
@@ -135,7 +136,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
         Refused: the directory is not empty.
         UsageError: tables cannot be written to this directory.
     """
-    check_no_credentials(output, UsageError, "--output")
+    check_no_credentials(output, UsageError, "output")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
     tables = Output(directory, table_format)
     if not on_spark:

@@ -34,6 +34,7 @@ from migrate.extensions.fleet.scan_run import (
 )
 from migrate.extensions.fleet.view_columns import CheckpointView
 from migrate.extensions.fleet.write_tables import Output, TableFormat, batches
+from migrate.model.option_names import Notation, notation, process_notation
 from migrate.spark.frames import read_chunks
 from migrate.spark.session import is_connect
 from migrate.storage.files import Files
@@ -72,7 +73,7 @@ def scan_on_spark(
     """
     request = ScanRequest(ask_broker is not None, output)
     chunks = split_candidates(candidates)
-    read = read_chunks(spark, chunks, partial(_read, request), _SCHEMA).persist()
+    read = read_chunks(spark, chunks, partial(_read, request, notation()), _SCHEMA).persist()
     persisted = read.coalesce(max(1, -(-len(chunks) // _CHUNKS_PER_TASK)))
     snapshot = None
     try:
@@ -152,20 +153,26 @@ def _answers(frame: DataFrame) -> Iterator[Any]:
         yield pickle.loads(row.answer)
 
 
-def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    """Read a chunk, with its topics as the answer if a broker is queried, or else its summary."""
+def _read(
+    request: ScanRequest, driver_notation: Notation, chunk: list[Candidate]
+) -> Iterator[pa.RecordBatch]:
+    """Read a chunk, with its topics as the answer if a broker is queried, or else its summary.
+
+    Messages name options as messages of the driver do.
+    """
     topics: set[str] = set()
     summary = ScanSummary()
     pickled: list[bytes] = []
     size = 0
-    for checkpoint in read_chunk(Files(), request, chunk):
-        topics |= topics_to_ask(checkpoint.positions)
-        summary.add(checkpoint, None, 0)
-        pickled.append(pickle.dumps(checkpoint))
-        size += len(pickled[-1])
-        if size >= _BATCH_BYTES:
-            yield _batch(scanned=pickled, answer=[None] * len(pickled))
-            pickled, size = [], 0
+    with process_notation(driver_notation):
+        for checkpoint in read_chunk(Files(), request, chunk):
+            topics |= topics_to_ask(checkpoint.positions)
+            summary.add(checkpoint, None, 0)
+            pickled.append(pickle.dumps(checkpoint))
+            size += len(pickled[-1])
+            if size >= _BATCH_BYTES:
+                yield _batch(scanned=pickled, answer=[None] * len(pickled))
+                pickled, size = [], 0
     answer = pickle.dumps(topics if request.with_lag else summary)
     yield _batch(scanned=[*pickled, None], answer=[*[None] * len(pickled), answer])
 

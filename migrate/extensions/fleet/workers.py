@@ -17,11 +17,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from migrate.model.errors import ServiceError
+from migrate.model.option_names import Notation, notation, process_notation
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -81,6 +83,8 @@ class WorkerPool:
     ) -> list[_Result]:
         """Call the function with each item, and return the results in the order of the items.
 
+        Messages that are made in a worker name options as messages of this process do.
+
         Args:
             function: it is pickled for the workers, and each process unpickles it once.
             items: any number of items. For the workers, items and results are pickled, too.
@@ -90,7 +94,7 @@ class WorkerPool:
             ServiceError: several worker processes, one after the other, ended during one item.
             Exception: an error of the function; after the first error, no further item is started.
         """
-        pickled = pickle.dumps(function)
+        pickled = pickle.dumps(partial(_call_with_notation, notation(), function))
         results: dict[int, _Result] = {}
         errors: list[BaseException] = []
         remaining = iter(enumerate(items))
@@ -128,6 +132,13 @@ class WorkerPool:
         if errors:
             raise errors[0]
         return [results[number] for number in range(len(items))]
+
+
+def _call_with_notation(
+    notation: Notation, function: Callable[[_Item], _Result], item: _Item
+) -> _Result:
+    with process_notation(notation):
+        return function(item)
 
 
 class _Worker:

@@ -30,6 +30,7 @@ from migrate.model.column_types import (
     arrow_schema,
 )
 from migrate.model.errors import UsageError
+from migrate.model.option_names import option
 from migrate.model.wording import install_command
 from migrate.storage.files import Files
 from migrate.storage.new_file import already_there
@@ -72,12 +73,13 @@ def check_output(output: Output) -> None:
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
-            f"--output {output.directory}: only Spark can write to a URI of this kind; add "
-            "--master URL"
+            f"{option('output', output.directory)}: only Spark can write to a URI of this kind; "
+            f"add {option('master', 'URL')}"
         )
     if output.format is TableFormat.PARQUET and find_spec("pyarrow") is None:
         raise UsageError(
-            f"Parquet output requires pyarrow: {install_command('parquet')}; or add --format csv"
+            f"Parquet output requires pyarrow: {install_command('parquet')}; or add "
+            f"{option('format', TableFormat.CSV)}"
         )
 
 

@@ -136,7 +136,7 @@ def write_state(
         OSError: an error during writing, such as a full disk.
     """
     path = local_path(os.fspath(file))
-    check_new_file("--output", path)
+    check_new_file("output", path)
     batches = read_state(
         chk,
         operator=operator,

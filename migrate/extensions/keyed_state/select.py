@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decoder.keyed_state import KeyedState, KeyedStates, Unread
 from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
+from migrate.model.option_names import option
 
 # A keyed state, or an error; both have the operator's id, name and uid.
 _StateOrError = KeyedState | Unread
@@ -55,8 +56,8 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
         return chosen[0]
     if chosen:
         raise Refused(
-            f"{len(chosen)} operators have a state {name!r}; choose one with --operator and "
-            f"its operator id: {_operators(chosen)}"
+            f"{len(chosen)} operators have a state {name!r}; choose one with "
+            f"{option('operator')} and its operator id: {_operators(chosen)}"
         )
     if candidates.unread:
         raise candidates.unread[0].error

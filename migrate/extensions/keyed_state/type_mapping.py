@@ -45,6 +45,7 @@ from migrate.model.column_types import (
     PairsOf,
     StructOf,
 )
+from migrate.model.option_names import option
 
 # The columns in which two values must not become equal.
 KEY_COLUMNS = ("key", "namespace", "map_key")
@@ -111,8 +112,8 @@ def _whole_micros(value: Any, nanos: int, micros: int) -> int:
     if nanos % 1000:
         raise ValueError(
             f"{value_json(value)} has nanoseconds, but Arrow and Spark store microseconds, "
-            "so two keys could become one; set truncateKeys (truncate_keys, "
-            "--truncate-keys) to cut the nanoseconds"
+            f"so two keys could become one; set truncateKeys ({option('truncate_keys')}) to cut "
+            "the nanoseconds"
         )
     return micros
 

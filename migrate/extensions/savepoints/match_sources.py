@@ -9,6 +9,7 @@ from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.moves.options import Request
 from migrate.planning import Refusal
@@ -77,8 +78,8 @@ def other_cluster_refusals(
         ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
         yield Refusal(
             f"the savepoint reads cluster {ours}, but the positions are of {of_others}",
-            "choose a cluster of both with --cluster ID; or pass the positions as json:FILE, so "
-            "that migrate assumes the savepoint's cluster",
+            f"choose a cluster of both with {option('cluster', 'ID')}; or pass the positions as "
+            "json:FILE, so that migrate assumes the savepoint's cluster",
         )
 
 
@@ -97,7 +98,8 @@ def check_common_topic(
         own = ", ".join(sorted(topics_of(match.source for match in matches)))
         raise Refused(
             f"{side} has positions of {topics}, but the savepoint reads {own}; check that the "
-            "savepoint is of the same job, or add --topic-map OLD=NEW for renamed topics"
+            f"savepoint is of the same job, or add {option('topic_map', {'OLD': 'NEW'})} for "
+            "renamed topics"
         )
 
 
@@ -113,7 +115,8 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
         names = ", ".join(sorted(map(repr, clusters)))
         yield Refusal(
             f"the savepoint reads several Kafka clusters, including {names}",
-            "the positions do not identify their cluster; choose it with --cluster ID",
+            "the positions do not identify their cluster; choose it with "
+            f"{option('cluster', 'ID')}",
         )
 
 
@@ -153,7 +156,7 @@ def left_out_topic_refusals(
     if topics and request.source is None:
         yield left_out_refusal(side, topics)
     elif topics:
-        log.info(f"note: --source omits {', '.join(sorted(topics))}")
+        log.info(f"note: {option('source')} omits {', '.join(sorted(topics))}")
 
 
 def check_topic_map(
@@ -172,14 +175,14 @@ def check_topic_map(
     for old, new in topic_map.items():
         if old not in known:
             raise NoSuchName(
-                f"--topic-map {old}={new}: {side} has no topic {old}",
+                f"{option('topic_map', {old: new})}: {side} has no topic {old}",
                 old,
                 known,
                 f"it has: {', '.join(sorted(known))}",
             )
         if new not in read:
             raise NoSuchName(
-                f"--topic-map {old}={new}: no source of the savepoint reads {new}",
+                f"{option('topic_map', {old: new})}: no source of the savepoint reads {new}",
                 new,
                 read,
                 f"the sources read: {', '.join(sorted(read))}. A savepoint keeps its topic "

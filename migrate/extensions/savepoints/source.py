@@ -42,6 +42,7 @@ from migrate.extensions.savepoints.layouts import Element, Kept, NewState, blob,
 from migrate.extensions.savepoints.positions import OffsetChanges
 from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.errors import Refused
+from migrate.model.option_names import option
 from migrate.model.positions import ClusterPartition
 from migrate.model.wording import counted, join_some
 
@@ -84,7 +85,7 @@ def changed_source(
     if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers have {shared[0]}, and each of them "
-            "would read it; omit it with --partitions, or take another savepoint"
+            f"would read it; omit it with {option('partitions')}, or take another savepoint"
         )
     added = {
         key: next_offset
@@ -216,14 +217,15 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
         if finished:
             raise Refused(
                 f"{_name(operator)}: {join_some(map(str, finished), 1)} was read to the end of a "
-                "bounded source, and no reader has it anymore; omit it with --partitions"
+                "bounded source, and no reader has it anymore; omit it with "
+                f"{option('partitions')}"
             )
         splits = [reader.split for reader in state.reader_splits]
         splits += [entry.split for entry in entries if entry.split is not None]
         if new and any(split.stopping_offset is not None for split in splits):
             raise Refused(
                 f"{_name(operator)} is bounded, but its state lacks the stop offset of {new[0]}; "
-                "omit it with --partitions"
+                f"omit it with {option('partitions')}"
             )
 
 

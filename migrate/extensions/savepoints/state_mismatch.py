@@ -8,6 +8,7 @@ from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Severity
+from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -69,7 +70,7 @@ def state_mismatches(
     return [
         Refusal(
             f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
-            "to use this state anyway, add --allow-state-mismatch",
+            f"to use this state anyway, add {option('allow_state_mismatch', True)}",
         )
     ], []
 
@@ -115,7 +116,8 @@ def check_savepoint(
                 Refusal(
                     problem,
                     "take an aligned checkpoint, or stop the job with a savepoint (with async I/O "
-                    "with --drain); or add --allow-in-flight to let it process them",
+                    f"with --drain); or add {option('allow_in_flight', True)} to let it process "
+                    "them",
                 )
             )
     return refusals, warnings

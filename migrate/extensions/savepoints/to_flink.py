@@ -26,6 +26,7 @@ from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, ClusterPartition
 from migrate.model.warning import WarningText
 from migrate.model.wording import counted
@@ -122,16 +123,16 @@ def to_flink(
     policies = request.job_policies
     if request.to_kafka.is_given and policies.partitions is not None:
         raise UsageError(
-            "--partitions cannot be combined with another cluster; all partitions of a source must "
-            "be in the same cluster"
+            f"{option('partitions')} cannot be combined with another cluster; all partitions of a "
+            "source must be in the same cluster"
         )
     matches = match_sources(chosen, all_side_sources, policies)
     if other_clusters := list(other_cluster_refusals(matches, all_side_sources)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
-            "--topic-pattern requires one source; several sources may read a new topic; choose one "
-            "with --source"
+            f"{option('topic_pattern')} requires one source; several sources may read a new topic; "
+            f"choose one with {option('source')}"
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
@@ -219,12 +220,12 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
         Refused: the directory is not empty, or the path is not a directory.
         UsageError: the name is not valid, or is a mount of a store that cannot rename.
     """
-    directory = named_location("--out", out)
+    directory = named_location("out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
         raise UsageError(
-            f"--out {directory.name} is the mount of an object store without a rename; migrate "
-            "cannot write a complete savepoint through it; pass the store's URL, or pass a local "
-            "directory and copy the savepoint"
+            f"{option('out', directory.name)} is the mount of an object store without a rename; "
+            "migrate cannot write a complete savepoint through it; pass the store's URL, or pass a "
+            "local directory and copy the savepoint"
         )
     names, name = directory.names(), directory.for_spark
     if names is None:

@@ -31,6 +31,7 @@ from migrate.inputs.spark_log import (
 )
 from migrate.inputs.spark_log_entries import entry_numbers, entry_offsets, read_entry
 from migrate.model.errors import InputError, Refused
+from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition
 from migrate.storage.files import Files
 from migrate.storage.new_file import new_directory, write_pieces
@@ -66,7 +67,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     if not entry_numbers(files, join(directory, "state")):
         raise Refused(
             f"{directory}: the query stores no state, or tracks its progress asynchronously; "
-            "seed a new query with --checkpoint-dir alone"
+            f"seed a new query with {option('checkpoint_dir')} alone"
         )
     return batch
 
@@ -153,7 +154,7 @@ def _added_offsets(
             refusals.append(
                 f"the query's {len(readers)} sources of topic {topic} read different "
                 f"partitions, so the source for {names} cannot be determined; pass only the "
-                "partitions that the query already reads with --partitions"
+                f"partitions that the query already reads with {option('partitions')}"
             )
     if refusals:
         raise Refused(refusals)

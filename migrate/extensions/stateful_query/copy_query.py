@@ -11,6 +11,7 @@ from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
+from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
@@ -50,9 +51,11 @@ def copy_query(
     Raises:
         MigrateError, DecodeError, OSError: as for ``to_spark``.
     """
-    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
+    target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
-        raise UsageError("the copy of a query requires --checkpoint-dir DIR, a new local directory")
+        raise UsageError(
+            f"the copy of a query requires {option('checkpoint_dir', 'DIR')}, a new local directory"
+        )
     check_free(target)
     if not old.startswith(SPARK_PREFIX):
         raise UsageError(f"{old}: pass the query to copy as spark:DIR")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from migrate.model.option_names import option
 from migrate.model.wording import counted
 
 
@@ -78,7 +79,7 @@ class StateProof:
         if self.merged and not self.may_merge:
             problems.append(
                 f"{counted(self.merged, 'entry', 'entries')} of Flink got a key that another "
-                "entry also has; make the keys different, or merge the entries (merge_keys, "
-                "--merge-keys)"
+                "entry also has; make the keys different, or merge the entries "
+                f"({option('merge_keys', True)})"
             )
         return [*problems, *self.examples]

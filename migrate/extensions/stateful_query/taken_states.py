@@ -13,6 +13,7 @@ from migrate.extensions.keyed_state.type_mapping import column_type, namespace_t
 from migrate.model.column_types import StructOf, quoted
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 
@@ -204,14 +205,15 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
         raise UsageError(
-            f"--state {text!r}: expected OPERATOR/NAME; `migrate state CHK` lists the states"
+            f"{option('state')} {text!r}: expected OPERATOR/NAME; `migrate state CHK` lists the "
+            "states"
         )
     state = choose_state(keyed, operator, name)
     state.check_readable()
     if state.kind is StateKind.TIMERS or name == MERGING_WINDOWS:
         raise UsageError(
-            f"--state {text!r}: timers and {MERGING_WINDOWS} cannot be selected; pass the "
-            "state of the windows"
+            f"{option('state')} {text!r}: timers and {MERGING_WINDOWS} cannot be selected; pass "
+            "the state of the windows"
         )
     return state
 

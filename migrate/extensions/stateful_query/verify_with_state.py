@@ -9,6 +9,7 @@ from types import EllipsisType
 
 from migrate.model.errors import UsageError
 from migrate.model.log import timed
+from migrate.model.option_names import option
 from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX
 from migrate.moves.options import SideArguments
 from migrate.moves.verify import verify
@@ -37,11 +38,12 @@ def verify_with_state(
     from migrate.spark.resume_check import check_pyspark
 
     if sample is not None and sample < 1:
-        raise UsageError(f"--sample {sample}: expected a positive number of keys")
+        raise UsageError(f"{option('sample', sample)}: expected a positive number of keys")
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):
         raise UsageError(
-            f"--state {state!r}: expected OPERATOR/NAME; `migrate state CHK` lists the states"
+            f"{option('state')} {state!r}: expected OPERATOR/NAME; `migrate state CHK` lists the "
+            "states"
         )
     moved = os.fspath(moved)
     if moved.startswith(_PLAN):

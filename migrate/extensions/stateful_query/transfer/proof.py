@@ -27,6 +27,7 @@ from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.extensions.stateful_query.transfer.spread import AggregateValue
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
+from migrate.model.option_names import option
 from migrate.model.wording import counted
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
         raise Refused(
             f"dropDuplicates stores its key as {_list_fields(state.keys)}, but Flink's key "
             f"is {', '.join(names) or 'none'}; use the same columns, or pass the expected "
-            "state in this order (expected, --expect)"
+            f"state in this order (expected, {option('expect')})"
         )
     return list(range(len(names)))
 
@@ -246,7 +247,7 @@ def to_spark_columns(
             f"expected has {counted(len(expected.columns), 'column')}, but Spark's state has "
             f"{len(names)}, with the key "
             f"{_list_fields(state.keys)}{', a window' * state.has_window} and the value "
-            f"{_list_fields(state.values)}; pass an expression for each with --expect"
+            f"{_list_fields(state.values)}; pass an expression for each with {option('expect')}"
         )
     expected = expected.toDF(*names)
     if state.has_window:

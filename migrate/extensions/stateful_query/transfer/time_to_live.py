@@ -27,6 +27,7 @@ from migrate.extensions.stateful_query.transfer.origin import (
 )
 from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
+from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 
@@ -80,8 +81,8 @@ class ExpiredEntries:
             yield warning_text(
                 WarningCode.EXPIRY_DOUBTFUL,
                 f"{self.doubtful} of these expired after the last access in the state; if "
-                "the checkpoint is a copy, pass the time of the stop (stopped_at_ms, "
-                "--stopped-at)",
+                "the checkpoint is a copy, pass the time of the stop "
+                f"({option('stopped_at_ms')})",
             )
 
 
@@ -184,7 +185,7 @@ def leave_out_expired(
             f"{counted(doubtful, 'entry', 'entries')} expired between the last access "
             f"({iso_time(newest)}) and the write of _metadata ({iso_time(stop)}), but the "
             f"checkpoint is a copy of {copied_from}; pass the time of the stop "
-            "(stopped_at_ms, --stopped-at)"
+            f"({option('stopped_at_ms')})"
         )
     earliest = newest if stopped_at_ms is None else stopped_at_ms
     kept = mark_unexpired(_used_after(state, stop - ttl_ms), ttl_ms, stop, earliest)
@@ -198,8 +199,8 @@ def check_time_to_live(state: DataFrame) -> None:
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
         raise Refused(
             f"{name} has a TTL; Flink drops a key after this time, but Spark does not; pass "
-            "the TTL of the job's code (StateTtlConfig, table.exec.state.ttl) in "
-            "milliseconds as ttl_ms (--ttl), or None (none) to keep every entry"
+            "the TTL of the job's code (StateTtlConfig, table.exec.state.ttl) as "
+            f"{option('ttl_ms')}, or None (none) to keep every entry"
         )
 
 
@@ -217,8 +218,8 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
         if stopped_at_ms < newest:
             raise Refused(
                 f"the state was used at {iso_time(newest)}, so the job cannot have stopped "
-                f"at {iso_time(stopped_at_ms)}; pass the time of the stop (stopped_at_ms, "
-                "--stopped-at)"
+                f"at {iso_time(stopped_at_ms)}; pass the time of the stop "
+                f"({option('stopped_at_ms')})"
             )
         return stopped_at_ms, None
     origin, checkpoint = origin_of(state), None
@@ -227,7 +228,7 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
     if checkpoint is None or checkpoint.written_at is None:
         raise UsageError(
             "the time of the job's stop cannot be determined; pass it in epoch milliseconds "
-            "(stopped_at_ms, --stopped-at)"
+            f"({option('stopped_at_ms')})"
         )
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 

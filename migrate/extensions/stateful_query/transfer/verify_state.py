@@ -32,6 +32,7 @@ from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batche
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
+from migrate.model.option_names import option
 from migrate.spark.session import connects_to_server, failure_of, runs_on_spark, session
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location
@@ -88,8 +89,8 @@ def verify_state(
     target = location(directory)
     if not isinstance(target, LocalDirectory):
         raise UsageError(
-            f"{target.name} is not on a disk; --state requires a checkpoint location on a disk; "
-            "copy the location to a disk"
+            f"{target.name} is not on a disk; {option('state')} requires a checkpoint location on "
+            "a disk; copy the location to a disk"
         )
     batch = primed_batch(directory)
     master = None if runs_on_spark(None) or connects_to_server() else "local[*]"
@@ -226,4 +227,4 @@ def _select(flink: DataFrame, expect: str) -> DataFrame:
     try:
         return flink.sparkSession.sql(f"SELECT {escaped} FROM {{flink}}", flink=flink)
     except AnalysisException as error:
-        raise UsageError(f"--expect: {failure_of(error)}") from error
+        raise UsageError(f"{option('expect')}: {failure_of(error)}") from error

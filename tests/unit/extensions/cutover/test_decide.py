@@ -609,7 +609,7 @@ def test_apply_step_refuses_savepoint_if_job_runs_independently(
     told = _reasons(decision := _decide("apply", facts))
     assert isinstance(decision, Refused)
     assert "its output is beyond the savepoint, or the savepoint is from a different job" in told
-    assert "--back" not in told
+    assert "roll back" not in told
 
 
 @pytest.mark.parametrize(
@@ -800,7 +800,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             {"target": _group(80, by=_OTHER)},
             "do not start Flink's job from its savepoint yet, because group:g contains offsets "
             "of another move",
-            "add --nothing-started",
+            "add nothing_started=True",
         ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
         (
@@ -815,7 +815,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             {"start_status": 3},
             "do not start Flink's job from its savepoint yet, because the command start failed "
             "with exit code 3, but may have submitted the query before it failed",
-            "add --nothing-started",
+            "add nothing_started=True",
         ),
         (
             _SEEDED,
@@ -829,7 +829,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             {"target": _group(*_BOTH, by=_ID)},
             "do not start Flink's job from its savepoint yet, because group:g contained the "
             "planned offsets, and a consumer that assigns its own partitions is not visible",
-            "add --nothing-started",
+            "add nothing_started=True",
         ),
     ],
 )
@@ -845,7 +845,7 @@ def test_roll_back_is_offered_only_if_nothing_has_started(
         assert back in _reasons(decision)
     # What the user says is taken where nothing shows the opposite.
     sure = _no_way_back(replace(facts, nothing_started=True))
-    assert (sure is None) == (back is None or "--nothing-started" in back)
+    assert (sure is None) == (back is None or "nothing_started=True" in back)
 
 
 @pytest.mark.parametrize(

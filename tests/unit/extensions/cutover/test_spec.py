@@ -348,7 +348,7 @@ def test_unreachable_flink_leaves_everything_unchanged(tmp_path: Path) -> None:
     assert done.code == 6
     assert "stopped at check: this run has not changed anything or stopped a job" in done.stderr
     record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
-    assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
+    assert record["runs"][0]["end"].startswith("failed at check: flink.rest: http://127.0.0.1:")
 
 
 def test_stop_requested_by_earlier_run_is_reported_if_flink_is_unreachable(tmp_path: Path) -> None:

@@ -1,45 +1,80 @@
-"""A cut-over's refusals and warnings mention spec keys instead of other commands' options."""
+"""A cut-over's refusals and warnings name an option by its key in the spec, if it has one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import pytest
 
-from migrate.extensions.cutover.spec_keys import with_spec_keys
+from migrate.extensions.cutover.spec import Spec
+from migrate.extensions.cutover.spec_keys import SPEC_KEYS
+from migrate.model.option_names import (
+    Notation,
+    command_line,
+    option,
+    process_notation,
+    python_call,
+    spec_notation,
+)
+from migrate.model.policies import Gone
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        (lambda: f"add {option('allow_moved_on', True)}", "add move.allow-moved-on: true"),
+        (lambda: f"add {option('allow_ran_on', True)}", "add move.allow-ran-on: true"),
+        (lambda: f"add {option('allow_kept_running', True)}", "add move.allow-kept-running: true"),
+        (lambda: f"omit it with {option('gone', Gone.SKIP)}", "omit it with move.gone: skip"),
         (
-            "gone; add --allow-moved-on to go back",
-            "gone; set move.allow-moved-on: true in the spec to go back",
-        ),
-        ("or add --one-cluster", "or set move.one-cluster: true in the spec"),
-        ("omit it with --gone skip", "omit it with move.gone: skip"),
-        (
-            "choose a start with --unresolved earliest|latest",
+            lambda: f"choose a start with {option('unresolved', 'earliest|latest')}",
             "choose a start with move.unresolved: earliest|latest",
         ),
-        ("--source-group GROUP shows it", "move.source-group: GROUP shows it"),
-        ("--partitions omits 2", "move.partitions omits 2"),
-        ("one at a time with --source", "one at a time with move.source"),
-        (
-            "move from a newer one, or add --allow-ran-on to accept the duplicates",
-            "move from a newer one, or set move.allow-ran-on: true in the spec to accept the "
-            "duplicates",
-        ),
-        (
-            "move from a newer one; or add --allow-kept-running to duplicate them",
-            "move from a newer one; or set move.allow-kept-running: true in the spec to duplicate "
-            "them",
-        ),
-        # Not options: parts of a path.
-        ("/lake/eu--source/chk-7: refused", "/lake/eu--source/chk-7: refused"),
-        ("/lake/--sink/orders is not empty", "/lake/--sink/orders is not empty"),
-        # Options of cut-over itself, and of Flink.
-        ("take it over with --adopt", "take it over with --adopt"),
-        ("stop the job with --drain", "stop the job with --drain"),
+        (lambda: option("source_group", "GROUP"), "move.source-group: GROUP"),
+        (lambda: f"{option('partitions')} omits 2", "move.partitions omits 2"),
+        (lambda: option("topic_map", {"old": "new"}), "move.topic-map: old=new"),
+        (lambda: option("bootstrap_servers", "HOST:PORT"), "kafka.bootstrap-servers: HOST:PORT"),
+        (lambda: option("kafka_properties"), "kafka.properties"),
+        (lambda: option("to_kafka_config", "FILE"), "kafka.to-config: FILE"),
+        (lambda: f"{option('flink_rest')}: not an address", "flink.rest: not an address"),
+        (lambda: option("sink_writer", "delta"), "sink-writer: delta"),
     ],
 )
-def test_option_names_in_messages_become_spec_keys(text: str, expected: str) -> None:
-    assert with_spec_keys(text) == expected
+@pytest.mark.parametrize("caller", [command_line, python_call])
+def test_option_of_spec_is_named_by_its_key(
+    text: Callable[[], str], expected: str, caller: Notation
+) -> None:
+    with process_notation(caller), spec_notation(SPEC_KEYS):
+        assert text() == expected
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        (command_line, ["--adopt", "--until plan", "--back and --nothing-started"]),
+        (python_call, ["adopt=True", 'until="plan"', "back=True and nothing_started=True"]),
+    ],
+)
+def test_option_of_cut_over_is_named_as_its_caller_wrote_it(
+    caller: Notation, expected: list[str]
+) -> None:
+    with process_notation(caller), spec_notation(SPEC_KEYS):
+        assert expected == [
+            option("adopt", True),
+            option("until", "plan"),
+            f"{option('back', True)} and {option('nothing_started', True)}",
+        ]
+
+
+def test_each_key_exists_in_spec() -> None:
+    schema = Spec.model_json_schema()
+    missing = []
+    for key in SPEC_KEYS.values():
+        fields: Mapping[str, Mapping[str, object]] = schema["properties"]
+        *part, last = key.split(".")
+        if part:
+            model = {"flink": "FlinkSpec", "kafka": "KafkaSpec", "move": "MoveSpec"}[part[0]]
+            fields = schema["$defs"][model]["properties"]
+        if last not in fields:
+            missing.append(key)
+    assert not missing

@@ -630,7 +630,7 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
     act(open_context(primed), "apply")
     _not_written(primed)
     (read_spec(primed).folder / "prime.state").unlink()
-    with pytest.raises(Refused, match="take it over with --adopt"):
+    with pytest.raises(Refused, match=r"take it over with adopt=True$"):
         reason_done(open_context(primed), "apply")
     act(open_context(primed, adopt=True), "apply")
     assert reason_done(open_context(primed), "apply") is not None

@@ -144,7 +144,7 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
     )
     assert before.text == (
         "1 cannot tell; unknown future start offset of 1 partition: orders-1 is not in the plan, "
-        "or has no planned offset; to plan it, roll back (--back) and rerun the command"
+        "or has no planned offset; to plan it, roll back (back=True) and rerun the command"
     )
     changed = verify_start(
         [_row()],

@@ -33,6 +33,7 @@ from migrate.extensions.fleet.scan_run import ScanRequest, read_chunk
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
+from migrate.model.option_names import command_line_notation
 from migrate.moves import load_inputs
 from migrate.moves.options import Request
 from migrate.spark.session import failure_of
@@ -229,7 +230,8 @@ def test_scan_plans_match_to_spark_plans(tmp_path: Path) -> None:
         *(_UNALIGNED, _UNREADABLE),
     ]
     delete_as_flink(str(vanished))
-    plans = save_plans(jobs, tmp_path / "plans", None)
+    with command_line_notation():
+        plans = save_plans(jobs, tmp_path / "plans", None)
     assert list(plans) == [job.pointer for job in jobs]
     alone = tmp_path / "alone.json"
     assert migrate("to-spark", known, "--plan-out", alone).code == 0

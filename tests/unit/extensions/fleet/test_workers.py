@@ -16,6 +16,13 @@ import pytest
 from migrate.extensions.fleet import workers
 from migrate.extensions.fleet.workers import WorkerPool, cores
 from migrate.model.errors import ServiceError
+from migrate.model.option_names import (
+    Notation,
+    command_line,
+    option,
+    process_notation,
+    python_call,
+)
 from tests.support.many_jobs import generate
 
 pytestmark = pytest.mark.slow  # a process each
@@ -97,6 +104,25 @@ def test_error_of_worker_is_raised_with_its_traceback() -> None:
     with WorkerPool(2) as two, pytest.raises(FileExistsError, match="/there") as raised:
         two.map(partial(raises, os.getpid()), range(20))
     assert "in raises" in str(raised.value.__cause__)
+
+
+def named_option(_: int) -> tuple[str, int]:
+    time.sleep(0.01)
+    return option("one_cluster", True), os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("notation", "expected"), [(command_line, "--one-cluster"), (python_call, "one_cluster=True")]
+)
+def test_worker_names_options_as_its_caller(notation: Notation, expected: str) -> None:
+    with WorkerPool(2) as two:
+        for before in (python_call, command_line):  # a worker's earlier notation does not remain
+            with process_notation(before):
+                two.map(named_option, range(10))
+        with process_notation(notation):
+            made = two.map(named_option, range(50))
+    assert {text for text, _ in made} == {expected}
+    assert len({process for _, process in made}) == 2
 
 
 _SLEEPS = """
