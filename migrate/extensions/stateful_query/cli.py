@@ -20,12 +20,12 @@ from migrate.cli.typer_parameters import (
     option,
     with_options,
 )
-from migrate.cli.verify import report_verification, spark_settings
+from migrate.cli.verify import report_verification
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
 from migrate.model.wording import parse_duration
-from migrate.moves.options import MoveArguments, SideArguments
+from migrate.moves.options import MoveArguments, SideArguments, spark_settings
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
 from migrate.targets.source_options import IsolationLevel, kafka_connector
@@ -83,7 +83,7 @@ def prime(
         kafka_connector(spark_version)
     new_file = local_path(query_file) if query_file is not None else None
     if new_file is not None:
-        check_new_file("--query-file", new_file)
+        check_new_file("query_file", new_file)
     start = migrate.to_spark(
         chk,
         checkpoint_dir=checkpoint_dir,
