@@ -233,7 +233,7 @@ def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) ->
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "pass the checkpointLocation of a query"),
         (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
         (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),
-        (("rollback", tmp_path / "none"), "pass a file that commit-group --execute wrote"),
+        (("rollback", tmp_path / "none"), "pass a file that commit-group with --execute wrote"),
     ):
         result = migrate(*arguments)
         assert (result.code, result.stdout) == (3, "")

@@ -111,7 +111,7 @@ def test_invalid_hudi_streamer_string_is_refused(text: str, problem: str) -> Non
 
 
 def test_hudi_export_of_several_topics_is_refused() -> None:
-    with pytest.raises(Refused, match="choose one with --source topic:NAME"):
+    with pytest.raises(Refused, match='choose one with source="topic:NAME"'):
         hudi_text({("a", 0): 1, ("b", 0): 1})
 
 

@@ -67,8 +67,8 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "told"),
     [
-        ("group:g", "json:x", "group:g needs a broker; add --bootstrap-servers HOST:PORT"),
-        ("json:x", "broker:latest", "broker:latest needs a broker; add --bootstrap-servers"),
+        ("group:g", "json:x", 'group:g needs a broker; add bootstrap_servers="HOST:PORT"'),
+        ("json:x", "broker:latest", "broker:latest needs a broker; add bootstrap_servers="),
         ("broker:latest", "broker:earliest", "both sides are the broker; replace one of them"),
     ],
 )

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate.extensions.cutover.spec_keys import with_spec_keys
+from migrate.extensions.cutover.spec_keys import SPEC_KEYS
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
+from migrate.model.option_names import spec_notation
 from migrate.model.positions import SPARK
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
@@ -108,8 +109,9 @@ def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
         refused.stderr
     )
     assert "--source" not in refused.stderr
-    assert "if they read the same Kafka cluster, add --one-cluster; otherwise, omit -b" in (
-        refused.stderr
+    assert (
+        "if they read the same Kafka cluster, add --one-cluster; otherwise, omit "
+        "--bootstrap-servers, so that" in refused.stderr
     )
     assert to_spark(chk, *arguments, "--one-cluster").code == 0
     assert to_spark(chk, "0=both", "1=other").code == 0
@@ -186,12 +188,13 @@ def test_unassigned_source_of_stopped_job_is_refused(
     request = move_request(SPARK, {"partitions": partitions})
     told: list[str] = []
     try:
-        plan_as_one(read_input(chk, request), request, names)
+        with spec_notation(SPEC_KEYS):
+            plan_as_one(read_input(chk, request), request, names)
     except Refused as refused:
         told = list(refused.reasons)
     found = [one for one in told if "is not assigned to a Spark source, so" in one]
     assert len(found) == len(left)
     for reason, (topic, operator) in zip(found, left, strict=True):
         assert reason.startswith(f"topic {topic} of operator {operator} is not assigned")
-        assert "spark-source N=topic:" in with_spec_keys(reason)
-        assert "move.partitions" in with_spec_keys(reason)
+        assert f"add spark-source: N=topic:{topic}, or" in reason
+        assert reason.endswith("move.source or move.partitions")

@@ -513,7 +513,7 @@ def test_dynamic_source_requires_single_cluster_for_target(tmp_path: Path) -> No
         plan = make_plan(extraction, extraction.sources, None, policies)
         (refusal,) = plan.refusals
         assert "'east', 'west'" in refusal.what
-        assert "--cluster ID" in refusal.way_out
+        assert 'cluster="ID"' in refusal.way_out
         assert plan.next_offsets == {}
     for cluster, expected in (
         ("east", {("t", 0): 1, ("t", 1): 2}),
@@ -557,7 +557,7 @@ def test_plain_and_dynamic_sources_cannot_be_moved_together(tmp_path: Path) -> N
     )
     for chosen in (list(extraction.sources), choose(extraction, Choice(cluster="east"))):
         (refusal,) = make_plan(extraction, chosen, None).refusals
-        assert "--source" in refusal.way_out
+        assert "one at a time with source" in refusal.way_out
         assert "'east'" in refusal.what
     dynamic = choose(extraction, Choice(source="topic:t", cluster="east"))
     assert make_plan(extraction, dynamic, None, ignore_other_sources=True).next_offsets == {
@@ -578,7 +578,7 @@ def test_positions_of_two_clusters_do_not_conflict(tmp_path: Path) -> None:
         _Dynamic({"east": _held("t", 1)}).operator(bytes(16)),
     )
     (refusal,) = make_plan(extraction, extraction.sources, None).refusals
-    assert "--cluster" in refusal.way_out
+    assert 'choose it with cluster="ID"' in refusal.way_out
     east = choose(extraction, Choice(cluster="east"))
     assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
 

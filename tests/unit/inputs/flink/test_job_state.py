@@ -115,7 +115,7 @@ def test_jobmanager_without_job_proves_nothing(
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
-    assert "--execute polls twice, 20 s apart" in said.text
+    assert "execute=True polls twice, 20 s apart" in said.text
 
 
 def test_jobmanager_of_job_proves_its_end(

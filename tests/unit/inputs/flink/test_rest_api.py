@@ -27,7 +27,7 @@ _JOB = "0123456789abcdef0123456789abcdef"
 _OVERVIEW = (
     f'{{"jobs":[{{"jid":"{_JOB}","name":"orders","state":"RUNNING","start-time":1,"tasks":{{}}}}]}}'
 )
-_NO_JOB_MANAGER = r"^--flink-rest http://127\.0\.0\.1:\d+: no JobManager answers; pass"
+_NO_JOB_MANAGER = r'^flink_rest="http://127\.0\.0\.1:\d+": no JobManager answers; pass'
 
 
 @contextmanager
@@ -79,14 +79,14 @@ def test_invalid_jobmanager_answer_raises_error() -> None:
         known_jobs(url)
     assert (
         str(refused.value)
-        == f"--flink-rest http://{urlsplit(url).netloc}: answered 503 Service Unavailable"
+        == f'flink_rest="http://{urlsplit(url).netloc}": answered 503 Service Unavailable'
     )
     for body in (b"<html>", b"{}", b'{"jobs":[{}]}'):
         with answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
             known_jobs(url)
         assert re.search(_NO_JOB_MANAGER, str(refused.value))
     with pytest.raises(
-        FlinkRestError, match=r"127.0.0.1:\d+: no answer: .*Connection refused; check that this"
+        FlinkRestError, match=r'127.0.0.1:\d+": no answer: .*Connection refused; check that this'
     ):
         known_jobs(_closed())
 
@@ -124,7 +124,7 @@ def test_request_to_jobmanager_has_total_deadline(
         with pytest.raises(FlinkRestError) as refused:
             known_jobs(url + below)
         assert time.monotonic() - began < 2
-    no_answer = f"--flink-rest http://{urlsplit(url).netloc}: no complete answer within"
+    no_answer = f'flink_rest="http://{urlsplit(url).netloc}": no complete answer within'
     assert str(refused.value).startswith(no_answer)
 
 
@@ -189,7 +189,7 @@ def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
 def test_invalid_flink_rest_address_is_usage_error_without_secret(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(url)
-    assert str(refused.value) == "--flink-rest: not an address of the form http://host:port"
+    assert str(refused.value) == "flink_rest: not an address of the form http://host:port"
 
 
 def test_job_has_ended_only_in_globally_terminal_states() -> None:

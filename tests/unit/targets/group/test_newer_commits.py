@@ -46,8 +46,8 @@ def test_commit_rewinding_group_is_refused_without_rollback_file(
 ) -> None:
     assert _refusals(now) == [
         f"group g has newer commits: {offsets} would be rewound (the first is {first}, to rewind "
-        f"to 5), and up to {records} records would be reprocessed; add --allow-moved-on to rewind "
-        "the group"
+        f"to 5), and up to {records} records would be reprocessed; add allow_moved_on=True to "
+        "rewind the group"
     ]
 
 

@@ -143,7 +143,7 @@ def test_active_group_and_different_cluster_are_refused() -> None:
         _restoration(file, group, _cluster(cluster_id="elsewhere"))
     assert refused.value.reasons == (
         "these brokers are of cluster elsewhere, but the file is of cluster cluster; pass its "
-        "brokers with -b (the file has localhost:9092)",
+        "brokers with bootstrap_servers (the file has localhost:9092)",
     )
 
 
@@ -153,7 +153,7 @@ def test_group_with_newer_commits_requires_force() -> None:
     assert found.progress is ChangeProgress.MOVED_ON
     assert found.unless_forced == (
         "group g has newer commits; 1 of its offsets are neither the earlier nor the written "
-        "ones (the first is a-1: 9); add --force to roll back anyway",
+        "ones (the first is a-1: 9); add force=True to roll back anyway",
     )
     # It has moved in what the change was not about.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
@@ -170,7 +170,7 @@ def test_group_with_newer_commits_requires_force() -> None:
             None,
             IDS,
             Doubt.GONE,
-            "the group's earlier offset 10 is of a partition that no longer exists; add --force "
+            "the group's earlier offset 10 is of a partition that no longer exists; add force=True "
             "to omit it",
         ),
         (
@@ -179,7 +179,7 @@ def test_group_with_newer_commits_requires_force() -> None:
             Doubt.EXPIRED,
             "the group's earlier offset 10 is below the log start offset; the log now contains "
             "11 to 100; "
-            "add --force to restore",
+            "add force=True to restore",
         ),
         (
             (0, 9),
@@ -187,7 +187,7 @@ def test_group_with_newer_commits_requires_force() -> None:
             Doubt.BEYOND_END,
             "the group's earlier offset 10 is higher than the log end offset; the log "
             "now contains 0 to 9; "
-            "add --force to restore",
+            "add force=True to restore",
         ),
         (
             (0, 100),
@@ -195,7 +195,7 @@ def test_group_with_newer_commits_requires_force() -> None:
             Doubt.RECREATED,
             "the group's earlier offset 10 is of a topic that was recreated; the log "
             "now contains 0 to 100; "
-            "add --force to restore it anyway",
+            "add force=True to restore it anyway",
         ),
         ((11, 100), {"a": "another"}, Doubt.RECREATED, "is of a topic that was recreated"),
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none

@@ -144,7 +144,7 @@ def test_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
-    hint = "; pass a file that commit-group --execute wrote, or a copy of it$"
+    hint = "; pass a file that commit-group with execute=True wrote, or a copy of it$"
     with pytest.raises(InputError, match=f"No such file or directory{hint}"):
         rollback_file.read(tmp_path / "r.json")
     with pytest.raises(InputError, match=f"Is a directory{hint}"):
