@@ -63,6 +63,8 @@ def test_scan_on_spark_matches_local_scan(
     assert told[0] == told[1]
     assert tables[0] == tables[1]
     assert min(map(len, tables[0].values())) > _GENERATED
+    # The executors name options as the command line does.
+    assert any("add --one-cluster" in row for row in tables[1]["checkpoints"])
 
 
 def _table(spark: Spark, directory: Path, table_format: str) -> list[str]:

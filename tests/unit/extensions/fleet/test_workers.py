@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.extensions.fleet import workers
+from migrate.extensions.fleet import scan_run, workers
+from migrate.extensions.fleet.candidates import mark_newest
+from migrate.extensions.fleet.discovery import discover
 from migrate.extensions.fleet.workers import WorkerPool, cores
 from migrate.model.errors import ServiceError
 from migrate.model.option_names import (
@@ -23,6 +25,7 @@ from migrate.model.option_names import (
     process_notation,
     python_call,
 )
+from migrate.storage.files import Files
 from tests.support.many_jobs import generate
 
 pytestmark = pytest.mark.slow  # a process each
@@ -123,6 +126,24 @@ def test_worker_names_options_as_its_caller(notation: Notation, expected: str) -
             made = two.map(named_option, range(50))
     assert {text for text, _ in made} == {expected}
     assert len({process for _, process in made}) == 2
+
+
+@pytest.mark.parametrize(
+    ("notation", "expected"),
+    [(command_line, "add --one-cluster"), (python_call, "add one_cluster=True")],
+)
+def test_scan_with_workers_returns_same_texts_as_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notation: Notation, expected: str
+) -> None:
+    generate(tmp_path, 300)
+    candidates = mark_newest(discover([str(tmp_path)], Files()))
+    found = []
+    for processes in (1, 3):
+        monkeypatch.setattr(scan_run, "cores", lambda processes=processes: processes)
+        with process_notation(notation):
+            found.append(scan_run.scan_locally(candidates).jobs)
+    assert found[0] == found[1]
+    assert any(expected in text for job in found[1] for text in job.why_not)
 
 
 _SLEEPS = """
