@@ -64,6 +64,9 @@ def spec_keys(keys: Mapping[str, str], otherwise: Notation) -> Notation:
             return otherwise(name, value)
         if value is True:
             return f"{key}: true"
+        if isinstance(value, Mapping):
+            pairs = ", ".join(f"{old}: {new}" for old, new in value.items())
+            return f"{key}: {{{pairs}}}"
         return key if value is None else f"{key}: {_text(value)}"
 
     return notation

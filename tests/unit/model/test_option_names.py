@@ -21,7 +21,11 @@ from migrate.model.extensions import EXTENSIONS
 from migrate.model.option_names import Value, command_line_notation, option, spec_notation
 from migrate.model.policies import OnExpired
 
-_KEYS = {"on_expired": "move.on-expired", "one_cluster": "move.one-cluster"}
+_KEYS = {
+    "on_expired": "move.on-expired",
+    "one_cluster": "move.one-cluster",
+    "topic_map": "move.topic-map",
+}
 
 
 # -- notations ------------------------------------------------------------------------------------
@@ -57,6 +61,7 @@ def test_option_has_notation_of_reader(name: str, value: Value, call: str, flag:
         ("on_expired", "earliest", "move.on-expired: earliest"),
         ("on_expired", None, "move.on-expired"),
         ("one_cluster", True, "move.one-cluster: true"),
+        ("topic_map", {"old": "new"}, "move.topic-map: {old: new}"),
     ],
 )
 def test_option_is_key_in_message_for_spec(name: str, value: Value, key: str) -> None:

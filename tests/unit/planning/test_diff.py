@@ -257,7 +257,7 @@ def test_conflicting_sources_are_refused_as_side(
     )
     chk = parse_side(str(write_checkpoint(tmp_path / "chk-7", first, second)))
     if ambiguous:
-        with pytest.raises(Refused, match="--source"):
+        with pytest.raises(Refused, match='choose one with source="OPERATOR_ID"'):
             load_sides(chk, chk, None)
         chosen = load_sides(chk, chk, None, Choice(source=OPERATOR_ID.hex()))
         assert chosen.left.starts == {("t", 0): 1}
@@ -494,7 +494,7 @@ def test_invalid_side_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["group:g", "broker:latest"])
 def test_side_requiring_broker_fails_before_reading_files(name: str) -> None:
-    with pytest.raises(UsageError, match="--bootstrap-servers"):
+    with pytest.raises(UsageError, match=r'add bootstrap_servers="HOST:PORT"$'):
         load_sides(parse_side("json:/no/such/file"), parse_side(name), None)
 
 

@@ -99,7 +99,7 @@ def test_directory_can_be_table_of_several_formats(tmp_path: Path) -> None:
 
 
 def test_sink_writer_requires_sink() -> None:
-    with pytest.raises(UsageError, match="--sink-writer requires --sink"):
+    with pytest.raises(UsageError, match=r"^sink_writer requires sink$"):
         check_sink_of_a_query(None, "orders")
 
 

@@ -32,7 +32,7 @@ from migrate.model.policies import Gone
         ),
         (lambda: option("source_group", "GROUP"), "move.source-group: GROUP"),
         (lambda: f"{option('partitions')} omits 2", "move.partitions omits 2"),
-        (lambda: option("topic_map", {"old": "new"}), "move.topic-map: old=new"),
+        (lambda: option("topic_map", {"old": "new"}), "move.topic-map: {old: new}"),
         (lambda: option("bootstrap_servers", "HOST:PORT"), "kafka.bootstrap-servers: HOST:PORT"),
         (lambda: option("kafka_properties"), "kafka.properties"),
         (lambda: option("to_kafka_config", "FILE"), "kafka.to-config: FILE"),
