@@ -828,7 +828,7 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     # The checkpoint's own offsets are of the other cluster.
     for more in (clusters, ("-b", other.bootstrap_servers)):
         refused = migrate("verify", chk, f"group:{group}", *more)
-        assert refused.code == 4 and "verify plan:FILE" in refused.stderr
+        assert refused.code == 4 and "(plan:FILE), and add --to-kafka-config FILE" in refused.stderr
     compared = migrate(
         "diff", chk, f"group:{group}", *clusters, "--topic-map", f"{topic}={name}", "--format",
         "json", "--exit-code",

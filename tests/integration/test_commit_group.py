@@ -546,7 +546,7 @@ def test_group_with_newer_commits_is_refused_unless_forced(
         undo.read_preview(_config(broker), rollback_file.read(tmp_path / "r.json")).progress
         is ChangeProgress.MOVED_ON
     )
-    with pytest.raises(Refused, match=rf"has newer commits; 1 .*{topic}-1: 9.*--force"):
+    with pytest.raises(Refused, match=rf"has newer commits; 1 .*{topic}-1: 9.*force=True"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
     forced = _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
