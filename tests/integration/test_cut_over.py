@@ -593,7 +593,7 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     refused = spec.execute()
     assert refused.code == 5, refused.stderr
     assert recovered in refused.stderr
-    assert "otherwise set move.allow-ran-on: true in the spec" in refused.stderr
+    assert "otherwise add move.allow-ran-on: true" in refused.stderr
     assert not (Path(spec.fields["target"]["checkpoint-dir"]) / "offsets").exists()
     asked = ("-b", stack.broker.bootstrap_servers, "--flink-rest", stack.flink.rest_url)
     out = stack.lake / "hidden-out"

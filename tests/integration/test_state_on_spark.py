@@ -191,7 +191,7 @@ def test_large_state_is_split_into_many_tasks(
             {"state": "count", "operator": "nobody"},
             "no operator with keyed state has the id, name, or uid",
         ),
-        ({"state": "window-contents"}, "choose one with --operator"),
+        ({"state": "window-contents"}, "choose one with operator and"),
         ({"view": "rows"}, "must be one of entries, states, timers"),
         ({"stat": "count"}, "unknown option stat; the options are operator, state, view"),
     ],

@@ -18,6 +18,9 @@ SPEC_KEYS = {
     "sink": "sink",
     "sink_writer": "sink-writer",
     "spark_source": "spark-source",
+    "state": "states",
+    "checkpoint_dir": "target.checkpoint-dir",
+    "group": "target.group",
     **{name: f"move.{field.alias}" for name, field in MoveSpec.model_fields.items()},
 }
 

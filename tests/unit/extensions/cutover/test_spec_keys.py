@@ -38,6 +38,9 @@ from migrate.model.policies import Gone
         (lambda: option("to_kafka_config", "FILE"), "kafka.to-config: FILE"),
         (lambda: f"{option('flink_rest')}: not an address", "flink.rest: not an address"),
         (lambda: option("sink_writer", "delta"), "sink-writer: delta"),
+        (lambda: f"{option('state')} 'total': expected", "states 'total': expected"),
+        (lambda: option("group", "group:g"), "target.group: group:g"),
+        (lambda: option("checkpoint_dir", "/q"), "target.checkpoint-dir: /q"),
     ],
 )
 @pytest.mark.parametrize("caller", [command_line, python_call])
@@ -73,8 +76,7 @@ def test_each_key_exists_in_spec() -> None:
         fields: Mapping[str, Mapping[str, object]] = schema["properties"]
         *part, last = key.split(".")
         if part:
-            model = {"flink": "FlinkSpec", "kafka": "KafkaSpec", "move": "MoveSpec"}[part[0]]
-            fields = schema["$defs"][model]["properties"]
+            fields = schema["$defs"][f"{part[0].title()}Spec"]["properties"]
         if last not in fields:
             missing.append(key)
     assert not missing
