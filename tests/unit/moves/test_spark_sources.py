@@ -196,5 +196,5 @@ def test_unassigned_source_of_stopped_job_is_refused(
     assert len(found) == len(left)
     for reason, (topic, operator) in zip(found, left, strict=True):
         assert reason.startswith(f"topic {topic} of operator {operator} is not assigned")
-        assert f"add spark-source: N=topic:{topic}, or" in reason
+        assert f"add spark-source: {{N: topic:{topic}}}, or" in reason
         assert reason.endswith("move.source or move.partitions")
