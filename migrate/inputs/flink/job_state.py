@@ -394,8 +394,7 @@ def _began(job: FlinkJob) -> int:
 
 
 def _stop_it(how: str) -> str:
-    omit = option("flink_rest")
-    return f"if this is the job that you move, {how} first; otherwise, omit {omit}"
+    return f"if this is the job that you move, {how} first; otherwise, omit {option('flink_rest')}"
 
 
 def job_refusals(
