@@ -1,4 +1,4 @@
-"""Messages of a cut-over: options of other commands are replaced by keys of the spec."""
+"""Messages of a cut-over, with spec keys in place of the options of other commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTION = re.compile(
 
 
 def with_spec_keys(text: str) -> str:
-    """Return a string with the spec's key in place of each option that has one."""
+    """Return a string with the spec key in place of each option that has one."""
 
     def flag(match: re.Match[str]) -> str:
         key = _KEYS.get(match[1])
@@ -45,7 +45,7 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Replace options by keys of the spec in an error."""
+    """Replace options with spec keys in an error."""
     try:
         yield
     except (FlinkRestError, Refused, CutOverStopped) as error:
@@ -59,7 +59,7 @@ def refusals_with_spec_keys() -> Iterator[None]:
 def each_message_once() -> Iterator[None]:
     """Log each message once, because several steps make the same plan with the same warnings.
 
-    Debug messages are always logged. In warnings, options become keys of the spec.
+    Debug messages are always logged. In warnings, spec keys replace options.
     """
     logged: set[str] = set()
 
