@@ -11,12 +11,12 @@ from migrate.model.wording import counted
 
 
 class NotCompared(NamedTuple):
-    """Keys that were not compared.
+    """A group of keys that were not compared.
 
     Attributes:
-        number: the number of keys (of windows, or of rows of a query without state); None if they
-            cannot be counted.
-        reason: a description of the keys, and why they were not compared.
+        number: the number of keys (or of windows, or of rows for a query without state); None if
+            they cannot be counted.
+        reason: a description of the keys, and the reason that they were not compared.
     """
 
     number: int | None
@@ -33,7 +33,7 @@ class Coverage:
     Attributes:
         compared: the number of keys that were compared, matching or not.
         not_compared: the keys that were not compared.
-        least: the share of the keys that must be compared, from 0 to 1.
+        least: the fraction of the keys that must be compared, from 0 to 1.
     """
 
     compared: int
@@ -47,7 +47,7 @@ class Coverage:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether at least one key, and the share that the user requires, was compared."""
+        """Return whether at least one key and the fraction that the user requires were compared."""
         return self.compared > 0 and self.compared >= self.least * self.total
 
     def lines(self) -> Iterator[str]:
@@ -68,7 +68,7 @@ def verdict(
     """Return whether a query is correct.
 
     Args:
-        are_right: the results of the comparisons; True for no difference.
+        are_right: the results of the comparisons; True if there is no difference.
         coverage: the coverage of the comparisons.
         undetermined: the checks without a result.
 
@@ -82,13 +82,13 @@ def verdict(
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The findings of a comparison besides its proof.
+    """The findings of a comparison in addition to its proof.
 
     Attributes:
         warnings: the warnings for the user.
         not_compared: the keys that were not compared.
-        undetermined: the checks without a result. If there are any, the rehearsal does not report
-            the query as correct.
+        undetermined: the checks without a result. If any exist, the rehearsal does not report the
+            query as correct.
     """
 
     warnings: list[WarningText] = field(default_factory=list)
