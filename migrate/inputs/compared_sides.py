@@ -108,7 +108,7 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 def _load(
     side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[WarningText]
 ) -> PositionSet:
-    """Return a side's positions (None for ``broker:``), and add to ``warnings``."""
+    """Return a side's positions (no positions for ``broker:``), and add to ``warnings``."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)

@@ -190,7 +190,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error that a plan is for another command; ``name`` is as in ``load_plan``."""
+    """Return the error for a plan that is for another command; for ``name``, see ``load_plan``."""
     command = shlex.join(plan.target.command)
     way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")

@@ -107,7 +107,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
     Raises:
         Refused: the sink cannot be read; a writer that is or might be this query has written
-            batches after ``batch`` to the sink; or the log of a file sink ends before ``batch``.
+            batches after ``batch`` to the sink; or a file sink's log ends before ``batch``.
         UsageError: as in ``location``.
     """
     if sink is None:

@@ -76,8 +76,8 @@ def verify(
         run: True to start Spark on a copy of the seed and check its start offsets; only for
             ``spark:DIR``.
         spark_conf: with ``run`` or ``state``, the Spark settings.
-        state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. Flink's
-            and Spark's state are compared key by key (``Verification.state``).
+        state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. The Flink
+            state and the Spark state are compared key by key (``Verification.state``).
         expect: with ``state``, Spark SQL expressions over the columns of the Flink state: first one
             for each field of the Spark key, then one for each field of the Spark value. By default,
             they are the parts of the Flink key, the window if there is one, and the parts of the

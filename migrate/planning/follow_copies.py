@@ -173,7 +173,7 @@ class Follower:
         self._top = max(self._top, self._state)
 
     def go_to(self, origin: int) -> int | None:
-        """Note that the next copy, without an origin in memory, is of the record at ``origin``.
+        """Note that the record at ``origin``, which is not in memory, is the next copy's origin.
 
         If the mirror has gone back, return the offset from which to add the old log again. If the
         mirror has skipped records, count them as ``missing`` and return None. If the mirror has

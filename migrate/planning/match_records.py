@@ -584,7 +584,7 @@ class _Alignment:
 
 
 def _newest_in_order(syncs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the last syncs of which each one has higher offsets than the one before."""
+    """Return the last syncs, each of which has higher offsets than the previous one."""
     first = next(
         (
             at

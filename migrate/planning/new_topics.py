@@ -55,7 +55,7 @@ def topic_pattern_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Warn of topics that are not in the checkpoint, and of a pattern that matches no topic there.
+    """Warn about topics that are not in the checkpoint, and about a pattern without matches there.
 
     ``planned`` is the set of topics in the plan.
     """

@@ -198,7 +198,7 @@ def reader_clause(origin: Origin) -> str:
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Refusal]:
-    """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
+    """Yield a refusal of ``--partitions`` that are in neither the checkpoint nor the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """
@@ -253,7 +253,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn if only some partitions of a topic move, because Spark must not read the rest.
+    """Warn if only some partitions of a topic move, because Spark must not read the others.
 
     ``chosen`` contains all positions, under the topic names in the checkpoint.
     """

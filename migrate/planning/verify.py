@@ -423,7 +423,7 @@ class _Target:
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
-    """Compare a start with the expected position; return the outcome and the offsets between."""
+    """Compare a start with the expected position; return the outcome and an offset count."""
     if started is None:
         return StartOutcome.MISSING, 0
     at_earliest = expected is Marker.EARLIEST

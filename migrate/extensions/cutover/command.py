@@ -65,7 +65,7 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the command's process group, or None before the start or after the exit code."""
+        """Return the command's process group, or None before the start or after the exit."""
         if not self.state.exists():
             return None
         began, _, process = self.state.read_bytes().strip().partition(b" ")

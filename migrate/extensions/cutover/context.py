@@ -81,7 +81,7 @@ class CutOverContext:
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def rollback_folders(self) -> list[Path]:
-        """Return the folders whose rollback files show which clients have written the group.
+        """Return the folders with rollback files that show which clients have written the group.
 
         These are the folder of this record, the folders of any records next to it that were not
         rolled back, and the current folder.

@@ -195,7 +195,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of one decision; ``job`` to ``target`` are None if the decision does not need them.
+    """The facts for a decision; ``job`` to ``target`` are None if the decision does not need them.
 
     Attributes:
         adopt, nothing_started: as in ``CutOverContext``.

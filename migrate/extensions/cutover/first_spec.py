@@ -1,8 +1,8 @@
 """Write a first version of a spec from a running job, with comments for missing values.
 
 Flink's REST API shows the job's name, the folder for savepoints, and the parameters that the job
-has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. These keys are
-therefore comments, and ``cut-over`` reports them as missing until they are set.
+has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. The keys for these
+values are therefore comments, and ``cut-over`` reports the keys as missing until they are set.
 
 Source: org.apache.flink.runtime.rest.messages.{ConfigurationInfo, JobConfigInfo} @ Flink 1.20.3.
 """

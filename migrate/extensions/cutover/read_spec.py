@@ -157,7 +157,7 @@ class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, strings, integers, true, false, and null.
 
     Keys are strings, even ``on`` and ``1``. Repeated keys, empty values, aliases, tags, and NUL
-    characters, which are not possible in command arguments, are refused.
+    characters, which cannot occur in command arguments, are refused.
     """
 
     # Specs contain no dates or fractions, and the merge key `<<` requires aliases.

@@ -33,7 +33,7 @@ def verify_with_state(
     one_cluster: bool,
     arguments: SideArguments,
 ) -> Verification:
-    """Verify as ``verify``, and compare a keyed state; arguments and errors as for ``verify``."""
+    """Verify as ``verify`` does, with the same arguments and errors, and compare a keyed state."""
     from migrate.spark.resume_check import check_pyspark
 
     if sample is not None and sample < 1:

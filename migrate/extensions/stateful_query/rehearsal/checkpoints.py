@@ -76,8 +76,8 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
 
     Raises:
         Refused: the checkpoints are from two jobs, or in the wrong order; the state contains
-            in-flight records; a position was rewound or is unknown; or no record is between the
-            checkpoints.
+            in-flight records; a position was rewound or is unknown; or there is no record between
+            the checkpoints.
         NoSuchName: a source or cluster is not in a checkpoint.
         DecodeError: a checkpoint cannot be read.
     """

@@ -189,8 +189,9 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
     """Compare two multisets of rows.
 
     In the result, a row is a key, and its value is the number of its occurrences. Columns match by
-    name. If the rows have floating-point numbers, the value is these numbers. The key is then the
-    other columns and ``occurrence``. This column numbers equal keys in the order of the numbers.
+    name. If the rows have floating-point numbers, these numbers are the value. The key then
+    consists of the other columns and ``occurrence``, which numbers equal keys in the order of the
+    floating-point numbers.
 
     Raises:
         UsageError: the column names differ, or a type cannot be cast exactly.

@@ -69,7 +69,7 @@ class Expiry:
 
     @property
     def new_keys_may_expire(self) -> bool:
-        """Return whether a key from between the checkpoints may expire before the later one.
+        """Return whether a key added between the checkpoints may expire before the later one.
 
         Its last access is in neither checkpoint.
         """

@@ -1,10 +1,10 @@
 """Bound the rounding error of floating-point sums.
 
 Spark and Flink add the same numbers in different orders, so their sums may differ in the last
-digits. In any order, the sum of n numbers differs from the exact sum by a limited amount. The limit
-is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values, with ``u = 2**-53``
-(Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). Two sums differ by at
-most twice this bound. For FLOAT additions, ``u = 2**-24``.
+digits. Regardless of the order of addition, the computed sum of n numbers differs from the exact
+sum by a bounded amount. The bound is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute
+values, with ``u = 2**-53`` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
+4.2). Two sums differ by at most twice this bound. For FLOAT additions, ``u = 2**-24``.
 """
 
 from __future__ import annotations

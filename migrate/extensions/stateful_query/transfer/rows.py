@@ -208,10 +208,10 @@ def aggregate_rows(
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
-    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state contains several
-    values, such as a POJO, pass an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Within an argument, list the values in the order of the query.
-    ``count(*)`` can be anywhere in the query.
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a state column contains several values,
+    such as a POJO, pass an expression for each value: ``count="value.n", sums={"amount":
+    "value.total"}``. Within an argument, list the values in the order of the query. ``count(*)``
+    can be anywhere in the query.
 
     Windows that Flink has fired but keeps for late records are omitted (``StateRows.fired``).
 

@@ -1,9 +1,9 @@
 """Remove expired entries from a state with a TTL.
 
 Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
-when the job was stopped are omitted. A savepoint has the time of the last access to each entry. The
-TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user
-passes it.
+when the job was stopped are omitted. A savepoint contains the time of the last access to each
+entry. The TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL),
+so the user passes it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
