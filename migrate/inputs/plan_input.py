@@ -61,7 +61,7 @@ def listed_source(
     """Return positions as a source.
 
     With ``starts_others``, the reader of these positions starts all other partitions at the log
-    start offset. Otherwise, their start cannot be determined.
+    start offset. Otherwise, the start of the other partitions cannot be determined.
     """
     return Source(
         operator_id=operator_id,

@@ -68,7 +68,7 @@ def query_positions(pointer: str) -> ListedPositions:
     directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        starting_positions(pointer, directory, files)  # raises, for a directory without a query
+        starting_positions(pointer, directory, files)  # raises if there is no query
         if has_begun_batch(directory, files):
             raise Refused(
                 f"{directory}: the query has started its first batch but not committed it, "

@@ -35,7 +35,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # at the log start if Flink would do so, else refused
+    AS_FLINK = "as-flink"  # start at the log start if Flink would do so, else refuse
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -49,17 +49,17 @@ class Gone(str, Enum):
 
 
 class Unresolved(str, Enum):
-    """The policy for a partition of the checkpoint whose next offset is unknown."""
+    """The policy for a partition in the checkpoint whose next offset is unknown."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
-    COMMITTED = "committed"  # the offset that the Flink job's group (--source-group) has committed
+    COMMITTED = "committed"  # the committed offset of the Flink job's group (--source-group)
     TIMESTAMP = "timestamp"  # the offset of the first record at or after a time
 
 
 class MergeSources(str, Enum):
-    """The policy for sources that read one topic from different positions."""
+    """The policy for sources that read the same topic from different positions."""
 
     FAIL = "fail"
     MIN = "min"
@@ -73,7 +73,7 @@ class OnAmbiguous(str, Enum):
 
 
 class Compare(str, Enum):
-    """How many records of a topic and its copy in another cluster are compared."""
+    """The extent of the comparison between a topic and its copy in another cluster."""
 
     SAMPLES = "samples"  # up to a limit on each side of the position, and samples beyond it
     ALL = "all"
@@ -83,7 +83,7 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     """Parse ``OLD=NEW`` strings.
 
     Raises:
-        UsageError: a text has another form, or an OLD occurs twice.
+        UsageError: a string has a different format, or an OLD occurs twice.
     """
     topics: dict[str, str] = {}
     for pair in pairs:
@@ -108,7 +108,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# The largest range of partitions. A mistyped range must not fill the memory.
+# The largest range of partitions. A mistyped range must not exhaust the memory.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -116,7 +116,7 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
     """Parse ``TOPIC:0-3,5`` strings.
 
     Raises:
-        UsageError: a text has another form.
+        UsageError: a string has a different format.
     """
     partitions: dict[str, set[int]] = {}
     for text in texts:
@@ -135,14 +135,14 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The user's choices about the effects that a move may have.
+    """The user's choices about the permitted effects of a move.
 
     Attributes:
-        topic_map: the topics' names at the target, by their names in the input.
-        partitions: the partitions to move, by the topic's name in the input; None: all.
+        topic_map: the topic names at the target, by their names in the input.
+        partitions: the partitions to move, by the topic name in the input; None for all partitions.
         topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
             the checkpoint, all its partitions are new partitions.
-        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
+        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in epoch milliseconds.
         one_cluster: True to assume that all sources of a topic read the same Kafka cluster.
     """
 
@@ -172,7 +172,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     """Return the policies among the arguments of a command.
 
     Raises:
-        UsageError: an argument has a wrong form.
+        UsageError: an argument has the wrong format.
     """
     values: dict[str, Any] = {
         policy.name: parse_choice(type(policy.default), f"--{policy.name.replace('_', '-')}", value)
@@ -224,15 +224,15 @@ _FIRST_KAFKA_MS = 1_293_840_000_000
 
 
 def parse_time(text: str, option: str = "") -> int:
-    """Parse a time to milliseconds of the epoch.
+    """Parse a time into epoch milliseconds.
 
     Args:
-        text: milliseconds of the epoch, or ISO 8601; a time without a time zone is taken as UTC.
-        option: the option's name, for errors.
+        text: epoch milliseconds, or ISO 8601; a time without a time zone is in UTC.
+        option: the option's name, for messages.
 
     Raises:
-        UsageError: the text is not a time; no record can have this time; or the text is a number
-            for a time before Kafka existed, so it is probably in seconds.
+        UsageError: the string is not a time; no record can have this time; or the string is a
+            number for a time before Kafka existed, which is probably in seconds.
     """
     try:
         if text.isdecimal():
@@ -248,7 +248,7 @@ def parse_time(text: str, option: str = "") -> int:
                 time = time.replace(tzinfo=timezone.utc)
                 log.info(f"{option}{text} is interpreted as {time.isoformat()}")
             since = int(time.timestamp() * 1000)
-    except ValueError as error:  # also from int(), for more than 4300 digits
+    except ValueError as error:  # int() also raises it for more than 4300 digits
         raise UsageError(f"{option}{text} is not a time such as 2026-11-20T18:00:00Z") from error
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).

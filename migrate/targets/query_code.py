@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
 The printed query is a trial. It shows the first records on the console. It uses a temporary
-checkpoint location that Spark chooses, so the seed does not change. A comment in the code has the
-lines that start the real query.
+checkpoint location that Spark chooses, so the seed does not change. A comment in the code contains
+the lines that start the real query.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Spark reads each of these files separately. If the file of a source is missing, 
 nevertheless, and that source starts at its ``startingOffsets``, which is the log end offset by
 default. Spark must therefore never see an incomplete seed. A local directory is written under a
 temporary name next to its final name, and then renamed. In mounted directories and object stores,
-``metadata`` is first written with a text on which Spark fails. Then the files of the sources are
-written. The final ``metadata`` is written last.
+``metadata`` is first written with a text on which Spark fails. Then the source files are written.
+The final ``metadata`` is written last.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.

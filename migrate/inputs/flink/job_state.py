@@ -3,7 +3,7 @@
 The judgment has five outcomes (``JobState``):
 
 - RUNNING: Flink lists the job, and it has not ended. The job's further output is beyond the
-  checkpoint. If Flink does not list this job, any job that has not ended may be this job, and has
+  checkpoint. If Flink does not list this job, any job that has not ended may be this job and has
   the same outcome.
 - RESTARTED: Flink lists a job that continued this job, even if the listed job has ended. Such a job
   either resumed from the checkpoint or savepoint, or has the stopped job's ID or name and started

@@ -97,8 +97,8 @@ class Source:
         """True if the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start offset. If not, the job's starting policy
-        decides; the state does not contain this policy.
+        that the state lacks starts at the log start offset. If it had not, the job's starting
+        policy decides; the state does not contain this policy.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:

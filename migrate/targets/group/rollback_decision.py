@@ -47,7 +47,7 @@ class RestoredOffset(PartitionRow):
     """A partition whose offset the rollback changes.
 
     Attributes:
-        now: the committed offset of the group; None if it has none.
+        now: the group's committed offset, or None.
         target: the offset to restore; None if the group is to have no offset.
         log: the current log of the partition; None if the partition was deleted, or if ``target``
             is None.

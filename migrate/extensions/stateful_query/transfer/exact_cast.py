@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 # Between two of these types, a cast is exact if a cast there and back returns the same value. For
 # other types, the equality of both values proves nothing:
-# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, but the cast
-#   takes them as seconds.
+# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, although the
+#   cast treats them as seconds.
 # - Other casts of times depend on the session's time zone.
 # - FLOAT 0.1 can be cast to DOUBLE and back, but is not equal to DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)

@@ -62,7 +62,7 @@ _IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHE
 # whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy requires it, or
-# at the end of input. A stop-with-savepoint reaches the end of the input only with --drain, so
+# at the end of the input. A stop-with-savepoint reaches the end of the input only with --drain, so
 # without --drain a file can stay open.
 _HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
 _OPEN_FILE_TEXT = f"a file sink may have an unfinished file; {_HIDDEN_FILE_TEXT}"
