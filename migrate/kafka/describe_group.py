@@ -138,8 +138,9 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
     """Return a group's committed offsets once no open transaction can change them.
 
     A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless it is asked for stable ones. Each partition is waited for
-    separately, because the offsets of a group with busy producers are never all stable together.
+    returns the older offsets, unless the request asks for stable offsets. The wait is separate for
+    each partition, because the offsets of a group with busy producers are never all stable at the
+    same time.
 
     Raises:
         BrokerError: a transaction has not ended in time, or as in ``_ask_coordinator``.

@@ -1,7 +1,7 @@
 """A consumer group's committed offsets, read and written exactly with the C API of librdkafka.
 
 ``confluent_kafka`` treats the metadata of a committed offset as a C string. It reads past the end
-of the metadata, and it writes the terminating NUL as a part of the metadata (``c_part_to_py`` and
+of the metadata, and it writes the terminating NUL as part of the metadata (``c_part_to_py`` and
 ``py_to_c_parts`` @ confluent-kafka 2.16.1). The C API of the same librdkafka provides the length
 (``rd_kafka_topic_partition_t.metadata_size``), and it can remove single offsets
 (``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a separate

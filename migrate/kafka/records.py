@@ -203,7 +203,7 @@ class RecordReader:
         return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
 
     def take_snapshot(self, partitions: Collection[Partition]) -> None:
-        """Ask for the log ranges of partitions once, and read up to these log ends from now on."""
+        """Query the log ranges of partitions once, and read only up to their ends from now on."""
         self._snapshot.clear()
         self._snapshot = self._ranges(partitions)
 

@@ -102,7 +102,7 @@ def topic_pattern(text: str) -> TopicPattern:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """Compile a pattern with re.ASCII: the flag ``i`` is for ASCII letters only, as in Java."""
+    """Compile a pattern with re.ASCII, so the ``i`` flag covers only ASCII letters, as in Java."""
     return re.compile(text, re.ASCII)
 
 

@@ -63,7 +63,7 @@ class PositionReport(TypedDict):
 
 
 class SourceReport(TypedDict):
-    """A Kafka source, its positions sorted by cluster, topic and partition."""
+    """A Kafka source, with its positions sorted by cluster, topic, and partition."""
 
     operator_id: OperatorId
     name: str | None
@@ -100,7 +100,7 @@ class FindingReport(TypedDict):
 
 
 class InspectReport(TypedDict):
-    """One checkpoint: its sources' positions, its operators' state, and the findings about it."""
+    """A checkpoint: its sources' positions, its operators' state, and the findings about it."""
 
     checkpoint: CheckpointReport
     sources: list[SourceReport]
@@ -115,7 +115,7 @@ _REPORTS = {
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of a command's report, also of an extension's command."""
+    """Return the JSON Schema of a command's report, including an extension's commands."""
     if command in _REPORTS:
         return schema_of(*_REPORTS[command])
     module, name, title = declared("SCHEMAS")[command]

@@ -53,7 +53,7 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     """Return the librdkafka properties for the store files in a layer of properties.
 
     The kind of a store is determined from the file's content, not from ``ssl.*store.type``,
-    because with the default type JKS, Java also reads PKCS12 files.
+    because Java also reads PKCS12 files with the default type, JKS.
 
     Raises:
         ConfigError: a file cannot be read, or librdkafka does not support its format.
