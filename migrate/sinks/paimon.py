@@ -1,4 +1,4 @@
-"""Paimon snapshots contain a commit user (an id of the writer) and a commit identifier.
+"""Paimon snapshots contain a commit user (an ID for the writer) and a commit identifier.
 
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
 and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job it is the
@@ -21,7 +21,7 @@ from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 LOG = "snapshot"
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
-# The maximum number of snapshots that are read, the newest first.
+# The maximum number of snapshots to read, newest first.
 _MOST = 100
 
 

@@ -1,9 +1,9 @@
 """Check, with a real Spark, the offsets at which a seeded query starts to read.
 
 For each Kafka source in the checkpoint location, a query reads some records into a ``noop`` sink.
-It reads the topics of the source's seed (``sources/<n>/0``). It starts at the same offsets as the
-user's query, because these depend only on the seed. It runs on a copy of the seed, so the location
-does not change.
+The query reads the topics in the source's seed (``sources/<n>/0``). It starts at the same offsets
+as the user's query, because the offsets depend only on the seed. It runs on a copy of the seed, so
+the location does not change.
 
 Spark's options for Kafka are the Java client properties with the prefix ``kafka.``.
 ``kafka_options`` makes these options from librdkafka properties;

@@ -284,7 +284,7 @@ def is_same_place(first: str, second: str) -> bool:
 
 
 def place_of(name: str) -> str:
-    """Return the canonical name of a place (an absolute path without links, or a normalized URL).
+    """Return the canonical path or URL: an absolute path without links, or a normalized URL.
 
     Any other URI is returned unchanged, except for a trailing slash.
     """

@@ -183,7 +183,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
 
     The context yields a path for reading the written files, and a function that writes a file. If
     the context fails, the files are removed. The error, or a warning, lists files that could not be
-    removed from a store. If the process is killed, files remain in a store.
+    removed from an object store. If the process is killed, files remain in the object store.
 
     Args:
         location: a local path, or a URL in an object store. The directory must be missing or empty;

@@ -1,8 +1,8 @@
 """Search directory trees for checkpoints, many directories at a time.
 
 The search lists each directory once. If a directory has the name of a ``chk-<n>`` or a savepoint,
-the search queries only the size of its ``_metadata``. It skips ``shared`` and ``taskowned`` of a
-job, because they contain only state. It does not follow links under a root.
+the search queries only the size of its ``_metadata``. It skips a job's ``shared`` and ``taskowned``
+directories, because they contain only state. It does not follow links under a root.
 """
 
 from __future__ import annotations

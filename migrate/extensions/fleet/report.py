@@ -57,7 +57,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the MOVES and WHY cells.
 
     MOVES is ``unreadable``; ``no`` with an obstacle, or if the job's plan was refused or failed;
-    ``check`` if the user must check something first; or else ``yes``.
+    ``check`` if the user must check something first; otherwise ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

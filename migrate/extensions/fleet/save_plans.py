@@ -92,7 +92,7 @@ def save_plans(
     - The plan has refusals, or it requires a person's decision.
 
     Args:
-        jobs: the jobs of an inventory.
+        jobs: the jobs in an inventory.
         directory: the directory for the plans.
         group: the name of the consumer groups, with ``{job}`` for the job's label; None for Spark.
         progress: called after each job.

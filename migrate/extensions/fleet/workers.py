@@ -1,10 +1,10 @@
 """Apply a function to many items, in this process and in worker processes on this machine.
 
 ``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process would rerun the
-caller's script. With fork, a child may wait forever for a lock of a different thread. This happens
-if a thread (of a notebook, Spark, or a storage client) has the lock during the fork. A worker is a
-Python process that imports this module and the function's module, but not the caller's script.
-Items are pickled to its stdin, and results are pickled to its stdout.
+caller's script. With fork, a child may wait forever for a lock. This happens if a different thread
+(from a notebook, Spark, or a storage client) holds the lock during the fork. A worker is a Python
+process that imports this module and the function's module, but not the caller's script. Items are
+pickled to its stdin, and results are pickled to its stdout.
 """
 
 from __future__ import annotations
