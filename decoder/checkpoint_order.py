@@ -2,17 +2,17 @@
 
 A job completes its checkpoints in the order of their numbers
 (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
-its state restarts the count at 1. If its directory stays the same (a fixed job id, or
-``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers of
-an earlier run. The files' times are the only evidence of the newer run, and a copy can have
+its state restarts the count at 1. If its directory stays the same (because of a fixed job ID or
+``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers
+from an earlier run. The file times are the only evidence of the newer run, and a copy can have
 different times.
 
 Therefore, checkpoints with consecutive numbers are treated as one run, ordered by number. Two runs
 with a gap between their numbers are ordered by time if their times differ by more than
-``MIN_GAP_MS``, else by number. After a new start, the numbers may reach the numbers of the earlier
-run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the time of
-a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is reported as
-``contradicting``.
+``MIN_GAP_MS``, and by number otherwise. After a new start, the numbers may reach the numbers of the
+earlier run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the
+time of a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is
+reported as ``contradicting``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bounds-checked reading of Java's ``DataOutput`` primitives and of varints.
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
-boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8. In modified UTF-8, NUL
-is ``C0 80``, and a supplementary character is a surrogate pair, with three bytes for each
+boolean is one byte. ``UTF`` is a u16 length in bytes, followed by *modified* UTF-8. In modified
+UTF-8, NUL is ``C0 80``, and a supplementary character is a surrogate pair with three bytes per
 surrogate.
 """
 

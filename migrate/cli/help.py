@@ -67,8 +67,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
 
 
 def group_help(group: Any, ctx: Any) -> str:
-    """Return the help of ``migrate`` itself, from the Typer group of all commands and its context.
-    """
+    """Return the help of ``migrate`` itself, from Typer's group of all commands and its context."""
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",
         *_paragraphs(group.help),

@@ -47,8 +47,7 @@ class _Option(TyperOption):
 
 
 class _Argument(TyperArgument):
-    """An argument with strings, lists of strings, or enums, which are converted without pydantic.
-    """
+    """An argument with strings, lists of strings, or enums, converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         return _convert(self, ctx, value, super().process_value)

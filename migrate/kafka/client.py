@@ -171,8 +171,7 @@ class Connection:
         )
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried and none can belong to a broker, else None.
-        """
+        """Return an error if all addresses were tried and none can be a broker's, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]

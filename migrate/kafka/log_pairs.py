@@ -114,8 +114,7 @@ class LogPairs:
         return self._searches_left >= 0
 
     def syncs(self, partition: Partition) -> Sequence[Sequence[OffsetSync]]:
-        """Return each mirror's offset syncs for a partition; all partitions' syncs are read once.
-        """
+        """Return each mirror's offset syncs for a partition; all syncs are read together once."""
         return self._offset_syncs.get(partition, ())
 
     @cached_property

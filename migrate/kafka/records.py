@@ -198,8 +198,7 @@ class RecordReader:
         return self.around(positions, most_before, most_after)
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return each partition's log end offset; for ``read_committed``, the last stable offset.
-        """
+        """Return each partition's log end offset or, for ``read_committed``, last stable offset."""
         return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
 
     def take_snapshot(self, partitions: Collection[Partition]) -> None:
@@ -252,8 +251,7 @@ class RecordReader:
         return contents
 
     def _ranges(self, partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
-        """Return each partition's log start and log end offsets, from the snapshot if there is one.
-        """
+        """Return each partition's log start and end offsets, from the snapshot if there is one."""
         known = {p: self._snapshot[p] for p in partitions if p in self._snapshot}
         keys = [TopicPartition(*partition) for partition in partitions if partition not in known]
         if not keys:

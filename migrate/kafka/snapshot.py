@@ -135,8 +135,7 @@ def _ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
 
 
 def _topic_id(uuid: Uuid) -> str | None:
-    """Format an ID as the Kafka tools do; return None for zero, the answer of brokers before 2.8.
-    """
+    """Format an ID as the Kafka tools do; return None for zero, the answer before Kafka 2.8."""
     text = str(uuid)
     return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
 

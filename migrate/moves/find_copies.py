@@ -187,8 +187,7 @@ def _choose_violation(match: Match, committed: Match) -> Match:
 
 
 def _choose_lag(match: Match, committed: Match) -> Match:
-    """Return the match to use, assuming that the mirror either lags or copies no aborted records.
-    """
+    """Return the match to use, assuming that the mirror lags or copies no aborted records."""
     if committed.outcome is MatchOutcome.LAGGING:
         return _combine_lags(match, committed)
     if committed.outcome is MatchOutcome.FILTERED:

@@ -187,8 +187,7 @@ def _around(
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Return the match to use if the last copy's origin may be an equal record that was not read.
-    """
+    """Return the match to use if the last copy's origin may be an equal, unread record."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
@@ -385,8 +384,7 @@ class _Stretch:
 
 
 def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
-    """Return whether two anchors are equally far apart in both logs, with no missing block between.
-    """
+    """Return whether two anchors are equally far apart in both logs, without a missing block."""
     first, last = span
     return last.old - first.old == last.new - first.new and not first.is_doubtful
 

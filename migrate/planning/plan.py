@@ -135,8 +135,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """The next offset minus ``current``: positive if the target skips records, None if unknown.
-        """
+        """The next offset minus ``current``: positive for skipped records, None if unknown."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
@@ -154,8 +153,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """The number of offsets that the furthest source had read beyond ``job_next_offset``, or 0.
-        """
+        """How far the furthest source had read beyond ``job_next_offset``, in offsets; or 0."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)

@@ -32,8 +32,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """True if the sources might read two clusters because one source's state identifies none.
-        """
+        """True if the sources might read two clusters because one source identifies none."""
         return any(None in source.clusters for source in self.sources)
 
     @property

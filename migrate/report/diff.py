@@ -67,8 +67,7 @@ class TotalsReport(Model):
 
 
 class RowReport(Model):
-    """A partition: ``difference`` is right minus left, and ``records_between`` is an upper bound.
-    """
+    """A partition. ``difference`` is right minus left; ``records_between`` is an upper bound."""
 
     topic: str
     partition: _Count

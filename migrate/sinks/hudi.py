@@ -8,9 +8,9 @@ commits do not count. The identifier is the
 share one identifier.
 
 From table version 8, a file of the timeline is
-``.hoodie/timeline/<requested>_<completed>.<action>``, in Avro; the property
-``hoodie.timeline.path`` can specify a different folder. In older tables, a file is
-``.hoodie/<time>.<action>``, in JSON.
+``.hoodie/timeline/<requested>_<completed>.<action>``, in Avro; the ``hoodie.timeline.path``
+property can specify a different folder. In older tables, a file is ``.hoodie/<time>.<action>``, in
+JSON.
 
 Source: HoodieStreamingSink.canSkipBatch, CommitUtils.getValidCheckpointForCurrentWriter,
 InstantFileNameGeneratorV1, …V2, CommitMetadataSerDeV1, …V2 @ Hudi 1.1.1.

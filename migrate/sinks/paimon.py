@@ -1,11 +1,11 @@
 """Paimon snapshots contain a commit user (an ID for the writer) and a commit identifier.
 
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
-and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job it is the
-checkpoint id. A writer that starts without state has a new user, a UUID with or without a prefix.
-A restored Flink job keeps its user, and skips the checkpoints that this user has committed. No
-other writer keeps its user. Therefore, the sink never skips writes of a new query, or of a Flink
-job that starts without state.
+and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job, it is the
+checkpoint ID. A writer that starts without state has a new user, which is a UUID with or without a
+prefix. A restored Flink job keeps its user and skips the checkpoints that this user has committed.
+No other writer keeps its user. Therefore, the sink never skips writes from a new query or from a
+Flink job that starts without state.
 
 Source: Snapshot, FileStoreCommitImpl.filterCommitted, CommitterOperator.initializeState,
 CoreOptions.createCommitUser, PaimonSink, BatchWriteBuilder @ Paimon 1.3.1.

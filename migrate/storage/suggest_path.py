@@ -105,8 +105,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return a text with the command for ``spark:``, ``plan:``, and so on, or else an empty string.
-    """
+    """Return a text with the command for ``spark:``, ``plan:``, and so on, or else ""."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":

@@ -20,8 +20,7 @@ _RATE_SECONDS = 60
 
 
 def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
-    """Predict the downtime; values that Flink, the broker, and the records do not show are unknown.
-    """
+    """Predict the downtime; values not shown by Flink, the broker, or the records are unknown."""
     try:
         durations = context.flink.last_durations(job.flink_job.job_id)
     except ServiceError:

@@ -86,7 +86,7 @@ def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
     """Yield a local folder with a subfolder for each table; publish the tables afterwards.
 
     After the ``with`` block, the subfolders are uploaded or renamed. If the block raises an error,
-    no table is published. Call ``check_output`` before.
+    no table is published. Call ``check_output`` first.
 
     Raises:
         Refused: a table's directory already contains files; no table is published.

@@ -79,7 +79,7 @@ def read_state(
     """Return the entries of a keyed state as Arrow record batches of limited size.
 
     The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that
-    the state lacks is omitted. The module ``type_mapping`` has their types. All batches have
+    the state lacks is omitted. The ``type_mapping`` module defines their types. All batches have
     the same schema. For a state without entries, return one batch without rows. At most one key
     group is in memory at a time.
 

@@ -58,7 +58,7 @@ class NewSavepoint:
         path: the savepoint's directory, as an absolute path or as the URL that was passed.
         partitions: the planned partitions, by operator id. ``current`` is the next offset in the
             old savepoint; None if unknown. For a partition that starts at the log start or is new,
-            ``current`` is the log start, or 0 if the new next offset is 0.
+            ``current`` is the log start offset, or 0 if the new next offset is 0.
     """
 
     path: str
@@ -92,8 +92,8 @@ def to_flink(
 
     Raises:
         Refused: the move would lose or duplicate records and no option allows it, the state cannot
-            store the positions, or ``out`` is a file, is not empty or is in the savepoint; nothing
-            was written.
+            store the positions, or ``out`` is a file, is not empty, or is inside the savepoint;
+            nothing was written.
         UsageError: arguments cannot be combined, or they name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.
         BrokerError: the broker did not answer, or it denied the request.

@@ -496,8 +496,7 @@ def report_stop(
 def report_for_group(
     judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
 ) -> None:
-    """Log the reason that no job overwrites a group's offsets, or warn that the job may be running.
-    """
+    """Log why no job overwrites a group's offsets, or warn that the job may be running."""
     if origin.kind == "batch":
         log.info(
             "Spark does not commit to a group, so these offsets stay unchanged until the next "

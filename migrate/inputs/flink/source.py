@@ -117,8 +117,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source with the positions in one cluster; None means a cluster without a name.
-        """
+        """Return the source with one cluster's positions; None means a cluster without a name."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},

@@ -66,8 +66,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret values or the other values, longest first, because one may contain another.
-    """
+    """Return the secret or other values, longest first, because one may contain another."""
     values = {
         value
         for name, value in config.items()

@@ -2,7 +2,7 @@
 
 If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
 check, the plain reader reads all key groups that have entries in the buffers. In both cases, the
-plain reader skips the entries that were returned already, and raises an error if an entry is
+plain reader skips the entries that were already returned, and raises an error if an entry is
 corrupt. The kernel then continues with the next key group. However, if the kernel would probably
 refuse every further key group, the plain reader reads all of them.
 """
@@ -231,7 +231,7 @@ class FastReader:
         ]
 
     def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
-        """Clear the buffers. Read the segments' key groups without the entries returned already."""
+        """Clear the buffers, and read the segments' key groups without already returned entries."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)

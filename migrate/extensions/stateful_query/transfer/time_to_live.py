@@ -250,8 +250,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or list elements, that were last used after a time or have no last use.
-    """
+    """Return the entries, or list elements, last used after a time or without a last use."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
