@@ -65,7 +65,8 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# The smallest number of entries to read as columns; with fewer, columns take more time and memory.
+# The smallest number of entries to read as columns; fewer entries take more time and memory as
+# columns.
 _MIN_FOR_COLUMNS = 5
 
 # The split version is checked even without splits, because it might be the only difference between

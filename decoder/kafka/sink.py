@@ -26,7 +26,7 @@ progress that the commit deletes; in version 2 ``boolean`` and, if true, ``UTF p
 file that the commit deletes.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
-writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
+writer: ``i32 magic 0x1E764B79``, the bucket's ID as ``i32 version, i32 n``, n bytes, ``UTF path,
 i64 created, boolean inProgress``. If ``inProgress`` is true, ``i32 version, i32 n`` and n bytes
 follow: the state of the unfinished file.
 

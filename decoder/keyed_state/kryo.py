@@ -1,6 +1,6 @@
 """Values that Kryo wrote: objects of the JDK classes in ``_CLASSES``.
 
-An object with its class: *varint* class id, varint reference, the object's content. The class ID is
+An object with its class: *varint* class ID, varint reference, the object's content. The class ID is
 0 for null and 1 for a class by name (a varint name ID and, at its first use, the name follow).
 Otherwise, it is the ID of a registered class plus 2. The reference is 1 for a new object, otherwise
 the index of an earlier object plus 2. If only one class is possible, the class ID is omitted, and

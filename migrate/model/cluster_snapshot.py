@@ -102,7 +102,7 @@ class GroupView:
         return committed.next_offset if committed is not None else None
 
 
-# A transaction as (transactional id, producer id, producer epoch).
+# A transaction as (transactional ID, producer ID, producer epoch).
 Transaction = tuple[str, int, int]
 
 

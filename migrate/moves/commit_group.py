@@ -62,7 +62,7 @@ class GroupChange:
         outcome: the outcome of the change; None until the change is made.
         metadata: the string to commit with each offset; empty by default, because clients such as
             Kafka Streams before 3.2 fail on metadata that they did not write.
-        cut_over: the id of the cut-over that makes the change, or None; recorded in the rollback
+        cut_over: the ID of the cut-over that makes the change, or None; recorded in the rollback
             file.
     """
 

@@ -33,7 +33,7 @@ def diff(
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
             ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest``, or
             ``broker:TIME``.
-        right: as for ``left``.
+        right: the same kinds of names as in ``left``.
         topic_map: the names that LEFT's topics have in RIGHT's cluster, if the clusters differ.
         arguments: see ``ChoiceArguments`` and ``ConnectionArguments``.
 

@@ -58,7 +58,7 @@ def follow(
         The outcome of the round; without ``once``, this function does not return.
 
     Raises:
-        Refused: as for ``GroupFollower.commit_progress``; nothing was committed in this round.
+        Refused: as in ``GroupFollower.commit_progress``; nothing was committed in this round.
         UsageError: an argument is missing or malformed.
         InputError: the directory is not a checkpoint location, is damaged, or lacks ``metadata``.
         BrokerError: with ``once``, the broker did not answer, or it did not accept every offset.

@@ -34,7 +34,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
     ``topics`` are the topics of a ``broker:`` side, if the user does not pass partitions.
 
     Raises:
-        Refused: as for ``side_input``.
+        Refused: as in ``side_input``.
         UsageError: options cannot be combined, or a side has an unknown format, or a source is
             unknown.
         DecodeError: the checkpoint cannot be read.

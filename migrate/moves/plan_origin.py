@@ -19,7 +19,7 @@ from migrate.planning import Plan, PlannedPartition
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
-# The start of a partition, by operator id.
+# The start of a partition, by operator ID.
 _StartByOperator = dict[str, int | Marker | None]
 # The errors that an origin raises if it can no longer be read.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
@@ -98,7 +98,7 @@ def describe_batches_since(plan: Plan) -> str:
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
-    """Return the checkpoint location of the plan's Spark query, and the query's operator id.
+    """Return the checkpoint location of the plan's Spark query, and the query's operator ID.
 
     Raises:
         InputError: the location or its metadata is missing, or the metadata is damaged.

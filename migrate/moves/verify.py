@@ -312,7 +312,7 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     if since is not None:
         since += round(
             1000 * CLOCK_DIFFERENCE
-        )  # the clocks of producers and storage may differ
+        )  # the producers' clocks may differ from the storage clock
     snapshot = ask_broker(broker, Question(topics, group, since=since))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)

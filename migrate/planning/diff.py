@@ -108,7 +108,7 @@ class DiffTotals:
     lag_unknown: int
 
     def of(self, relation: Relation) -> int:
-        """Return how many rows have this relation."""
+        """Return the number of rows with this relation."""
         count: int = getattr(self, relation.name.lower())
         return count
 

@@ -153,7 +153,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """How far the furthest source had read beyond ``job_next_offset``, in offsets; or 0."""
+        """The number of offsets that the furthest source read beyond ``job_next_offset``, or 0."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)

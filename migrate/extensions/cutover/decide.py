@@ -242,7 +242,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 def check_stopped(facts: Facts) -> None:
     """Raise an error before a write or a start unless the Flink job was stopped with the savepoint.
 
-    The consequences are the same as for ``to-spark`` and ``commit-group`` (``job_refusals``). If
+    The consequences are the same as in ``to-spark`` and ``commit-group`` (``job_refusals``). If
     the JobManager does not answer, a run that saw the end of the job continues, because a single
     job's JobManager exits with the job.
     """

@@ -115,7 +115,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run; ``command`` is ``execute``, ``until STEP`` or ``back``."""
+        """Add a run; ``command`` is ``execute``, ``until STEP``, or ``back``."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,

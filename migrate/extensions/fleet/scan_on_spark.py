@@ -64,7 +64,7 @@ def scan_on_spark(
 ) -> ScanSummary:
     """Read checkpoints on Spark, and let Spark write the tables.
 
-    The arguments after ``spark`` are the same as for ``scan_locally``.
+    The arguments after ``spark`` are the same as in ``scan_locally``.
 
     Raises:
         Refused: one of the tables already exists.

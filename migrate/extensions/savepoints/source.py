@@ -48,7 +48,7 @@ from migrate.model.wording import counted, join_some
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
-# The elements of a subtask, as partition (None as for `_partition_of`) and bytes.
+# The elements of a subtask, as partition (None as in `_partition_of`) and bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 

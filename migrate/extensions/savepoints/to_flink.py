@@ -56,7 +56,7 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory, as an absolute path or as the URL that was passed.
-        partitions: the planned partitions, by operator id. ``current`` is the next offset in the
+        partitions: the planned partitions, by operator ID. ``current`` is the next offset in the
             old savepoint; None if unknown. For a partition that starts at the log start or is new,
             ``current`` is the log start offset, or 0 if the new next offset is 0.
     """

@@ -433,7 +433,7 @@ def _walk(
     seen: _Array,
     lists: _Array,
 ) -> int:
-    """Read entries of a state, and return DONE, FULL or REFUSED.
+    """Read entries of a state, and return DONE, FULL, or REFUSED.
 
     Args:
         data: a key group in the canonical format, or in the heap backend's format without the

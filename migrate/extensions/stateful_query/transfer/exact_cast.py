@@ -56,7 +56,7 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column such that Spark fails at any value without an exact form in the new type.
+    """Cast a column such that Spark fails at any value that the new type cannot represent exactly.
 
     Without this check, an inexact cast could turn a key into a different key.
 
