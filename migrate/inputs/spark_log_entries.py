@@ -55,7 +55,7 @@ class EmptyEntry(InputError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry of the offset log; ``str`` returns its text.
+    """An entry in the offset log; ``str`` returns its text.
 
     ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` contains the
     text of each source's offset, by the source's number or name.

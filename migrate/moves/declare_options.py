@@ -16,7 +16,7 @@ class Option:
     """The declaration of an option, except for its name and its type.
 
     Attributes:
-        flags: the flags, such as ``--on-expired``; by default made from the name ``--on-expired``.
+        flags: the flags, such as ``--on-expired``; by default made from the name.
         metavar: the placeholder for the value in the help; by default the Typer placeholder.
         panel: the section of the help; None for the first section.
         read: the function that converts the strings of a repeatable option to its value; None if

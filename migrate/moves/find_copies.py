@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions in memory together, and this number if all records are compared.
+# The number of partitions that are in memory together, and this number if all records are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # Longer reads cover one partition at a time.

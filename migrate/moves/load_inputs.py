@@ -35,7 +35,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
 
     Raises:
         Refused: as in ``side_input``.
-        UsageError: options cannot be combined, or a side has an unknown format, or a source is
+        UsageError: options cannot be combined, a side has an unknown format, or a source is
             unknown.
         DecodeError: the checkpoint cannot be read.
         InputError: the side cannot be read, or its URL contains credentials.

@@ -46,7 +46,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
 def check_apart(location: Location, sink: AnyPath | None) -> None:
     """Check that neither the location nor the sink contains the other.
 
-    A location such as ``SINK/_NAME`` is allowed, because Delta queries store locations there.
+    A location such as ``SINK/_NAME`` is allowed, because Delta stores checkpoint locations there.
 
     Raises:
         Refused: both are the same directory; or the location contains the sink; or the sink

@@ -508,9 +508,9 @@ class _Check:
         return not before.before
 
     def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
-        """Return the anchor of the first record that both logs have.
+        """Return the anchor of the first record that both logs contain.
 
-        Return None if the new log must be read from its start, and a match for a violation.
+        Return None if the new log must be read from its start, or a match if there is a violation.
         """
         depth, block = self._depth, self._depth.block
         first = yield Read(Side.NEW, self._copies.log_start, 0, block)
@@ -632,7 +632,7 @@ class _Check:
         return run.after[places[0]].offset if places else None
 
     def _span(self, first: _Anchor, last: _Anchor) -> Generator[Read, Surroundings, Match | None]:
-        """Compare the logs between two anchors; return a match for a violation."""
+        """Compare the logs between two anchors; return a match if there is a violation."""
         depth = self._depth
         is_short = last.new - first.new <= depth.chunk
         is_trusted = _may_be_trusted((first, last)) and not self._has_gaps

@@ -19,8 +19,8 @@ _MOST_UNKNOWN = 1000
 class Follower:
     """The progress of a mirror in the old log, from the copies in the new log.
 
-    Old records are numbered from the first one that was added. Calls of ``add_old`` must be ahead
-    of calls of ``add_copies`` (see ``is_ahead``).
+    Old records are numbered from the first one that was added. Calls to ``add_old`` must be ahead
+    of calls to ``add_copies`` (see ``is_ahead``).
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start of the new log.

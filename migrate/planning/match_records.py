@@ -407,7 +407,7 @@ class _Alignment:
     def _count_surely_missing(self) -> int:
         """Return the number of records without a copy, judged by copies that have no equal.
 
-        Between two such copies, a mirror must have copied each record between their origins.
+        Between two such copies, the mirror should have copied each record between their origins.
         """
         copies = Counter(copy.digest for copy in self._run)
         certain = [

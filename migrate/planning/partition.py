@@ -126,7 +126,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan a known next offset; outside the log, a policy replaces it, or it is a problem."""
+    """Plan a known next offset; if it is outside the log, apply a policy or report a problem."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:

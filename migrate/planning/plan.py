@@ -232,7 +232,7 @@ class Plan:
 
     @property
     def is_translated(self) -> bool:
-        """True if the target reads another cluster than the job."""
+        """True if the target reads a different cluster than the job."""
         return self.to_cluster_id is not None
 
     @property

@@ -7,8 +7,8 @@ version is refused. The file contains no secrets.
 whitespace, and with escapes for non-ASCII characters. A file with a different checksum was edited
 and is refused.
 
-If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` refer to
-that cluster, and each partition with a next offset has a ``translation``. Otherwise
+If the target reads a different cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` refer
+to that cluster, and each partition with a next offset has a ``translation``. Otherwise
 ``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
 """
 

@@ -258,7 +258,7 @@ def _new_partitions(
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
     """Add the committed offsets of the target group and of the source group.
 
-    If the job kept running, also raise ``repeated``.
+    If the job kept running, also increase ``repeated``.
     """
     target = snapshot.target_group
     planned = replace(

@@ -83,7 +83,7 @@ def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
 def _script(words: Sequence[str]) -> str:
     """Return the local script that a command runs, or an empty string if it is uncertain."""
     program = Path(words[0]).name
-    # With ``--deploy-mode cluster`` the script may be on a different machine. No script follows -c
+    # With ``--deploy-mode cluster``, the script may be on a different machine. No script follows -c
     # or -m.
     if program not in _RUNNERS or any(
         word.endswith("cluster") or word in ("-c", "-m") for word in words

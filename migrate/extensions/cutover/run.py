@@ -42,7 +42,7 @@ _AFTER_START = NAMES[NAMES.index("start") + 1 :]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
+    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run), or ``to do``."""
 
     name: str
     state: str
@@ -290,7 +290,7 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target.
 
-    The error's notes state how to continue, and whether Flink's job may be restarted. The log and
+    The error's notes state how to continue, and whether the Flink job may be restarted. The log and
     the notes are omitted if the run was refused before any change, or if the user answered "no".
 
     Raises:

@@ -198,7 +198,7 @@ class TargetSpec(_SpecPart):
 
     @property
     def name(self) -> str:
-        """The target as ``verify`` takes it: ``spark:DIR`` or ``group:NAME``."""
+        """The target, in the format that ``verify`` accepts: ``spark:DIR`` or ``group:NAME``."""
         return f"group:{self.group}" if self.is_group else f"spark:{self.checkpoint_dir}"
 
 

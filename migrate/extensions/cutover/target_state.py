@@ -15,8 +15,7 @@ from migrate.model.wording import join_some
 _NEW_DIRECTORY = "choose a new directory"
 
 
-# -- the content of the target
-# -------------------------------------------------------------------------
+# -- the content of the target ---------------------------------------------------------------------
 
 
 class Content(Enum):
@@ -51,7 +50,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the group was written on a different cluster, or else an empty string."""
+    """Return a refusal if the group was written in a different cluster, or else an empty string."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""

@@ -49,7 +49,7 @@ class TakenStates:
     """The states of a checkpoint, divided into migrated, not migrated, and unreadable states.
 
     Attributes:
-        taken: the states that Spark continues with, in the order in which the user listed the
+        taken: the states with which Spark continues, in the order in which the user listed the
             states.
         left_behind: the readable states, except timers, that do not move.
         unreadable: descriptions of unreadable states, with the operator, the state if known, and

@@ -104,7 +104,7 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
 
 
 def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choice) -> None:
-    """Raise the error of a choice that leaves no source.
+    """Raise the error for a choice that leaves no source.
 
     If the user did not choose a source, and all of the checkpoint's Kafka sources are unreadable,
     do nothing.

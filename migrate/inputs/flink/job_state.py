@@ -342,7 +342,7 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
 
 
 def is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
-    """Return whether a path refers to one of the savepoints, as ``is_same_savepoint`` compares."""
+    """Return whether a path refers to one of the savepoints; see ``is_same_savepoint``."""
     return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
 
 
@@ -358,8 +358,8 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint. ``stopped_job`` and ``job_name`` determine
-    further jobs that count. A job that has ended can also count, because its output is newer than
-    the savepoint.
+    other jobs that count. A job that has ended can also count, because its output is newer than the
+    savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.

@@ -71,7 +71,7 @@ def _entries_without_reader(
     """Return the entries for partitions without a reader.
 
     Usually, every partition has a reader. In this case, no EnumeratorEntry is created, to save
-    time. ``entries`` may be ``decoder``'s Rows, and Rows create entries on demand.
+    time. ``entries`` may be a ``Rows`` object from ``decoder``, which creates entries on demand.
     """
     if enumerator is None:
         return []

@@ -1,9 +1,9 @@
 """Decide whether keys that the query still has but Flink lacks have expired.
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), but
-Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
-access in that checkpoint is old enough. A newer access can only delay the expiry. For any other
-missing key, either the job has cleared the key, or the query is wrong.
+Spark never does. For a key in the earlier checkpoint, expiry explains the absence only if the key's
+last access in that checkpoint is old enough. A newer access can only delay the expiry. For any
+other missing key, either the job has cleared the key, or the query is wrong.
 """
 
 from __future__ import annotations

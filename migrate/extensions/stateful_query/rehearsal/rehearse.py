@@ -126,7 +126,7 @@ def rehearse(
         later: a later checkpoint or savepoint of the same job.
         stream: a function that parses the DataFrame of Spark's Kafka source into events; for
             several streams, a list. If the events have the columns topic, partition, and offset,
-            the report shows the records of different keys.
+            the report shows the records of differing keys.
         kafka: the options of Spark's Kafka source; for several streams, a list. Offsets in the
             options are ignored.
         output_mode: the query's output mode.

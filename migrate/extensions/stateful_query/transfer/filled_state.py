@@ -119,7 +119,7 @@ def frames_of(rows: Rows) -> list[DataFrame]:
 
 
 def state_rows_of(rows: Rows) -> list[StateRows]:
-    """Return the rows that were made from Flink's state, without the user's own DataFrames."""
+    """Return the rows that were made from the Flink state, without the user's own DataFrames."""
     return [stream for stream in rows if isinstance(stream, StateRows)]
 
 
@@ -127,7 +127,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the TTL and the savepoint of the rows.
 
     If the user's own DataFrame comes from a state with a TTL, it must come from ``unexpired``. Rows
-    that were made from Flink's state must come from a savepoint with the offsets in ``starts``.
+    that were made from the Flink state must come from a savepoint with the offsets in ``starts``.
 
     Raises:
         Refused: the TTL of a state is missing, or a partition starts at a different offset than in

@@ -109,7 +109,7 @@ class StateRows:
     def left_out(self) -> int:
         """The number of Flink entries that the user has omitted, for example with ``where``.
 
-        Expired entries, and fired windows, are not counted; 0 if the number is unknown.
+        Expired entries and fired windows are not counted; 0 if the number is unknown.
         """
         if self.held is None or self.entries is None:
             return 0

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Format 1 stores the key fields a second time, before the value fields (
 # StreamingAggregationStateManagerImplV1 @ Spark 4.0.0).
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
-# The seconds between two checks of a query's progress.
+# The number of seconds between checks of a query's progress.
 _POLL_SECONDS = 5
 # Off for the helper query, because its fields may be nullable even if the original fields are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"

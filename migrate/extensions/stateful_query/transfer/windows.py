@@ -155,8 +155,8 @@ def split_into_panes(
     A pane is the time from the start of one window to the start of the next window, ``slide_ms``
     later. Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1.
     Window p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane
-    p+k. Pane p+k is replaced by the same equation, and so on. Each pane then becomes a combination
-    of sums and differences of windows.
+    p+k. Pane p+k is replaced using the same equation, and so on. Each pane then becomes a
+    combination of sums and differences of windows.
 
     Windows before the first window in ``entries`` have fired, so no pane starts before that window.
 

@@ -52,7 +52,7 @@ _LOST_TEXT = (
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
-# (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
+# (StreamTask.afterInvoke, notifyCheckpointComplete). A commit error fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error and retries none.
 # FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
 # logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
