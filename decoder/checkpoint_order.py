@@ -27,8 +27,8 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # Most jobs take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
 # The next three limits restrict the requests to an object store, because reading a checkpoint's
-# time takes one request. The maximum number of runs with lower numbers to examine, from the lowest
-# on.
+# time takes one request.
+# The maximum number of runs with lower numbers to examine, from the lowest on.
 _MAX_LOWER_RUNS = 16
 # The maximum number of checkpoints to try, from the end of a run, until one has a time. An
 # incomplete checkpoint has no time.

@@ -52,7 +52,7 @@ def next_chunk(cursor: Cursor) -> bytes:
 
 
 def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
-    """Decompress one or more complete streams; ``label`` is their name in errors.
+    """Decompress one or more complete streams; ``label`` is their name in error messages.
 
     The declared sizes of the chunks are added up before anything is decompressed.
 

@@ -163,7 +163,7 @@ def checkpoint_number(directory: str) -> int | None:
 
 
 def normalise_path(path: str) -> str:
-    """Resolve ``.``, ``..`` and doubled slashes in a path or URL, without opening any file."""
+    """Resolve ``.``, ``..``, and doubled slashes in a path or URL, without opening any file."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return posixpath.normpath(path)

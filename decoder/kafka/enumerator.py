@@ -70,7 +70,7 @@ class EnumeratorEntry(NamedTuple):
 _MIN_FOR_COLUMNS = 5
 
 # The split version is checked even without splits, because it might be the only difference between
-# the state of a Kafka source and another source.
+# the state of a Kafka source and the state of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}

@@ -3,7 +3,7 @@
 Numbers are **little-endian**, but a DECIMAL with more than 18 digits is big-endian two's
 complement. A row starts with ``u8 RowKind`` and the null bits of the fields, lowest bit first,
 which together are padded to a multiple of 8 bytes. An 8-byte slot for each field follows. An array:
-``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map:
+``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 bytes. A map:
 ``i32`` size of the key array in bytes, the array of keys, the array of values.
 
 A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp

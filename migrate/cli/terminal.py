@@ -196,7 +196,7 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """With ``-v``, a handler that shows warnings and errors of other libraries, each line once.
+    """A handler that, with ``-v``, shows warnings and errors from other libraries, each line once.
 
     Without ``-v``, it shows nothing. It exists because Python would print the messages if the root
     logger had no handler.

@@ -17,7 +17,7 @@ only some batches are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
-their predecessors @ 3.5.1, 4.0.0 and 4.1.1.
+their predecessors @ 3.5.1, 4.0.0, and 4.1.1.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Hadoop's FileContext (FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
-predecessors @ 3.5.1, 4.0.0 and 4.1.1.
+predecessors @ 3.5.1, 4.0.0, and 4.1.1.
 """
 
 from __future__ import annotations

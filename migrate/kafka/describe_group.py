@@ -137,7 +137,7 @@ def _is_streams_application(
 def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int], Committed]:
     """Return a group's committed offsets once no open transaction can change them.
 
-    A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
+    A producer may commit a group's offsets in a transaction. Until the transaction ends, Kafka
     returns the older offsets, unless the request asks for stable offsets. The wait is separate for
     each partition, because the offsets of a group with busy producers are never all stable at the
     same time.

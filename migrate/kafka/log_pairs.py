@@ -98,7 +98,7 @@ class LogPairs:
     def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
         """Fix the log ranges, first in the new cluster, unless ``is_new`` is false.
 
-        The old logs then contain every record that was copied to the new logs before.
+        The old logs then contain every record that was already copied to the new logs.
         """
         if is_new:
             self._new.take_snapshot([self.copy_of(partition) for partition in partitions])

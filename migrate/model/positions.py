@@ -137,7 +137,7 @@ class Marker(str, Enum):
 
 
 class Unknown(str, Enum):
-    """The reason why a partition has neither a next offset nor a marker."""
+    """The reason that a partition has neither a next offset nor a marker."""
 
     UNRESOLVED = "unresolved"  # the input has the partition without a position
     ABSENT = "absent"  # the input does not have the partition

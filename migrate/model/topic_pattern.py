@@ -28,8 +28,8 @@ _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Not accepted are: a class within a class, and && in a class (set operations in Java); a ] at the
-# start of a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
+# These are not accepted: a class within a class, and && in a class (set operations in Java); a ] at
+# the start of a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
 # quantifiers (some Python versions match these incorrectly).
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(

@@ -97,7 +97,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.
 
 
 def parse_duration(text: str) -> float:
-    """Return a duration such as ``500ms``, ``5m`` or ``10`` in seconds.
+    """Return a duration such as ``500ms``, ``5m``, or ``10`` in seconds.
 
     Raises:
         ValueError: the string is not a duration, or the duration is zero.

@@ -3,8 +3,8 @@
 ``_delta_log`` contains commits and checkpoints. A commit, ``<version>.json``, contains one action
 per line. A checkpoint replaces all commits up to its version. It is one file
 ``<version>.checkpoint.parquet``, or several files ``<version>.checkpoint.<part>.<parts>.parquet``,
-or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action ``{"txn": {"appId",
-"version"}}`` contains:
+or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action
+``{"txn": {"appId", "version"}}`` contains:
 
 - the query's ID and the batch, for a streaming query. The commit also has ``commitInfo`` with the
   ``operation`` STREAMING UPDATE, and with ``queryId`` in ``operationParameters``. A checkpoint has

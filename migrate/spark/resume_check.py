@@ -1,4 +1,4 @@
-"""Check, with a real Spark, the offsets at which a seeded query starts to read.
+"""Check, by running Spark, the offsets at which a seeded query starts to read.
 
 For each Kafka source in the checkpoint location, a query reads some records into a ``noop`` sink.
 The query reads the topics in the source's seed (``sources/<n>/0``). It starts at the same offsets

@@ -29,7 +29,7 @@ _JAVA_STREAM = b"\xac\xed\x00\x05"
 # The start of a Java object stream in Base64.
 _JAVA_STREAM_BASE64 = b"rO0AB"
 _TC_STRING = b"t"
-# The classes of a completed checkpoint and of a handle to it. Flink's high availability services
+# The classes of a completed checkpoint and of a handle to it. Flink's high-availability services
 # store objects of these classes (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @
 # Flink 2.2.0).
 _COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoint"

@@ -113,7 +113,7 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def has_tilde(path: str) -> bool:
-    """Return whether shells expand a ``~`` at the start of a path (``~``, ``~/`` or ``~USER/``)."""
+    """Return whether shells expand a ``~`` at the start of a path (``~``, ``~/``, ``~USER/``)."""
     return _TILDE.match(path) is not None
 
 

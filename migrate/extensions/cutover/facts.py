@@ -132,7 +132,7 @@ class GroupFacts:
     """A consumer group and its cluster.
 
     Attributes:
-        changes: the changes to the group that the rollback files in the searched folders show, the
+        changes: the changes to the group that the rollback files in the searched folders show,
             newest first.
     """
 

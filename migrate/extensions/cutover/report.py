@@ -23,7 +23,7 @@ StepState = Literal["done", "failed"]
 
 
 class StepReport(Model):
-    """The last attempt of a step: its outcome, end, duration, and the number of its run."""
+    """The last attempt at a step: its outcome, end, duration, and the number of its run."""
 
     name: str
     state: StepState

@@ -49,7 +49,7 @@ _PATHS = frozenset({"path", "paths"})
 
 
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
-    """Parse Spark's options; the case of names and of enumerated values does not matter.
+    """Parse the Spark options; the case of names and of enumerated values does not matter.
 
     ``topic`` is one topic, or several, separated by commas.
 

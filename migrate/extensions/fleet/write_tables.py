@@ -83,7 +83,7 @@ def check_output(output: Output) -> None:
 
 @contextmanager
 def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
-    """Yield a local folder with a subfolder for each table; publish the tables afterwards.
+    """Yield a local folder with a subfolder for each table; publish the tables afterward.
 
     After the ``with`` block, the subfolders are uploaded or renamed. If the block raises an error,
     no table is published. Call ``check_output`` first.

@@ -61,7 +61,7 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles", "truncateKey
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Parse Spark's options, except the path; the case of names does not matter.
+    """Parse the Spark options, except the path; the case of names does not matter.
 
     Raises:
         UsageError: an option or value is invalid, ``state`` is missing, or the view does not allow

@@ -1,4 +1,4 @@
-"""Match the sources in a savepoint with the sources in the side with the new positions."""
+"""Match a savepoint's sources with the sources in the side that has the new positions."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.mes
 checkpoints.CheckpointingStatistics},
 org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
 SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink
-1.15.4, 1.20.3 and 2.2.0.
+1.15.4, 1.20.3, and 2.2.0.
 """
 
 from __future__ import annotations

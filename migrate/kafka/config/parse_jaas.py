@@ -1,8 +1,8 @@
 """The parser of ``sasl.jaas.config``, with one login module, a control flag, and options.
 
-The grammar is the Java client's, based on java.io.StreamTokenizer. This parser is stricter in two
-ways. It refuses a single slash, because a slash starts a comment in Java. It also refuses a quote
-that is not closed on the same line.
+The grammar follows the Java client, which uses java.io.StreamTokenizer. This parser is stricter in
+two ways. It refuses a single slash, because a slash starts a comment in Java. It also refuses a
+quote that is not closed on the same line.
 
 Source: org.apache.kafka.common.security.{JaasConfig, JaasContext} @ kafka-clients 4.1.1.
 """

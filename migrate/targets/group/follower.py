@@ -88,7 +88,7 @@ class GroupFollower:
                 offsets, or none of the query's partitions exist on the brokers. Nothing was
                 committed.
             InputError, Refused: as in ``newest_committed_batch`` and ``positions_after``; or the
-                query's file ``metadata`` is missing.
+                query's ``metadata`` file is missing.
             BrokerError: the broker did not answer, the group changed during this round, or the
                 group does not have all offsets after the commit.
         """
@@ -189,7 +189,7 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
 def _backward_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[str]:
-    """Yield a refusal if a commit would move the group back."""
+    """Yield a refusal if a commit would rewind the group."""
     back = {
         partition: current
         for partition, next_offset in next_offsets.items()

@@ -1,10 +1,10 @@
 """Roll back a change to a consumer group with its rollback file.
 
-The rollback first commits the offsets to restore. It then removes the offsets
-that the group did not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order,
-nothing is removed before all target offsets are committed. Offsets in topics that this Kafka user
-cannot see do not change. Kafka itself removes a group without offsets within
-``offsets.retention.check.interval.ms``, 10 minutes by default.
+The rollback first commits the offsets to restore. It then removes the offsets that the group did
+not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order, nothing is removed
+before all target offsets are committed. Offsets in topics that this Kafka user cannot see do not
+change. Kafka itself removes a group without offsets within ``offsets.retention.check.interval.ms``,
+10 minutes by default.
 
 Before anything changes, the rollback writes its own rollback file.
 """

@@ -229,7 +229,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _maybe_add_hash(self) -> bool:
-        """Add a column for the previous column's hashes if key groups need it; return whether."""
+        """Add a column for the previous column's hashes if needed; return whether it was added."""
         if not self._in_hashed_key:
             return False
         self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))

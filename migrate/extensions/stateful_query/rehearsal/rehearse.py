@@ -443,7 +443,7 @@ def _writer(folder: Path | None) -> Sink | None:
 
 @contextmanager
 def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]:
-    """Yield a new folder that the executors share, and remove it afterwards."""
+    """Yield a new folder that the executors share, and remove it afterward."""
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
         raise UsageError(
             "scratch is required, because Spark does not run locally; pass a folder on a disk "

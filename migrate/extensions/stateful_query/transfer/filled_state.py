@@ -144,7 +144,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
 def fill_state(
     file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
 ) -> tuple[int, bool]:
-    """Run a query over the rows of Flink's state, and write Flink's watermark into its logs.
+    """Run a query over the rows of the Flink state; write Flink's watermark to the query's logs.
 
     Args:
         file_query: the query, with a new checkpoint location.
