@@ -1,4 +1,4 @@
-"""A reader of Flink checkpoints and savepoints, without a JVM, a network, Kafka or Spark.
+"""A reader of Flink checkpoints and savepoints that needs no JVM, network, Kafka, or Spark.
 
 Start at ``read_checkpoint`` and ``list_checkpoints``. Bytes that cannot be read raise
 ``DecodeError``; any other exception is a bug.

@@ -1,8 +1,8 @@
-"""The decoder's entry point: from a pointer to a Checkpoint.
+"""The decoder's entry point, which turns a pointer into a Checkpoint.
 
-A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata``, or of a
-job's checkpoint directory. In a job's directory, the complete ``chk-<n>`` with the highest number
-is read.
+A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's
+checkpoint directory. In a job's directory, the complete ``chk-<n>`` with the highest number is
+read.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
-# The largest ``_metadata`` that is read. Most have a few KB to a few MB; many small inline states
-# make a file larger.
+# The largest ``_metadata`` to read. Most files are a few KB to a few MB in size; many small inline
+# states make a file larger.
 MAX_METADATA_BYTES = 1 << 30
-# The size of the first read: most ``_metadata`` files are shorter and need no second read.
+# The size of the first read; most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
 # The maximum number of restarts of a read because the job completed a newer checkpoint. A job may
-# complete checkpoints faster than a slow store delivers one. Restarts after a deleted file are not
-# limited, because each reads a checkpoint with a higher number, so the loop ends.
+# complete checkpoints faster than a slow object store delivers one. Restarts after a deleted file
+# are not limited, because each restart reads a checkpoint with a higher number, so the loop ends.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# A job may retain hundreds of checkpoints, and each takes a request to a remote store.
+# A job may retain hundreds of checkpoints, and each one takes a request to a remote store.
 _PARALLEL_REQUESTS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint or savepoint, with the Kafka state of its sources and sinks decoded.
+    """A checkpoint or savepoint, with the decoded Kafka state of its sources and sinks.
 
     Attributes:
         pointer: the directory of ``_metadata``.
         type: checkpoint or savepoint, and whether the job stopped with it.
         operators: the job's operators, in the order of ``_metadata``.
-        sources: the state of each source, by operator id; UnknownSource if not recognized.
-        sinks: the state of each sink, by operator id; UnknownSink if not recognized.
+        sources: the state of each source, by operator ID; UnknownSource if not recognized.
+        sinks: the state of each sink, by operator ID; UnknownSink if not recognized.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
             ``Siblings.newer``. They prove that the job kept running after this checkpoint.
-        written_at: the time of ``_metadata``, in epoch milliseconds; None if the store keeps no
-            times.
-        earlier_run: the higher numbers of siblings that were written before this checkpoint,
-            ascending. After them, the job restarted its count at 1.
-        contradicting: the numbers of siblings whose times contradict their numbers, ascending; see
-            ``decoder.checkpoint_order``.
+        written_at: the time of ``_metadata``, in epoch milliseconds; None if the storage does not
+            store times.
+        earlier_run: the higher numbers of siblings that were written before this checkpoint, in
+            ascending order. After these siblings, the job restarted its count at 1.
+        contradicting: the numbers of siblings whose times contradict their numbers, in ascending
+            order; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if known and different from
             ``pointer``. ``written_at`` may then be the time of a copy.
     """
@@ -96,14 +96,14 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job may complete a newer checkpoint, and delete older ones, during the read. If the
+    A running job may complete a newer checkpoint and delete older ones during the read. If the
     pointer is the job's directory, the read then restarts with the newer checkpoint (see
     ``_MAX_RESTARTS``).
 
     Args:
-        pointer: a checkpoint, savepoint or job directory; see the module's docstring.
+        pointer: a checkpoint, savepoint, or job directory; see the module docstring.
         source: the source of the checkpoint's files; local files by default.
-        allow_external_files: permission to read state from files outside of the checkpoint's own
+        allow_external_files: permission to read state from files outside the checkpoint's own
             directories; see ``decoder.state_files``.
 
     Raises:
@@ -122,7 +122,7 @@ def read_checkpoint(
                     raise
                 metadata_path = _find_replacement(path, metadata_path, files, error)
                 continue
-            # In a job's directory the highest number is read, so a newer sibling with a lower
+            # In a job's directory, the highest number is read, so a newer sibling with a lower
             # number does not restart the read.
             is_newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
             if is_newest or _names_checkpoint(path, metadata_path) or restarts == _MAX_RESTARTS:
@@ -133,7 +133,7 @@ def read_checkpoint(
 
 @contextmanager
 def translate_os_errors(path: str) -> Iterator[None]:
-    """Turn an OSError of the operating system or of a store into a DecodeError."""
+    """Turn an OSError from the operating system or an object store into a DecodeError."""
     try:
         yield
     except OSError as error:
@@ -162,7 +162,7 @@ def _resolve_pointer(pointer: str, files: ByteSource) -> str:
 
 
 class MetadataFile(NamedTuple):
-    """A ``_metadata`` file that was read from ``source``; ``directory`` is the checkpoint's."""
+    """A ``_metadata`` file that was read from ``source``, in the checkpoint's ``directory``."""
 
     metadata: Metadata
     data: bytes
@@ -174,11 +174,11 @@ class MetadataFile(NamedTuple):
 def read_metadata(
     pointer: str | os.PathLike[str], source: ByteSource | None = None
 ) -> MetadataFile:
-    """Read the ``_metadata`` of a pointer, and nothing else of the checkpoint.
+    """Read the ``_metadata`` of a pointer, and no other part of the checkpoint.
 
     Args:
-        pointer: as for ``read_checkpoint``.
-        source: as for ``read_checkpoint``.
+        pointer: as in ``read_checkpoint``.
+        source: as in ``read_checkpoint``.
 
     Raises:
         DecodeError: the checkpoint does not exist, or its ``_metadata`` cannot be read.
@@ -195,7 +195,7 @@ def read_metadata(
 def _read_checkpoint(
     metadata_path: str, files: ByteSource, allow_external_files: bool
 ) -> Checkpoint:
-    metadata = _read_metadata(metadata_path, files)[0]  # the bytes are not kept in memory
+    metadata = _read_metadata(metadata_path, files)[0]  # do not keep the bytes in memory
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
@@ -231,9 +231,9 @@ def _read_checkpoint(
 
 
 def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
-    """Return whether Flink wrote a checkpoint in a different directory.
+    """Return whether Flink originally wrote a checkpoint to a different directory.
 
-    Flink may have written the checkpoint through a link. ``directory`` does not contain the link.
+    Flink may have written the checkpoint through a link, which ``directory`` does not contain.
     """
     if original is None or not is_other_directory(directory, original):
         return False
@@ -259,7 +259,7 @@ def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
     """Return the parsed ``_metadata`` and its bytes.
 
-    A large file is read to its end only if it starts with the header of a ``_metadata``.
+    A large file is read to its end only if it starts with a ``_metadata`` header.
     """
     data = files.read_range(path, 0, _FIRST_READ_BYTES)
     if len(data) == _FIRST_READ_BYTES:
@@ -277,7 +277,7 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
 def _find_replacement(
     pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
 ) -> str:
-    """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
+    """Return the ``_metadata`` to read next, after a file in a checkpoint was missing.
 
     Raises:
         DecodeError: ``_metadata`` was deleted, and the pointer refers to this checkpoint, or no
@@ -311,17 +311,17 @@ def _find_replacement(
 
 
 def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
-    """Return whether a pointer refers to this checkpoint, and not to its job's directory."""
+    """Return whether a pointer refers to this checkpoint instead of its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 
 def list_checkpoints(
     directory: str | os.PathLike[str], source: ByteSource | None = None
 ) -> list[tuple[int, str]]:
-    """Return (number, path) of the complete checkpoints of a job's directory, ordered by number.
+    """Return (number, path) for the complete checkpoints in a job's directory, ordered by number.
 
     Raises:
-        DecodeError: ``directory`` is not a directory, or cannot be read.
+        DecodeError: ``directory`` is not a directory, or it cannot be read.
     """
     files = source if source is not None else LocalFiles()
     path = _resolve_pointer(os.fspath(directory), files)
@@ -351,8 +351,8 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path comes first, because a missing file takes two requests to a store. The
-    # directory is listed last, because it may contain a file for each subtask.
+    # Try the likely path first, because a missing file takes two requests to an object store. List
+    # the directory last, because it may contain a file for each subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

@@ -2,17 +2,17 @@
 
 A job completes its checkpoints in the order of their numbers
 (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
-its state restarts the count at 1. If its directory stays the same (a fixed job id, or
-``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers of
-an earlier run. The files' times are the only evidence of the newer run, and a copy can have
+its state restarts the count at 1. If its directory stays the same (because of a fixed job ID or
+``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers
+from an earlier run. The file times are the only evidence of the newer run, and a copy can have
 different times.
 
 Therefore, checkpoints with consecutive numbers are treated as one run, ordered by number. Two runs
 with a gap between their numbers are ordered by time if their times differ by more than
-``MIN_GAP_MS``, else by number. After a new start, the numbers may reach the numbers of the earlier
-run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the time of
-a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is reported as
-``contradicting``.
+``MIN_GAP_MS``, and by number otherwise. After a new start, the numbers may reach the numbers of the
+earlier run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the
+time of a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is
+reported as ``contradicting``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds. Small checkpoints that are copied together get times that differ by less than
-# this. Most jobs take longer than this from their start to their first checkpoint.
+# In milliseconds. The times of small checkpoints that are copied together differ by less than this.
+# Most jobs take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
-# The next three limit the requests to a store, because a checkpoint's time takes one request.
-# The maximum number of runs of lower numbers that are examined, from the lowest on.
+# The next three limits restrict the requests to an object store, because reading a checkpoint's
+# time takes one request.
+# The maximum number of runs with lower numbers to examine, from the lowest on.
 _MAX_LOWER_RUNS = 16
-# The maximum number of checkpoints that are tried, from the end of a run, until one has a time. An
+# The maximum number of checkpoints to try, from the end of a run, until one has a time. An
 # incomplete checkpoint has no time.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
-# The time of the run's first checkpoint is read as well.
+# The time of the run's first checkpoint is also read.
 _MAX_NEIGHBOURS = 8
 
 
@@ -42,11 +43,11 @@ class Siblings(NamedTuple):
 
     Attributes:
         newer: the newer checkpoints. Siblings in the checkpoint's own run, and in higher runs
-            without a known time, come first, ascending. The other runs follow in the order of their
-            times.
-        earlier_run: higher numbers of an earlier run, ascending.
-        contradicting: numbers of the checkpoint's own run whose time contradicts their number
-            (lower but written later, or higher but written earlier), ascending.
+            without a known time, come first, in ascending order. The other runs follow in the order
+            of their times.
+        earlier_run: the higher numbers from an earlier run, in ascending order.
+        contradicting: the numbers in the checkpoint's own run whose time contradicts their number
+            (lower but written later, or higher but written earlier), in ascending order.
     """
 
     newer: tuple[int, ...] = ()
@@ -61,9 +62,9 @@ def find_siblings(
 
     Args:
         checkpoint: the absolute directory of the checkpoint.
-        number: the checkpoint's number, as its ``_metadata`` has it.
-        written_at: when its ``_metadata`` was written, in epoch milliseconds; if None, only the
-            numbers are compared.
+        number: the checkpoint's number, as in its ``_metadata``.
+        written_at: the time when its ``_metadata`` was written, in epoch milliseconds; if None,
+            only the numbers are compared.
         files: the source of the files.
     """
     name = checkpoint_number(checkpoint)
@@ -71,7 +72,7 @@ def find_siblings(
         return Siblings()
     parent = posixpath.dirname(checkpoint)
     paths = dict(numbered_checkpoints(parent, files.list_directory(parent) or []))
-    if name != number:  # a copy under another name is no sibling of itself
+    if name != number:  # a copy under another name is not its own sibling
         paths.pop(name, None)
     if paths.keys() <= {number}:
         return Siblings()
@@ -122,7 +123,7 @@ def _find_contradicting(
 
 
 def numbered_checkpoints(directory: str, names: Iterable[str]) -> list[tuple[int, str]]:
-    """Return (number, path) of each ``chk-<n>``, complete or not, the lowest first."""
+    """Return (number, path) for each ``chk-<n>``, complete or not, lowest first."""
     paths = ((checkpoint_number(name), join(directory, name)) for name in names)
     return sorted((n, path) for n, path in paths if n is not None)
 
@@ -140,7 +141,7 @@ def completed_at(checkpoint: str, files: ByteSource) -> int | None:
 
 
 def _consecutive_runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Return the runs of consecutive numbers, ascending."""
+    """Return the runs of consecutive numbers, in ascending order."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:

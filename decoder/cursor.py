@@ -1,8 +1,8 @@
-"""Bounds-checked reading of Java's ``DataOutput`` primitives, and of varints.
+"""Bounds-checked reading of Java's ``DataOutput`` primitives and of varints.
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
-boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8. In modified UTF-8, NUL
-is ``C0 80``, and a supplementary character is a surrogate pair, with three bytes for each
+boolean is one byte. ``UTF`` is a u16 length in bytes, followed by *modified* UTF-8. In modified
+UTF-8, NUL is ``C0 80``, and a supplementary character is a surrogate pair with three bytes per
 surrogate.
 """
 
@@ -27,9 +27,9 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
 class Cursor:
-    """A position in bytes that moves forwards only, and never past their end.
+    """A position in bytes that moves only forward, and never past the end.
 
-    Every read takes the field's name for errors.
+    Every read takes the field's name for error messages.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -73,8 +73,8 @@ class Cursor:
         """Try a fast reader; return its value, or None if the bytes must be read field by field.
 
         Args:
-            read: a function from (data, start, end) to (position, value). It returns None for bytes
-                that it cannot read; the cursor then does not move.
+            read: a function that takes (data, start, end) and returns (position, value). It returns
+                None for bytes that it cannot read; the cursor then does not move.
         """
         result = read(self._data, self._pos, self._end)
         if result is None:
@@ -83,7 +83,7 @@ class Cursor:
         return value
 
     def skip_if(self, expected: bytes) -> bool:
-        """Step over these bytes if they come next; return whether they do."""
+        """Step over these bytes if they come next; return whether they did."""
         if not self._data.startswith(expected, self._pos, self._end):
             return False
         self._pos += len(expected)
@@ -170,7 +170,7 @@ class Cursor:
         return value == 1
 
     def size(self, field: str) -> int:
-        """Read an i64 that counts bytes of state; refuse a negative one."""
+        """Read an i64 that counts bytes of state; refuse a negative number."""
         value = self.i64(field)
         if value < 0:
             self.fail(f"a size cannot be negative: {value}", field, back=8)
@@ -204,7 +204,7 @@ class Cursor:
     def varint(self, field: str, bits: int = 32) -> int:
         """Read an unsigned varint of at most ``bits`` bits.
 
-        Each byte contains 7 bits, the lowest first; the high bit is set on all bytes but the last.
+        Each byte contains 7 bits, lowest first; the high bit is set in all bytes except the last.
         """
         return self.rest_of_varint(field, 0, 0, bits)
 
@@ -287,7 +287,7 @@ class Cursor:
 
 
 class ParsedSpan(NamedTuple):
-    """A value, and the range of bytes that it was read from."""
+    """A value, and the range of bytes from which it was read."""
 
     start: int
     end: int

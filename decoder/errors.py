@@ -6,20 +6,20 @@ from enum import Enum
 
 
 class ErrorKind(Enum):
-    """The reason why a checkpoint could not be read."""
+    """The reason that a checkpoint could not be read."""
 
     NOT_FOUND = "not found"  # no such path, no `_metadata`, or a missing state file
     UNREADABLE = "unreadable"  # a file or directory that cannot be read (no permission, I/O error)
-    UNAVAILABLE = "unavailable"  # the store did not answer, or denied access
+    UNAVAILABLE = "unavailable"  # the object store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
-    EXTERNAL = "external"  # a file outside of the checkpoint, which was not opened
+    EXTERNAL = "external"  # a file outside the checkpoint, which was not opened
     TOO_LARGE = "too large"  # larger than a limit of the decoder
-    UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
+    UNSUPPORTED = "unsupported"  # a kind, version, or URL that the decoder does not read
 
 
-# The maximum number of characters of a ``problem`` or ``field``: both can quote a name, and a name
-# in a hostile file can have 64 KB.
+# The maximum length in characters of a ``problem`` or ``field``; both can quote a name, and a name
+# in a hostile file can be 64 KB long.
 _LONGEST_TEXT = 4000
 
 
@@ -30,7 +30,7 @@ class DecodeError(Exception):
         problem: the problem, in one line.
         file: the file, or the name of the part that was read (such as a subtask's state), or None.
         field: the field being read, or None.
-        byte_offset: the place of the problem, in bytes from the start of ``file``, or None.
+        byte_offset: the location of the problem, in bytes from the start of ``file``, or None.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class DecodeError(Exception):
         byte_offset: int | None = None,
     ) -> None:
         problem = _shorten(problem)
-        super().__init__(kind, problem)  # so that it can be pickled
+        super().__init__(kind, problem)  # so that the error can be pickled
         self.kind = kind
         self.problem = problem
         self.file = file

@@ -24,7 +24,7 @@ def string_hash(text: str) -> int:
 
 
 def signed_32(value: int) -> int:
-    """Return an unsigned 32-bit number as Java's int."""
+    """Return an unsigned 32-bit number as a Java int."""
     return value - (1 << 32) if value >> 31 else value
 
 

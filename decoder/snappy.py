@@ -1,4 +1,4 @@
-"""Chunks of a Snappy framed stream, read from the start of any chunk.
+"""Chunks of a framed Snappy stream, read from the start of any chunk.
 
 Flink flushes the compressor before every element of list state, and stores the position of the
 chunk that starts with the element. A chunk is ``u8 type, u24 length`` (little-endian) and a body.
@@ -26,7 +26,7 @@ def next_chunk(cursor: Cursor) -> bytes:
     """Read the next chunk; return its data (at most 64 KiB), or b"" if its type has no data.
 
     Raises:
-        DecodeError: the chunk is truncated, fails its checksum, or is of an unknown type.
+        DecodeError: the chunk is truncated, fails its checksum, or has an unknown type.
     """
     start = cursor.byte_offset
     header = cursor.raw(4, "snappy chunk")
@@ -36,10 +36,10 @@ def next_chunk(cursor: Cursor) -> bytes:
         return b""
     if kind not in (_COMPRESSED, _UNCOMPRESSED):
         cursor.fail(f"unknown type of snappy chunk: {kind}", "snappy chunk", back=4 + size)
-    import cramjam  # imported late: Spark's executors need it for compressed state only
+    import cramjam  # imported late: Spark executors need it only for compressed state
 
     try:
-        # The chunk is passed as a stream, so that the library checks the checksum and the size.
+        # Pass the chunk as a stream, so that the library checks the checksum and the size.
         return bytes(cramjam.snappy.decompress(_STREAM_IDENTIFIER + header + body))
     except cramjam.DecompressionError as error:
         raise DecodeError(
@@ -52,12 +52,12 @@ def next_chunk(cursor: Cursor) -> bytes:
 
 
 def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
-    """Decompress one or more complete streams; ``label`` is their name in errors.
+    """Decompress one or more complete streams; ``label`` is their name in error messages.
 
     The declared sizes of the chunks are added up before anything is decompressed.
 
     Raises:
-        DecodeError: ``data`` is truncated, is not such a stream, or has more than ``limit`` bytes
+        DecodeError: ``data`` is truncated, is not such a stream, or is longer than ``limit`` bytes
             when decompressed.
     """
     cursor = Cursor(data, label)
@@ -100,7 +100,7 @@ def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
     """Decompress streams block by block; a block can end at any byte.
 
     Raises:
-        DecodeError: the streams are truncated, or not in this format.
+        DecodeError: the streams are truncated or not in this format.
     """
     rest = identifier = b""
     for block in blocks:

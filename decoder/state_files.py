@@ -1,14 +1,14 @@
-"""The files of state handles, in a checkpoint that may have been moved or copied.
+"""The files for state handles, in a checkpoint that may have been moved or copied.
 
-The handles of a copied checkpoint have the old absolute URIs. These paths of a file are tried, in
-this order: the handle's relative path, from the directory of ``_metadata``; the file's base name in
-that directory; the part of the path after the job id, in the job's current directory; the absolute
-URI.
+The handles of a copied checkpoint contain the old absolute URIs. For each file, these paths are
+tried in this order: the handle's relative path, from the directory of ``_metadata``; the file's
+base name in that directory; the part of the path after the job ID, in the job's current directory;
+and the absolute URI.
 
-A handle could refer to any file of the machine or the store. A file outside of the checkpoint
-(after links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also have files
-in ``shared/`` and ``taskowned/`` next to it, and each directory can have Flink's random S3 entropy
-in its path. Two handles must not share bytes of a file.
+A handle could refer to any file on the machine or in the object store. A file outside the
+checkpoint (after links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also
+have files in ``shared/`` and ``taskowned/`` next to it, and the path of each directory can contain
+Flink's random S3 entropy. Two handles must not share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -35,19 +35,19 @@ from decoder.metadata.model import (
 )
 from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
-# A job id, the name of the directory with a job's chk-<n>, shared/ and taskowned/.
+# A job ID, which is the name of the directory with a job's chk-<n>, shared/, and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SHARED_DIRECTORIES = ("shared", "taskowned")
 # The root of an object store.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
-# Flink replaces s3.entropy.key by s3.entropy.length random characters.
+# Flink replaces s3.entropy.key with s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The limit for one read of a subtask's state. Without it, a hostile sparse file could fill the
+# The limit for one read of a subtask's state. Without it, a hostile sparse file could exhaust the
 # memory. A thousand Kafka splits take about 100 KB; the splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
-# The start of the error's text if a state file does not exist.
+# The start of the error text if a state file does not exist.
 MISSING_STATE_FILE = "the file of"
 
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -65,7 +65,7 @@ class _Claims:
     """The file ranges of the handles read so far, by path; several threads may add to them.
 
     Flink writes each subtask's operator state to a separate file or segment. In a hostile
-    checkpoint, many handles could refer to one large file, and the file would be read for each
+    checkpoint, many handles could refer to one large file, which would then be read for each
     handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
@@ -83,7 +83,7 @@ class _Claims:
         """Record that the bytes of ``stream`` are in the file at ``path``.
 
         Raises:
-            DecodeError: another handle has some of the same bytes.
+            DecodeError: another handle has claimed some of the same bytes.
         """
         # The range of a whole file, possibly of unknown size.
         start, end = 0, math.inf
@@ -109,11 +109,11 @@ class _Claims:
 
 
 class StateFiles:
-    """The files of one checkpoint's handles.
+    """The files for one checkpoint's handles.
 
     Attributes:
         directory: the directory of ``_metadata``, from ``source.absolute``.
-        allow_external: permission to open files outside of the checkpoint too.
+        allow_external: permission to also open files outside the checkpoint.
     """
 
     def __init__(self, directory: str, source: ByteSource, allow_external: bool = False) -> None:
@@ -124,12 +124,12 @@ class StateFiles:
         self._paths: dict[str, str | None] = {}
 
     def read(self, stream: StreamState, label: str) -> bytes:
-        """Read a whole state stream; ``label`` is its name in errors.
+        """Read a whole state stream; ``label`` is its name in error messages.
 
         Raises:
-            DecodeError: the file is missing, outside of the checkpoint, shorter than specified in
-                its handle, or too large; or another handle has some of the same bytes.
-            OSError: access to the file is denied, or its store failed.
+            DecodeError: the file is missing, outside the checkpoint, shorter than specified in its
+                handle, or too large; or another handle has claimed some of the same bytes.
+            OSError: access to the file is denied, or its object store failed.
         """
         match stream:
             case InlineState():
@@ -144,10 +144,11 @@ class StateFiles:
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
         """Read ``size`` bytes of a state stream from ``start`` on; None reads up to its end.
 
-        Each path is tried by reading it, because a check would be another request to a store.
+        Each path is tried by reading it, because a check would be another request to an object
+        store.
 
         Raises:
-            DecodeError, OSError: as for ``read``.
+            DecodeError, OSError: as in ``read``.
         """
         candidates = self._candidates(stream)
         outside: list[str] = []
@@ -157,14 +158,14 @@ class StateFiles:
         _check_size(size or 0, label)
         for path in self._allowed_paths(candidates, outside):
             try:
-                # If the file has an unknown size, read just enough to see whether the file is too
+                # If the file size is unknown, read just enough to see whether the file is too
                 # large.
                 read_bytes = MAX_STATE_BYTES + 1 if size is None else size
                 data = self.source.read_range(path, start, read_bytes)
             except _MISSING_FILE_ERRORS:
                 continue
             except OSError as error:
-                refused = refused or error  # a store may deny access to a missing file
+                refused = refused or error  # object stores may deny access to a missing file
                 continue
             self._claims.record(path, stream, label)
             _check_size(len(data), label)
@@ -182,10 +183,10 @@ class StateFiles:
         raise self._not_found(label, candidates, outside)
 
     def find(self, stream: _Stream, label: str) -> str:
-        """Return the path of a state stream's file, without reading the file.
+        """Return the path of a state stream's file without reading the file.
 
         Raises:
-            DecodeError: the file is not at any of its paths, or outside of the checkpoint.
+            DecodeError: the file is not at any of its paths, or it is outside the checkpoint.
         """
         candidates = self._candidates(stream)
         outside: list[str] = []
@@ -195,7 +196,7 @@ class StateFiles:
         raise self._not_found(label, candidates, outside)
 
     def _candidates(self, stream: _Stream) -> list[str]:
-        """Return the distinct possible paths of the file, the most likely first."""
+        """Return the distinct possible paths of the file, most likely first."""
         if isinstance(stream, RelativeFileState):
             names = (stream.path, posixpath.basename(stream.path))
             paths = [join(self.directory, name) for name in names]
@@ -212,7 +213,7 @@ class StateFiles:
         return list(dict.fromkeys(map(normalise_path, paths)))
 
     def _allowed_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
-        """Yield the absolute paths of allowed candidates; append those outside to ``outside``."""
+        """Yield the absolute paths of allowed candidates; append the others to ``outside``."""
         for candidate in candidates:
             if "\0" in candidate:
                 continue
@@ -243,7 +244,7 @@ class StateFiles:
     def _not_found(self, label: str, candidates: list[str], outside: list[str]) -> DecodeError:
         tried = ", ".join(map(repr, candidates))
         for path in outside:
-            # A store is not queried for files outside of the checkpoint.
+            # An object store is not queried for files outside the checkpoint.
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
@@ -266,9 +267,9 @@ def _check_size(size: int, label: str) -> None:
 def is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is under the directory if Flink's random S3 entropy is omitted.
 
-    For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state files with random characters in its place. The user configures the ``root``, so it
-    alone can contain ``_entropy_``.
+    For ``s3://b/_entropy_/flink/<job>/chk-1``, Flink writes ``_metadata`` without ``_entropy_/``,
+    and it writes the state files with random characters in its place. The user configures the
+    ``root``, so only the root can contain ``_entropy_``.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

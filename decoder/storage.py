@@ -1,6 +1,6 @@
-"""The source of a checkpoint's bytes, with a protocol, local files, and paths.
+"""The source of a checkpoint's bytes: a protocol, local files, and paths.
 
-The decoder itself opens local files only; for other files the caller passes a ByteSource.
+The decoder itself opens only local files; for other files, the caller passes a ByteSource.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from typing import Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that ``read`` accepts, because a hostile sparse file may have any size. A saved
-# plan of half a million partitions is smaller.
+# The largest file that ``read`` accepts; a hostile sparse file may have any size. A saved plan for
+# half a million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# The system's errors for a path that does not exist.
+# The system errors for a path that does not exist.
 _NO_SUCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class StorageUnavailable(OSError):
-    """An error of a store that did not answer, or denied access."""
+    """An error for an object store that did not answer or denied access."""
 
 
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
-    ``read``, ``read_range`` and ``modified_at`` raise FileNotFoundError for a missing file. Methods
-    raise StorageUnavailable if a store fails or denies access, and another OSError if a local file
-    cannot be read. ``read_range`` must be thread-safe.
+    ``read``, ``read_range``, and ``modified_at`` raise FileNotFoundError for a missing file.
+    Methods raise StorageUnavailable if an object store fails or denies access, and a different
+    OSError if a local file cannot be read. ``read_range`` must be thread-safe.
     """
 
     def read(self, path: str) -> bytes:
-        """Read a whole file; raise OSError if it has more than ``MAX_FILE_BYTES``."""
+        """Read a whole file; raise OSError if it is larger than ``MAX_FILE_BYTES``."""
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        """Read ``size`` bytes from ``start``; fewer only at the end of the file."""
+        """Read ``size`` bytes from ``start``, or fewer only at the end of the file."""
 
     def is_file(self, path: str) -> bool: ...
 
@@ -63,19 +63,19 @@ class ByteSource(Protocol):
 class LocalFiles:
     """The local file system.
 
-    Paths are str, not Path: making a Path costs as much as the stat call.
+    Paths are str instead of Path, because creating a Path takes as long as the stat call.
     """
 
     def read(self, path: str) -> bytes:
         return read_file(path)
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        # Regular files alone are opened, because a pipe or a device could block the reader forever.
+        # Open only regular files, because a pipe or a device could block the reader forever.
         if not self.is_file(path):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
-            # The file's length bounds the read, because a corrupt state handle can contain any
-            # start and size.
+            # The file length bounds the read, because a corrupt state handle can contain any start
+            # and size.
             length = os.fstat(file.fileno()).st_size
             if start >= length:
                 return b""
@@ -97,11 +97,11 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
 
     def absolute(self, path: str) -> str:
-        # Path.resolve is not used, because it raises RuntimeError for links that form a loop.
+        # Do not use Path.resolve, because it raises RuntimeError for links that form a loop.
         return os.path.realpath(path)
 
     def from_uri(self, uri: str) -> str | None:
-        # Flink escapes nothing in a path: `#`, `?` and `%` are ordinary characters.
+        # Flink escapes nothing in a path, so `#`, `?`, and `%` are ordinary characters.
         path = uri.removeprefix("file:")
         if path.startswith("//"):
             host, slash, rest = path.removeprefix("//").partition("/")
@@ -112,7 +112,7 @@ class LocalFiles:
 
 
 def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a whole file; refuse a pipe (it may block) and a device (it may have no end).
+    """Read a whole file; refuse a pipe, which may block, and a device, which may have no end.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -134,20 +134,20 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
 
 
 def check_size(size: int, max_bytes: int, path: str) -> None:
-    """Raise OSError if a file has more than ``max_bytes``."""
+    """Raise OSError if a file is larger than ``max_bytes``."""
     if size > max_bytes:
         raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes, the limit for this file", path)
 
 
 def _mode(path: str) -> int:
-    """Return a file's mode from stat; 0 if the file does not exist."""
+    """Return a file's mode from stat, or 0 if the file does not exist."""
     try:
         return os.stat(path).st_mode  # noqa: PTH116 - as above
     except OSError as error:
         if error.errno in _NO_SUCH:
             return 0
         raise
-    except ValueError:  # no file has such a path, because it has a null byte or cannot be encoded
+    except ValueError:  # no file has such a path: it has a null byte or cannot be encoded
         return 0
 
 
@@ -163,10 +163,10 @@ def checkpoint_number(directory: str) -> int | None:
 
 
 def normalise_path(path: str) -> str:
-    """Resolve ``.``, ``..`` and doubled slashes in a path or URL, without opening any file."""
+    """Resolve ``.``, ``..``, and doubled slashes in a path or URL, without opening any file."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return posixpath.normpath(path)
     authority, slash, below = path[scheme.end() :].partition("/")
-    # Normalized as an absolute path, so that `..` cannot lead out of the host or bucket.
+    # Normalize it as an absolute path, so that `..` cannot lead out of the host or bucket.
     return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

@@ -1,6 +1,6 @@
 """Redaction of URLs.
 
-Credentials in a URL would leak into messages, plans, tables and shell histories. Therefore, such a
+Credentials in a URL would leak into messages, plans, tables, and shell histories. Therefore, such a
 URL is refused, and the message shows the redacted URL.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
@@ -18,8 +18,7 @@ CREDENTIALS_REFUSED = (
 )
 
 # A scheme of at least two characters, because a single letter before a colon is a Windows drive.
-# With an unbounded repetition, the time of a search would grow with the square of the text's
-# length.
+# With an unbounded repetition, the search time would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 # The scheme and the slashes of a URL. If a URL contains another URL (k8s://https://host), only the
 # inner URL matches.
@@ -36,7 +35,7 @@ _QUERY = re.compile(r"\?[\w.%-]+=")
 # A value without the punctuation that ends a sentence.
 _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
-# Schemes whose URLs may have a port; in the URLs of other schemes a colon ends a user's name.
+# Schemes whose URLs may have a port; in URLs with other schemes, a colon ends a user name.
 _SCHEMES_WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
 # Schemes whose path may start after one or three slashes, and may contain a colon and an @.
 _LOCAL_PATH_SCHEMES = frozenset({"file", "dbfs"})
@@ -45,7 +44,7 @@ _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "web
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without its credentials. A text without a URL is returned unchanged."""
+    """Return a URL without its credentials; a text without a URL is returned unchanged."""
     match = _URL.search(url) if ":/" in url else None
     if match is None:
         return url
@@ -54,7 +53,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """Redact every URL in a text; a URL ends at a space, even at one in a password."""
+    """Redact every URL in a text; a URL ends at a space, even at a space in a password."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(

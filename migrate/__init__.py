@@ -1,10 +1,10 @@
-"""Moves of Kafka positions between Flink checkpoints, Spark queries and consumer groups.
+"""Moves of Kafka positions between Flink checkpoints, Spark queries, and consumer groups.
 
-A move reads positions, checks them against Kafka if brokers are named, and plans what to write. If
+A move reads positions, checks them against Kafka if brokers are set, and plans the writes. If
 a check fails, the move writes nothing.
 
-Most commands are also functions: ``from migrate import to_spark`` for ``migrate to-spark``. The
-module of a public name is imported when the name is first used.
+Most commands are also functions: ``from migrate import to_spark`` for ``migrate to-spark``. A
+public name's module is imported when the name is first used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from migrate.targets.source_options import SparkStream as SparkStream
     from migrate.targets.spark_start import SparkStart as SparkStart
 
-    __all__: list[str]  # made when asked for, because extensions add names
+    __all__: list[str]  # created on demand, because extensions add names
 
 _NAMES = {
     "decoder": ("DecodeError",),
@@ -87,7 +87,7 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
 
 def _modules() -> dict[str, str]:
-    """Return the module of each public name, also of the names that extensions add."""
+    """Return the module of each public name, including the names that extensions add."""
     return {**_MODULE_OF, **declared_names("CALLS")}
 
 

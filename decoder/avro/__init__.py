@@ -1,1 +1,1 @@
-"""Avro schemas and their types, for keyed state and for the files of tables."""
+"""Avro schemas and their types, for keyed state and table files."""

@@ -1,8 +1,8 @@
 """Parse an Avro schema from its JSON into the classes of ``decoder.avro.types``.
 
-A schema can refer to a named type (record, enum, fixed) by its name only within or after the
-type's definition. Logical types other than the types in ``_LOGICAL`` and the decimal of a fixed are
-ignored.
+A schema can refer to a named type (record, enum, or fixed) by its name only within or after the
+type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal type
+of a fixed.
 
 Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from decoder.avro import types as avro_types
 from decoder.cursor import Cursor
 
-# The deepest nesting of a schema; Python's stack allows more.
+# The deepest nesting of a schema; the Python stack allows more.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in avro_types.AvroKind}
 _LOGICAL = {

@@ -24,8 +24,8 @@ class AvroKind(Enum):
 class AvroScalar:
     """A primitive, with its logical type unless ``avro_schema`` ignores it.
 
-    A decimal is read as Decimal; date as LocalDate; time-millis and time-micros as LocalTime;
-    timestamp-* as Instant; local-timestamp-* as LocalDateTime.
+    A decimal is read as Decimal, date as LocalDate, time-millis and time-micros as LocalTime,
+    timestamp-* as Instant, and local-timestamp-* as LocalDateTime.
     """
 
     kind: AvroKind
@@ -60,7 +60,7 @@ class AvroRecord:
 
 @dataclass(frozen=True, slots=True)
 class AvroReference:
-    """A reference, by name, to a record, an enum or a fixed; a record may contain itself."""
+    """A reference, by name, to a record, an enum, or a fixed; a record may contain itself."""
 
     name: str
 

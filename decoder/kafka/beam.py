@@ -1,26 +1,26 @@
-"""The positions of Apache Beam's KafkaIO in the state of Beam's Flink runner.
+"""The positions of Apache Beam's KafkaIO in the state of the Beam Flink runner.
 
-KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), here called the source.
+KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), called the source here.
 
-In Beam 2.50 the source is read by UnboundedSourceWrapper, a Flink SourceFunction. An element of its
+In Beam 2.50, UnboundedSourceWrapper, a Flink SourceFunction, reads the source. An element of its
 list state is the source, in Java serialization, followed by the source's CheckpointMark, encoded
 with the source's coder. No length precedes the source or the mark.
 
-In Beam 2.62 the source is read by a Flink ``Source``. A split is a FlinkSourceSplit, a serialized
+In Beam 2.62, a Flink ``Source`` reads the source. A split is a FlinkSourceSplit, a serialized
 Java object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the
-source's CheckpointMark, or null before Beam has created a reader for the split. Splits that were
-not yet sent to their subtask are in the enumerator's state, a HashMap from subtask (Integer) to
-splits (ArrayList).
+source's CheckpointMark, or null before Beam has created a reader for the split. Splits that have
+not been sent to their subtask yet are in the enumerator's state, a HashMap from subtask (Integer)
+to splits (ArrayList).
 
 The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding. A
 KafkaCheckpointMark is an array of PartitionMark. The array is stored in blocks of ``long n`` and n
 items, and ends with n = 0. If n is negative, the block is ``long n``, ``long`` size in bytes, and
 -n items. An item is ``string topic, int partition, long nextOffset, long watermarkMillis``. An int
 or long is a zig-zag varint; a string is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the
-offset of the record to be read next, or -1 if the reader has not yet queried Kafka for its starting
+offset of the next record to read, or -1 if the reader has not yet queried Kafka for its starting
 offset. ``watermarkMillis`` is the reader's last watermark.
 
-Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
+Avro 1.8 (Beam 2.50) writes the fields in declaration order, and Avro 1.11 (Beam 2.62) writes them
 sorted by name. A mark does not contain its order, so both orders are tried. In the correct order,
 the mark lists the same partitions as the source, in the same order; Beam refuses to restore a mark
 that does not.
@@ -42,11 +42,12 @@ _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.sour
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; users' functions can have it, too.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; user functions can also use it.
 WRAPPER_STATE = "_default_"
-# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: a job with it is a Beam pipeline.
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0. A job with this state is a Beam
+# pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
-# The versions of Beam's serializer (SerdeUtils.getNaiveObjectSerializer).
+# The versions of the Beam serializer (SerdeUtils.getNaiveObjectSerializer).
 _VERSIONS = (0,)
 
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
@@ -62,7 +63,7 @@ class BeamMark(NamedTuple):
     """The position of a split in one partition (PartitionMark).
 
     Attributes:
-        next_offset: NOT_SET if ``splitState`` is null, or if the reader had no starting offset yet.
+        next_offset: NOT_SET if ``splitState`` is null or the reader had no starting offset yet.
         watermark: the last watermark in epoch milliseconds; None if ``splitState`` is null.
     """
 
@@ -99,7 +100,7 @@ def read_beam_wrapper_element(element: bytes, label: str) -> list[BeamMark]:
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
-    """Read the positions of the splits that were not yet sent to their subtask.
+    """Read the positions of the splits that have not been sent to their subtask yet.
 
     Raises:
         DecodeError: the bytes are not a map from subtask to valid KafkaIO splits, or an object

@@ -1,12 +1,12 @@
-"""Fast reading of many splits, or of many entries of an enumerator.
+"""Fast reading of many splits or many enumerator entries.
 
-All splits (or entries) of one topic start with the same bytes (lengths, a version, the topic), here
-called their *head*. Numbers (a partition, offsets, a status) follow. Many splits are unpacked
-together. Each distinct head is checked once, and the numbers are checked column by column.
+All splits (or entries) of one topic start with the same bytes (lengths, a version, the topic),
+called their *head* here. Numbers (a partition, offsets, and a status) follow. Many splits are
+unpacked together. Each distinct head is checked once, and the numbers are checked column by column.
 
 If a function returns None, the caller must read the whole list with the strict readers in
-``reader_state`` and ``enumerator``. The errors of the strict readers contain the field and its
-position. These modules describe the layouts. The caller must not pass an empty list.
+``reader_state`` and ``enumerator``. The errors from the strict readers contain the field and its
+position. Those modules describe the layouts. The caller must not pass an empty list.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
 # By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
-# after it. In version 3 the split's length comes before the topic. The numbers are partition, two
+# after it. In version 3, the split length comes before the topic. The numbers are partition, two
 # offsets (only in version 3), and status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries that are unpacked together. They fit into the CPU's caches.
+# The number of entries to unpack together, which fit into the CPU caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -65,7 +65,7 @@ class EntryColumns(NamedTuple):
 
 
 class _Topics(dict[bytes, str]):
-    """A cache of the topics by head; ``read_head`` checks each new head."""
+    """A cache of topics by head; ``read_head`` checks each new head."""
 
     def __init__(self, read_head: Callable[[bytes], str]) -> None:
         self._read_head = read_head
@@ -83,7 +83,7 @@ def element_topics() -> dict[bytes, str]:
 def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
     """Read the elements of reader state; return None if the strict reader must read them.
 
-    ``topics`` is a cache of the topics by head, from ``element_topics``.
+    ``topics`` is a cache of topics by head, from ``element_topics``.
     """
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
@@ -124,7 +124,7 @@ def read_uniform_entries(
 
 @lru_cache(1024)
 def _entry_struct(topic_bytes: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layout of a head whose topic has ``topic_bytes`` bytes, and of the numbers."""
+    """Return the layouts of a head with a ``topic_bytes``-byte topic, and of the numbers."""
     if not 0 < topic_bytes <= LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic_bytes}s{numbers}")
@@ -190,7 +190,7 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # Topic and partition are combined into one number, because a number takes less memory than a
+    # Combine the topic and the partition into one number, because a number takes less memory than a
     # pair. The topics get adjacent ranges, because numbers that are far apart collide more often in
     # a set.
     stride = max(partitions) + 1
@@ -226,4 +226,4 @@ def _topic(head: bytes) -> str:
     topic = name.decode("ascii")
     if not is_legal_topic(topic):
         raise _NeedsStrictReader
-    return sys.intern(topic)  # look-ups are faster if equal topics are one object
+    return sys.intern(topic)  # lookups are faster if equal topics are one object

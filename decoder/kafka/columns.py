@@ -1,6 +1,6 @@
 """Sequences of many splits or entries, stored as columns; the objects are made on demand.
 
-For 100,000 partitions, the objects would take 40 MB, and most are used only once.
+For 100,000 partitions, the objects would take 40 MB, and most objects are used only once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Rows(Sequence[_T_co]):
     def __getitem__(self, index: slice) -> tuple[_T_co, ...]: ...
 
     def __getitem__(self, index: int | slice) -> _T_co | tuple[_T_co, ...]:
-        """Return an item or a slice; all items are made for it."""
+        """Return an item or a slice; this creates all items."""
         return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:

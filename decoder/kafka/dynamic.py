@@ -1,8 +1,8 @@
 """The state of a DynamicKafkaSource, with the state of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
-In version 2, ``bool retained`` follows the cluster's id, and then, if it is true, ``i64
-retainedUntil``.
+In version 2, ``bool retained`` follows the cluster ID and, if it is true, ``i64 retainedUntil``
+follows.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
 n`` x {``UTF topic``}, ``UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
@@ -15,7 +15,7 @@ If the metadata service removes a cluster, the cluster's positions stay in the s
 ``retainedUntil`` (epoch milliseconds). If the service lists the cluster again, Flink resumes from
 these positions.
 
-An initializer is a serialized Java object, and is skipped.
+An initializer is a serialized Java object, which is skipped.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
 enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
@@ -35,8 +35,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The minimum size of one item in bytes. A string has two bytes of length, and a cluster's id or a
-# topic has at least one more.
+# The minimum size of one item in bytes. A string has a two-byte length, and a cluster ID or a topic
+# has at least one more byte.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 class DynamicSplit(NamedTuple):
-    """A split, and the id that its cluster has in the job's metadata service.
+    """A split, and the ID of its cluster in the job's metadata service.
 
     ``retained_until`` (epoch milliseconds) is set if the service no longer lists the cluster.
     """
@@ -58,7 +58,7 @@ class DynamicSplit(NamedTuple):
 
 
 class StreamCluster(NamedTuple):
-    """The topics of a stream on one cluster."""
+    """The topics of a stream in one cluster."""
 
     topics: frozenset[str]
     bootstrap_servers: str
@@ -69,7 +69,7 @@ class DynamicEnumeratorState(NamedTuple):
 
     Attributes:
         version: the version of this enumerator's serializer, not of the clusters' enumerators.
-        streams: the last answer of the metadata service, by stream id, then by cluster id.
+        streams: the last answer from the metadata service, by stream ID and then by cluster ID.
         clusters: the enumerator state of each cluster, except those whose enumerator Flink could
             not start.
         retained: the enumerator state of clusters that the metadata service no longer lists.
@@ -128,7 +128,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
 def _by_name(
     cursor: Cursor, label: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
 ) -> dict[str, _T]:
-    """Read a serialized Java map (a count and the items); refuse a duplicate name."""
+    """Read a serialized Java map (a count and the items); refuse duplicate names."""
     count = cursor.count(label, item_bytes)
     items = dict(read_item() for _ in range(count))
     if len(items) != count:

@@ -1,4 +1,4 @@
-"""The coordinator state of a KafkaSource, with a KafkaSourceEnumState in it.
+"""The coordinator state of a KafkaSource, which contains a KafkaSourceEnumState.
 
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n bytes of
 the enumerator. If coordinatorVersion is 0, the bytes of the split assignment tracker follow.
@@ -47,7 +47,7 @@ ENUMERATOR_WRITTEN_BY = {
 
 
 class AssignmentStatus(Enum):
-    """The assignment of a split to a reader by the enumerator."""
+    """The enumerator's assignment of a split to a reader."""
 
     ASSIGNED = 0
     UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
@@ -56,7 +56,7 @@ class AssignmentStatus(Enum):
 class EnumeratorEntry(NamedTuple):
     """A topic-partition that the enumerator lists. ``split`` is None in versions 1 and 2.
 
-    A split's starting offset dates from its discovery, and does not show the job's progress.
+    A split's starting offset dates from its discovery and does not show the job's progress.
     """
 
     topic: str
@@ -65,11 +65,12 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# The smallest number of entries that are read as columns; fewer would take more time and memory.
+# The smallest number of entries to read as columns; fewer entries take more time and memory as
+# columns.
 _MIN_FOR_COLUMNS = 5
 
 # The split version is checked even without splits, because it might be the only difference between
-# Kafka's state and another source's.
+# the state of a Kafka source and the state of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -118,7 +119,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # Rows are from ``read_uniform_entries``, and it refuses duplicate topic-partitions.
+    # Rows come from ``read_uniform_entries``, which refuses duplicate topic-partitions.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
@@ -166,7 +167,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """Read the entries of an enumerator of version 1, 2 or 3 one by one.
+    """Read the entries of an enumerator with version 1, 2, or 3 one by one.
 
     Raises:
         DecodeError: the next bytes are not ``count`` entries.

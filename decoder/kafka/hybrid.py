@@ -19,7 +19,7 @@ _ENUMERATOR_VERSIONS = (0,)
 
 
 class HybridSplit(NamedTuple):
-    """The version and bytes of a split of the source at ``source_index``."""
+    """The version and bytes of a split from the source at ``source_index``."""
 
     source_index: int
     version: int

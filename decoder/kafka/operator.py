@@ -56,8 +56,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline. A
-# user's function may have large state of this name.
+# The largest WRAPPER_STATE, over all subtasks, that is read outside a Beam pipeline. A user
+# function may have large state with this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # The kinds of errors that most often mean that the state belongs to a different kind of sink.
@@ -68,7 +68,7 @@ _UNKNOWN_KIND = "neither a KafkaSink's nor a FileSink's"
 def read_source(
     operator: Operator, files: StateFiles, operators: tuple[Operator, ...]
 ) -> Source | None:
-    """Read an operator's source state, or return None if it has none.
+    """Read an operator's source state, or return None if there is no source state.
 
     If all readers have finished, a source has only coordinator state. Other operators may also have
     coordinator state, so its layout must show whether the operator is a source.
@@ -79,7 +79,7 @@ def read_source(
         operators: all operators of the job, to determine whether the job is a Beam pipeline.
 
     Raises:
-        DecodeError: a file of the state is missing, damaged, or outside of the checkpoint.
+        DecodeError: a file of the state is missing, damaged, or outside the checkpoint.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -136,9 +136,9 @@ def _read_legacy(
 def _read_beam_wrapper(
     states: list[SubtaskState], files: StateFiles, label: str, in_beam_pipeline: bool
 ) -> BeamKafkaIO | UnknownSource | None:
-    """Read an UnboundedSourceWrapper of Apache Beam.
+    """Read an UnboundedSourceWrapper from Apache Beam.
 
-    Return None if the state seems to belong to a user's function or to another source of Beam.
+    Return None if the state seems to belong to a user function or to another Beam source.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)
@@ -171,7 +171,7 @@ def _read_beam_wrapper(
 
 
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
-    """Read an operator's sink state, or return None if it has none.
+    """Read an operator's sink state, or return None if there is no sink state.
 
     If the state cannot be read, the result is an UnknownSink, because no position depends on it.
     """

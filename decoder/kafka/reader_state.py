@@ -1,7 +1,7 @@
 """SourceReaderState: the splits of a source's readers, one list per subtask.
 
 An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. All FLIP-27 sources,
-not only Kafka's, use this name for their reader state.
+not only Kafka sources, use this name for their reader state.
 
 Source: org.apache.flink.streaming.api.operators.SourceOperator @ Flink 2.2.0,
 org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
@@ -24,7 +24,7 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
     """Read the split in one element.
 
     Raises:
-        DecodeError: the bytes are not exactly a split of a known kind.
+        DecodeError: the bytes are not exactly a split of a recognized kind.
     """
     cursor = Cursor(element, label)
     version = cursor.i32("split serializer version")
@@ -34,14 +34,14 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
 
 
 def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
-    """Read a split of serializer version ``version``.
+    """Read a split with the serializer version ``version``.
 
-    DynamicKafkaSource alone uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
-    no split decodes as both. The first two bytes of a HybridSource's split are zero (a small source
-    index). The first two bytes of a KafkaSource's split are the length of the topic's name.
+    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
+    no split decodes as both. The first two bytes of a HybridSource split are zero (a small source
+    index). The first two bytes of a KafkaSource split are the length of the topic name.
 
     Raises:
-        DecodeError: the bytes are not exactly a split of a known kind.
+        DecodeError: the bytes are not exactly a split of a recognized kind.
     """
     if version in DYNAMIC_SPLIT_VERSIONS:
         return read_dynamic_split(Cursor(split, label), version)

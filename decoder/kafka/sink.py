@@ -1,4 +1,4 @@
-"""The state of the writers and committers of a KafkaSink and of a FileSink.
+"""The state of the writers and committers of a KafkaSink and a FileSink.
 
 Each of these states is a list of ``byte[]``. An element is ``i32 version, i32 n``, n bytes of the
 content described here. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
@@ -7,8 +7,8 @@ content described here. A *versioned list* is ``i32 version, i32 n``, n x {``i32
 Version 2: the same, then ``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership`` (0 or 1), ``i32 n``
 x {``UTF transactionalId, i64 checkpointId``} for the open transactions.
 
-``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then in version 1 (Flink 1.14) a
-versioned list of committables, in version 2 a versioned list of checkpoints.
+``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then, in version 1 (Flink 1.14), a
+versioned list of committables or, in version 2, a versioned list of checkpoints.
 
 - A checkpoint: ``i64 checkpointId``; ``i32 subtasks`` if the list of checkpoints has version 1; a
   versioned list of subtasks.
@@ -26,7 +26,7 @@ progress that the commit deletes; in version 2 ``boolean`` and, if true, ``UTF p
 file that the commit deletes.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
-writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
+writer: ``i32 magic 0x1E764B79``, the bucket's ID as ``i32 version, i32 n``, n bytes, ``UTF path,
 i64 created, boolean inProgress``. If ``inProgress`` is true, ``i32 version, i32 n`` and n bytes
 follow: the state of the unfinished file.
 
@@ -58,7 +58,7 @@ _Item = TypeVar("_Item")
 
 
 class PendingTransaction(NamedTuple):
-    """KafkaCommittable: a flushed transaction; Flink commits it after the checkpoint completes."""
+    """KafkaCommittable: a flushed transaction that Flink commits after the checkpoint completes."""
 
     transactional_id: str
     producer_id: int
@@ -66,18 +66,18 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the id; an id is ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The prefix of the ID; an ID is ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
 class PendingFile(NamedTuple):
-    """A finished file of a FileSink; Flink makes it visible after the checkpoint completes."""
+    """A finished FileSink file, which Flink makes visible after the checkpoint completes."""
 
     bucket_id: str
 
 
 class KafkaWriterState(NamedTuple):
-    """A writer's prefix, and the ids of its open transactions (version 2)."""
+    """A writer's prefix, and the IDs of its open transactions (version 2)."""
 
     prefix: str
     open_transactions: tuple[str, ...]
@@ -95,7 +95,7 @@ class SinkState(NamedTuple):
 
 
 class FileBucket(NamedTuple):
-    """A bucket of a FileSink's writer; ``in_progress``: whether a file in it is unfinished."""
+    """A bucket of a FileSink writer; ``in_progress`` is True if it has an unfinished file."""
 
     path: str
     in_progress: bool
@@ -109,7 +109,7 @@ class FileSinkState(NamedTuple):
 
 
 class UnknownSink(NamedTuple):
-    """A sink of another kind, or a sink whose state cannot be read, with the reason."""
+    """A sink of another kind, or a sink with unreadable state, with the reason."""
 
     reason: str
 
@@ -120,7 +120,7 @@ def read_writer_state(element: bytes, label: str) -> KafkaWriterState | FileBuck
     The element's version distinguishes a KafkaSink from a FileSink.
 
     Raises:
-        DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
+        DecodeError: the bytes are not exactly the state of a KafkaSink or FileSink writer.
     """
     version, cursor = _open_element(element, label, (1, 2, _BUCKET_VERSION), "writer state")
     state = (
@@ -166,7 +166,7 @@ def read_committer_state(element: bytes, label: str) -> tuple[_Pending, ...]:
     """Read the pending transactions or files in one element of ``streaming_committer_raw_states``.
 
     Raises:
-        DecodeError: the bytes are not exactly the state of a committer of a KafkaSink or FileSink.
+        DecodeError: the bytes are not exactly the state of a KafkaSink or FileSink committer.
     """
     version, cursor = _open_element(element, label, (1, 2), "committer state")
     if cursor.i32("magic number") != _COMMITTER_MAGIC:

@@ -1,9 +1,9 @@
-"""Recognize the kind of a source by decoding its state, because no checkpoint contains the kind.
+"""Recognize the kind of a source by decoding its state, because checkpoints do not contain it.
 
 Every FLIP-27 source stores its splits as byte arrays in SourceReaderState and its enumerator as
-bytes in coordinator state. An operator is recognized as a source of some kind only if *all* of its
-state decodes as the state of this kind, to the last byte. Without this rule, a HybridSource's split
-could be read as partition 65544 of a topic without a name.
+bytes in coordinator state. An operator is recognized as a source of a particular kind only if *all*
+of its state decodes as state of this kind, to the last byte. Without this rule, a HybridSource
+split could be read as partition 65544 of a topic without a name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AnySplit = Split | DynamicSplit | HybridSplit
 
 
 class ReaderSplit(NamedTuple):
-    """A split and the index of its reader's subtask."""
+    """A split, and the index of its reader's subtask."""
 
     subtask: int
     split: Split
@@ -51,7 +51,7 @@ def split_fields(splits: Sequence[ReaderSplit]) -> Iterator[tuple[int, str, int,
 
 
 class KafkaSource(NamedTuple):
-    """The state of one KafkaSource operator; ``enumerator`` is None if none was stored."""
+    """The state of one KafkaSource operator; ``enumerator`` is None if it was not stored."""
 
     reader_splits: Sequence[ReaderSplit]
     enumerator: EnumeratorState | None
@@ -61,9 +61,9 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: the state of every cluster in the readers' or the enumerator's state, by id.
-        retained: the ids of the clusters that the metadata service no longer lists.
-        enumerator: the enumerator's state, or None if none was stored.
+        clusters: the state of every cluster in the readers' or the enumerator's state, by ID.
+        retained: the IDs of the clusters that the metadata service no longer lists.
+        enumerator: the enumerator's state, or None if it was not stored.
     """
 
     clusters: Mapping[str, KafkaSource]
@@ -72,7 +72,7 @@ class DynamicKafkaSource(NamedTuple):
 
 
 class BeamKafkaIO(NamedTuple):
-    """The state of an Apache Beam pipeline's KafkaIO.
+    """The state of KafkaIO in an Apache Beam pipeline.
 
     Attributes:
         assigned: the partitions in the readers' splits, each with the reader's subtask.
@@ -84,10 +84,11 @@ class BeamKafkaIO(NamedTuple):
 
 
 class UnknownSource(NamedTuple):
-    """A source whose state has no splits, or does not decode as the state of one known kind.
+    """A source whose state has no splits or does not decode as state of one recognized kind.
 
-    ``reason`` is the first problem. If some of the state decodes as a Kafka source's or names
-    Beam's KafkaIO (``partly_kafka``), the source may be a damaged Kafka source.
+    ``reason`` is the first problem. If some of the state decodes as Kafka source state, or if it
+    contains the name of Beam's KafkaIO (``partly_kafka``), the source may be a damaged Kafka
+    source.
     """
 
     reason: str
@@ -98,7 +99,7 @@ class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
-        other_splits: the number of splits of other sources in the readers' state.
+        other_splits: the number of splits from other sources in the readers' state.
     """
 
     source_index: int
@@ -111,7 +112,7 @@ class _Readers:
     """The splits of an operator's readers, by their kind.
 
     ``reason`` is the text of the first error; an exception object would keep the bytes in memory.
-    ``beam_damaged``: whether a split of Beam's KafkaIO could not be read.
+    ``beam_damaged`` is True if a split of Beam's KafkaIO could not be read.
     """
 
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
@@ -177,7 +178,7 @@ class _Readers:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of source that the splits belong to."""
+        """The kinds of source to which the splits belong."""
         by_kind = {
             "KafkaSource": self.plain,
             "DynamicKafkaSource": self.dynamic,
@@ -188,10 +189,10 @@ class _Readers:
 
 
 class _Enumerator:
-    """An enumerator's bytes, with a property for each kind of source that they might belong to.
+    """An enumerator's bytes, with a property for each kind of source to which they might belong.
 
-    A property is the bytes decoded as its kind, the error's text if they do not decode, or None if
-    no enumerator state was stored.
+    Each property contains the bytes decoded as its kind, the error text if they do not decode, or
+    None if no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
@@ -229,16 +230,17 @@ def recognise_source(
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Recognize a source from its operator's state.
 
-    If a part of the state does not decode, the result is an UnknownSource, or a HybridSource whose
-    ``current`` is an UnknownSource.
+    If any part of the state does not decode, the result is an UnknownSource, or a HybridSource
+    whose ``current`` is an UnknownSource.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: the iteration over ``states`` raised it. A TOO_LARGE error is not raised. The
-            result is then an UnknownSource, because no Kafka source has so much state.
+        DecodeError: the iteration over ``states`` raised this error. A TOO_LARGE error is not
+            raised; instead, the result is an UnknownSource, because no Kafka source has that much
+            state.
     """
     readers = _Readers()
     try:
@@ -261,14 +263,14 @@ def recognise_source(
 
 
 def _names_beam(data: bytes) -> bool:
-    """Return whether serialized bytes name Beam's split or KafkaIO."""
+    """Return whether serialized bytes contain the name of Beam's split or KafkaIO."""
     return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 
 def _recognise_beam(
     readers: _Readers, enumerator: _Enumerator, coordinator_bytes: bytes
 ) -> BeamKafkaIO | UnknownSource:
-    """Recognize a KafkaIO of Beam."""
+    """Recognize a Beam KafkaIO."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in coordinator_bytes
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -296,8 +298,8 @@ def _recognise(
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """Recognize a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds`` are the kinds of source that have such splits or, without splits, the kind that has
-    such an enumerator.
+    ``kinds`` are the kinds of source that have such splits or, without splits, the kind of source
+    that has such an enumerator.
     """
     partly_kafka = bool(
         readers.plain

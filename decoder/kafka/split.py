@@ -15,28 +15,28 @@ from decoder.cursor import Cursor
 
 SPLIT_VERSION = 0
 
-# Markers in place of a starting offset, until the split's first record is read. LATEST and
-# COMMITTED can also be in place of a stopping offset.
+# Markers that replace a starting offset until the split's first record is read. LATEST and
+# COMMITTED can also replace a stopping offset.
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# A starting offset that is not initialized yet, or the stopping offset of a split without an end.
+# A starting offset that is not initialized yet, or the stopping offset of an unbounded split.
 NOT_SET = -(1 << 63)
 
-# The rule for a topic's name. This pattern is also used in JSON schemas; it matches "." and "..",
-# which Kafka refuses. Source: org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1.
+# The rule for topic names. JSON schemas also use this pattern; it matches "." and "..", which Kafka
+# refuses. Source: org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1.
 LONGEST_TOPIC = 249
 TOPIC_PATTERN = rf"^[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}$"
 _LEGAL_TOPIC = re.compile(TOPIC_PATTERN)
 
-# The minimum sizes in bytes of topic (its length and one character) and partition, and of two
+# The minimum sizes in bytes of a topic (its length and one character) with a partition, and of two
 # offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
 class Split(NamedTuple):
-    """A split as stored; an offset can be a marker.
+    """A split, as stored; an offset can be a marker.
 
     ``starting_offset`` is the next offset to read; ``stopping_offset`` is None if the split has no
     end (Long.MIN_VALUE in the state).

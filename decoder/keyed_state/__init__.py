@@ -1,7 +1,7 @@
-"""Keyed state, read without a JVM or the job's classes: serializer snapshots describe its types.
+"""Keyed state, read without a JVM or the job's classes, using the types in serializer snapshots.
 
 A handle refers to a stream. The stream's head contains the serializer snapshots of the states. The
-entries follow in key groups, or are in separate files of RocksDB or ForSt. Start at
+entries follow in key groups, or they are in separate RocksDB or ForSt files. Start at
 ``read_keyed_states``.
 """
 

@@ -1,9 +1,9 @@
-"""Avro values in Flink's encoding, not in Avro's own binary encoding.
+"""Avro values in Flink's encoding, which is not Avro's own binary encoding.
 
-int and enum: ``i32``. long: ``i64``. float, double, boolean: the form of Java's DataOutput. string
-and bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
-branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits a byte,
-the lowest first) and n items; the last block has n = 0. An item of a map is a string and a value.
+int and enum: ``i32``. long: ``i64``. float, double, boolean: the format of Java's DataOutput.
+string and bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then
+the branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits per
+byte, lowest first) and n items; the last block has n = 0. An item in a map is a string and a value.
 
 Source: org.apache.flink.formats.avro.utils.{DataOutputEncoder, DataInputDecoder} @ Flink 2.2.0;
 logical types: Apache Avro 1.11 specification.
@@ -23,7 +23,7 @@ from decoder.keyed_state.strings import decode_text
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value of a recursive type: hostile input could overflow Python's stack.
+# The deepest nesting of a value of a recursive type; hostile input could overflow the Python stack.
 _MAX_DEPTH = 64
 # The largest number of zero-byte items (null, an empty record) in one array. Without a limit, a few
 # hostile bytes could claim billions.
@@ -39,9 +39,9 @@ _Read = Callable[[bytes, int, int], tuple[Any, int]]
 def reader(schema: avro_types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
-    The function raises DecodeError for bytes that Flink never writes and for too large or too deep
-    values. It raises IndexError or struct.error for a value past the end of ``data`` or a negative
-    length.
+    The function raises DecodeError for bytes that Flink never writes and for values that are too
+    large or too deep. It raises IndexError or struct.error for a value past the end of ``data`` or
+    a negative length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -164,7 +164,7 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the number of items of a block, a varint; a call of shared code would be slower."""
+    """Read the number of items in a block, a varint; a call to shared code would be slower."""
     value = shift = 0
     while True:
         byte = data[position]

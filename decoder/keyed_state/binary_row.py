@@ -1,20 +1,20 @@
-"""Flink SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
+"""Flink SQL's binary rows, arrays, and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
 Numbers are **little-endian**, but a DECIMAL with more than 18 digits is big-endian two's
-complement. A row starts with ``u8 RowKind`` and the null bits of the fields, the lowest bit first,
-padded together to a multiple of 8 bytes. A slot of 8 bytes for each field follows. An array: ``i32
-n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32``
-size of the key array in bytes, the array of keys, the array of values.
+complement. A row starts with ``u8 RowKind`` and the null bits of the fields, lowest bit first,
+which together are padded to a multiple of 8 bytes. An 8-byte slot for each field follows. An array:
+``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 bytes. A map:
+``i32`` size of the key array in bytes, the array of keys, the array of values.
 
 A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp
-with up to 3 digits of a second. The slot also contains text and bytes of up to 7 bytes; its last
+with up to 3 digits of a second. The slot can also contain text and bytes of up to 7 bytes; its last
 byte is then 0x80 | length. For a timestamp with more digits, the slot contains the ``i32``
 nanoseconds within the millisecond and the ``i32 offset`` of the ``i64`` milliseconds. For any other
 value, the slot contains the value's ``i32 length`` and ``i32 offset``. An offset counts from the
 first byte of the row or array.
 
-The variable-length parts may be anywhere in the row. If the slots and parts of a row are together
-longer than the row, the row is refused. Otherwise, many slots of hostile input could point to the
+The variable-length parts may be anywhere in the row. If the slots and parts of a row together are
+longer than the row, the row is refused. Otherwise, many slots in hostile input could point to the
 same bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
@@ -42,15 +42,15 @@ _i32 = Struct("<i").unpack_from
 _i64 = Struct("<q").unpack_from
 _length_and_offset = Struct("<ii").unpack_from
 
-# A function from (bytes of the row or array, position of the slot) to the value and the number of
-# its bytes outside of the slot.
+# A function that takes (bytes of the row or array, position of the slot) and returns the value and
+# the number of its bytes outside the slot.
 _ReadSlot = Callable[[bytes, int], tuple[Any, int]]
-# A function from the bytes of a row, array or map to its value.
+# A function that takes the bytes of a row, array, or map and returns its value.
 Read = Callable[[bytes], Any]
 
 
 def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
-    """Return a function from the bytes of a row, array or map to its value.
+    """Return a function that takes the bytes of a row, array, or map and returns its value.
 
     The function raises DecodeError for corrupt bytes. For too few bytes, it can raise struct.error
     or IndexError instead.
@@ -68,7 +68,7 @@ def _corrupt(problem: str) -> DecodeError:
     return DecodeError(ErrorKind.CORRUPT, f"binary row: {problem}")
 
 
-# -- rows, arrays and maps -----------------------------------------------------------------------
+# -- rows, arrays, and maps ----------------------------------------------------------------------
 
 
 def _row(type_: types.SqlRow) -> Read:
@@ -141,7 +141,7 @@ def _map(type_: types.SqlMap) -> Read:
 # -- slots ---------------------------------------------------------------------------------------
 
 
-# The size in bytes of an array's element by type; 8 for other types.
+# The size in bytes of an array element, by type; 8 for other types.
 _ELEMENT_BYTES = {
     types.SqlKind.BOOLEAN: 1,
     types.SqlKind.TINYINT: 1,
@@ -173,7 +173,7 @@ def _slot(type_: types.SqlType) -> _ReadSlot:
 
 
 def _part(data: bytes, position: int) -> bytes:
-    """Return the bytes that a slot points to."""
+    """Return the bytes to which a slot points."""
     length, offset = _length_and_offset(data, position)
     end = offset + length
     if not 0 <= offset <= end <= len(data):
@@ -215,7 +215,7 @@ def _date(data: bytes, position: int) -> tuple[LocalDate, int]:
 
 
 def local_time(millis: int) -> LocalTime:
-    """Return a TIME from milliseconds of the day."""
+    """Return a TIME from the milliseconds of the day."""
     if not 0 <= millis < _MILLIS_PER_DAY:
         raise DecodeError(ErrorKind.CORRUPT, f"a time of day cannot be {millis} ms")
     return LocalTime.of_nano_of_day(millis * _NANOS_PER_MILLI)

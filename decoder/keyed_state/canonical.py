@@ -1,15 +1,16 @@
-"""Key groups in canonical form, from canonical savepoints; RocksDB's rows have the same form.
+"""Key groups in canonical format, from canonical savepoints; RocksDB rows use the same format.
 
 A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
 state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,
-an ``i16`` follows the entry. The ``i16`` is the number of the next state, or FFFF at the end of the
-key group. A state without entries is omitted.
+an ``i16`` follows the entry: the number of the next state, or FFFF at the end of the key group. A
+state without entries is omitted.
 
-*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; keyBy's key; namespace;
-for a MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, each
-of these two is followed by its length, the lowest byte first, in as few bytes as possible. *Value*:
-for a LIST the elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A
-timer's entry has the key group and the timer as its key, and an empty value.
+*Key*: the key group in 1 byte, or in 2 bytes if the max parallelism is above 128; the keyBy key;
+the namespace; for a MAP, the map key. If neither the key serializer nor the namespace serializer
+has a fixed length, the key and the namespace are each followed by their length, lowest byte first,
+in as few bytes as possible. *Value*: for a LIST, the elements, joined by the byte ``,``; for a MAP,
+``bool valueIsNull`` and the value. A timer's entry has the key group and the timer as its key, and
+an empty value.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -51,7 +52,7 @@ _TIMESTAMP_BYTES = 8
 
 
 def prefix_bytes(max_parallelism: int) -> int:
-    """Return the number of bytes of the key-group prefix of a key."""
+    """Return the number of bytes in a key's key-group prefix."""
     return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
 
 
@@ -74,7 +75,7 @@ def split_canonical_key_group(
     """Split a key group, read in blocks, into smaller key groups, at most one per block.
 
     Raises:
-        DecodeError: the bytes are corrupt, or an entry has more than ``max_bytes``.
+        DecodeError: the bytes are corrupt, or an entry is longer than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -151,7 +152,7 @@ class CanonicalReader:
             yield batch
 
     def _entry_bounds(self, data: bytes, label: str) -> Iterator[tuple[int, int, int]]:
-        """Yield (start of the key, its end, end of the value) of each entry of this state.
+        """Yield (start of the key, end of the key, end of the value) for each entry of this state.
 
         The value's length is between the key and the value.
         """
@@ -235,7 +236,7 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """Read one entry from the bounds of its key and its value.
+        """Read one entry, given the bounds of its key and its value.
 
         Raises:
             DecodeError, IndexError, struct.error: the bytes are corrupt, or a value cannot be read.
@@ -283,7 +284,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # heap backends also write bytes for a null after the flag
+                return None  # for a null, heap backends also write bytes after the flag
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1
@@ -293,7 +294,7 @@ class CanonicalReader:
 
 
 def _skip_length(data: bytes, start: int, position: int) -> int:
-    """Step over the length of the bytes from ``start`` to ``position``; check its value."""
+    """Step over the stored length of the bytes from ``start`` to ``position``; check its value."""
     length = position - start
     while True:
         if data[position] != length & 0xFF:

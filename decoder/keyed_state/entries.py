@@ -21,7 +21,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 class KeyGroupLayout(Enum):
-    """The layout of a key group's bytes; the modules ``heap`` and ``canonical`` describe them."""
+    """The layout of a key group's bytes; the ``heap`` and ``canonical`` modules describe them."""
 
     CANONICAL = "canonical"
     HEAP = "heap"
@@ -33,11 +33,11 @@ class Entry(NamedTuple):
     Attributes:
         key_group: the key's key group.
         key: the key by which the stream is partitioned (keyBy).
-        namespace: the window or another namespace; None without one.
+        namespace: the window or another namespace; None without a namespace.
         map_key: the key in a MAP.
-        value: as ``types`` describes; for a timer its timestamp in epoch milliseconds.
-        last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST a list
-            with the time of each element. None without TTL, and for a MAP's entry stored as null.
+        value: as described in ``types``; for a timer, its timestamp in epoch milliseconds.
+        last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST, a list
+            with the time of each element. None without TTL, and for a MAP entry stored as null.
     """
 
     key_group: int
@@ -53,7 +53,7 @@ new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
-    """Refuse keys, namespaces and map keys with U+FFFD for invalid text.
+    """Refuse keys, namespaces, and map keys with U+FFFD for invalid text.
 
     Otherwise, two of them could become equal.
     """
@@ -113,8 +113,8 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole_value_type(info, value))
         self.key_group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # Most states have only one value per key, without a namespace or a TTL. Faster functions
-        # read these states.
+        # Most states have only one value per key, without a namespace or a TTL. Read these states
+        # with faster functions.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
@@ -136,7 +136,7 @@ class Readers:
 
 
 def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
-    """Return the type that a heap backend stores for a key and namespace, or of one timer."""
+    """Return the type that a heap backend stores for a key and namespace, or a timer's type."""
     match info.kind:
         case StateKind.LIST:
             return types.List(value)
@@ -149,7 +149,7 @@ def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """Return (value, last access), as in ``Entry``, of a value that was read with ``readers``."""
+    """Return (value, last access), as in ``Entry``, for a value that was read with ``readers``."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:
@@ -158,7 +158,7 @@ def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
 
 
 def fail_truncated(label: str, state: str, byte_offset: int | None = None) -> NoReturn:
-    """Raise DecodeError for bytes that end inside of an entry."""
+    """Raise DecodeError for bytes that end inside an entry."""
     raise DecodeError(
         ErrorKind.TRUNCATED,
         "the bytes end inside of an entry",
@@ -188,7 +188,7 @@ def with_location(
 
 
 def read_canonical_list(read: Read, data: bytes, position: int, end: int) -> list[Any]:
-    """Read a LIST in canonical form, with elements joined by ``,``."""
+    """Read a LIST in canonical format, with elements joined by ``,``."""
     joined = []
     while True:
         element, position = read(data, position)

@@ -1,12 +1,12 @@
-"""Key groups in the heap backend's own form: checkpoints, and native savepoints.
+"""Key groups in the heap backend's own format: checkpoints and native savepoints.
 
 A key group starts with its ``i32`` number, never compressed. Each state listed in the stream's head
 follows, in any order, as ``i16`` number of the state, ``i32 n`` x entry. An entry of key-value
-state is namespace, key and value, each in its serializer's form (the value of a LIST or a MAP
-starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is compressed, each
-state is a separate Snappy stream.
+state consists of namespace, key, and value, each in its serializer's format (the value of a LIST or
+a MAP starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is compressed,
+each state is a separate Snappy stream.
 
-No length precedes an entry or a value, so after an unreadable value the rest of the key group is
+No length precedes an entry or a value, so after an unreadable value, the rest of the key group is
 unreadable.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
@@ -53,12 +53,12 @@ def read_heap_batches(
     """Yield one state's entries in a key group, in batches.
 
     Args:
-        states: the states of the head.
+        states: the states in the head.
         number: the index of the state in ``states``.
-        head_error: the reason why the head could not be read to its end, or None.
+        head_error: the reason that the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
-        key_group: its number.
-        label: its name in errors.
+        key_group: the key group's number.
+        label: the key group's name in error messages.
 
     Raises:
         DecodeError: the bytes are corrupt, or a value of this or an earlier state cannot be read.
@@ -68,7 +68,7 @@ def read_heap_batches(
         states, data, key_group, label, states[number].info, head_error
     ):
         if state_number != number:
-            if begun:  # the states that follow may be unreadable
+            if begun:  # the following states may be unreadable
                 break
             continue
         begun = True
@@ -88,7 +88,7 @@ def read_states(
 
     An empty batch marks the start of each state. ``target`` is the state that the caller reads, or
     None for all. If an earlier state is unreadable, the error reports that ``target`` is blocked.
-    See ``read_heap_batches`` for the other arguments.
+    For the other arguments, see ``read_heap_batches``.
     """
     position = 0
     remaining = set(range(len(states)))
@@ -136,7 +136,7 @@ def read_states(
             ) from error
         raise with_location(error, label, name, start) from error
     if position != len(data):
-        if head_error is not None:  # states follow that the head does not list
+        if head_error is not None:  # states that the head does not list follow
             raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem, file=label)
         raise DecodeError(
             ErrorKind.CORRUPT,
@@ -147,15 +147,15 @@ def read_states(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Return the reason why a state after the unreadable state ``name`` cannot be read."""
+    """Return the reason that a state after the unreadable state ``name`` cannot be read."""
     return (
         f"it is stored after the state {name!r}; that state cannot be read ({problem}), and "
         "its length is not stored; take a savepoint in canonical format"
     )
 
 
-# Reads one stored entry, appends it to the list (a MAP as one ``Entry`` for each pair), and returns
-# the stored entry's end.
+# Reads one stored entry, appends it to the list (a MAP as one ``Entry`` per pair), and returns the
+# stored entry's end.
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
@@ -174,7 +174,7 @@ def _choose_reader(readers: Readers) -> _Read:
 def _read_simple(
     readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
 ) -> int:
-    """Read an entry of a ``simple`` state, with a namespace of one byte."""
+    """Read an entry of a ``simple`` state, with a one-byte namespace."""
     start = position + 1
     key, position = readers.key(data, start)
     readers.check_key_group(key_group, data, start, key)
@@ -186,7 +186,7 @@ def _read_simple(
 def _read_key_value(
     readers: Readers, data: bytes, position: int, key_group: int
 ) -> tuple[Any, Any, Any, int]:
-    """Read a namespace, a key, and their value."""
+    """Read a namespace, a key, and the value."""
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
@@ -206,7 +206,7 @@ def _read_value(
 def _read_list(
     readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
 ) -> int:
-    """Read a LIST; omit an empty LIST, because canonical form does not store it."""
+    """Read a LIST; omit an empty LIST, because the canonical format does not store it."""
     namespace, key, value, position = _read_key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -239,19 +239,19 @@ def split_heap_key_group(
     max_bytes: int,
     label: str,
 ) -> Iterator[bytes]:
-    """Split a key group into smaller ones with only the entries of the state ``target``.
+    """Split a key group into smaller key groups with only the entries of the state ``target``.
 
-    The end of an entry is found only by reading the entry. If an entry or a state's header cannot
-    be read, the last of the smaller key groups starts with it. The caller's reading then raises the
-    error.
+    The only way to find the end of an entry is to read the entry. If an entry or a state's header
+    cannot be read, the last of the smaller key groups starts with it. When the caller reads that
+    key group, it raises the error.
 
     Args:
-        states: the states of the head.
+        states: the states in the head.
         blocks: the key group, decompressed and without its number.
         target: the index of the state in ``states``.
         key_group: the key group's number.
-        max_bytes: the size of the largest entry that is read.
-        label: the key group's name in errors.
+        max_bytes: the size of the largest entry to read.
+        label: the key group's name in error messages.
 
     Raises:
         DecodeError: the bytes are corrupt, or an entry is larger than ``max_bytes``.
@@ -274,7 +274,7 @@ def split_heap_key_group(
                 file=label,
             )
         if target not in remaining and number >= 0:
-            return  # the states that follow may be unreadable
+            return  # the following states may be unreadable
         count = _i32(data, position + 2)[0] if number in remaining else -1
         if count < 0:
             yield data[position:]
@@ -282,7 +282,7 @@ def split_heap_key_group(
         remaining.remove(number)
         position += _STATE_HEADER_BYTES
         read = _choose_reader(states[number])
-        first, done = position, 0  # the start and the number of the entries not yet yielded
+        first, done = position, 0  # the start and the number of the entries not yielded yet
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
@@ -320,8 +320,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    The caller passes the size of its bytes, so each call doubles them, and a long entry is reread
-    only a few times.
+    The caller passes the size of its bytes, so each call doubles the bytes, and a long entry is
+    reread only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -329,7 +329,7 @@ def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _state_header(number: int, count: int) -> bytes:
-    """Return the state's number and the number of entries, as they precede its entries."""
+    """Return the state's number and its number of entries, which precede its entries."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 

@@ -1,9 +1,9 @@
 """Classes for Java values that Python's own types cannot represent exactly.
 
-All but ``Pairs`` are immutable.
+All classes except ``Pairs`` are immutable.
 
 java.time has nanoseconds and years up to 999,999,999; Python's datetime has microseconds and years
-1 to 9999. ``str`` of a java.time value returns the text of Java's ``toString``.
+1 to 9999. ``str`` of a java.time value returns the same text as Java's ``toString``.
 
 Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime, Duration, ZoneOffset},
 ISO_INSTANT @ JDK 17.
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_DAY = 86_400
 _NANOS = 1_000_000_000
-# The days in a 400-year cycle of the Gregorian calendar, and from 0000-03-01 to 1970-01-01.
+# The number of days in a 400-year Gregorian cycle, and from 0000-03-01 to 1970-01-01.
 _CYCLE_DAYS = 146_097
 _DAYS_TO_EPOCH = 719_468
 _DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# LocalDate's years are from -MAX_YEAR to MAX_YEAR; Instant's range is nearly the same.
+# The years of a LocalDate are from -MAX_YEAR to MAX_YEAR; the range of an Instant is nearly the
+# same.
 MAX_YEAR = 999_999_999
 _LAST_YEAR_OF_FOUR_DIGITS = 9999
 MIN_SECOND, MAX_SECOND = -31_557_014_167_219_200, 31_556_889_864_403_199
@@ -42,7 +43,7 @@ class LocalDate(NamedTuple):
     @classmethod
     def of_epoch_day(cls, days: int) -> LocalDate:
         """Return the date that is ``days`` days after 1970-01-01."""
-        # Count from 1 March of year 0, so that a leap day is the last day of its year.
+        # Count from March 1 of year 0, so that a leap day is the last day of its year.
         cycle, day = divmod(days + _DAYS_TO_EPOCH, _CYCLE_DAYS)
         year = (day - day // 1460 + day // 36524 - day // 146096) // 365
         day -= 365 * year + year // 4 - year // 100
@@ -70,7 +71,7 @@ class LocalDate(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """True if the calendar has this date, and LocalDate allows its year."""
+        """True if the calendar has this date and LocalDate allows its year."""
         if not (-MAX_YEAR <= self.year <= MAX_YEAR and 1 <= self.month <= 12 and self.day >= 1):
             return False
         if self.month == 2 and self.day == 29:
@@ -185,7 +186,7 @@ class SqlTime(Instant):
 
 
 def duration_text(seconds: int, nano: int) -> str:
-    """Return a java.time.Duration of ``seconds`` plus ``nano`` nanoseconds, as Java prints it."""
+    """Return a java.time.Duration of ``seconds`` plus ``nano`` nanoseconds, as printed by Java."""
     total = seconds * _NANOS + nano
     if total == 0:
         return "PT0S"
@@ -203,7 +204,7 @@ def duration_text(seconds: int, nano: int) -> str:
 
 
 def offset_text(seconds: int) -> str:
-    """Return a java.time.ZoneOffset of ``seconds`` seconds, as Java prints it."""
+    """Return a java.time.ZoneOffset of ``seconds`` seconds, as printed by Java."""
     if seconds == 0:
         return "Z"
     minutes, second = divmod(abs(seconds), 60)
@@ -212,7 +213,7 @@ def offset_text(seconds: int) -> str:
 
 
 def _fraction(nano: int) -> str:
-    """Return the fraction in 3, 6 or 9 digits, as few as possible; "" for 0."""
+    """Return the fraction in 3, 6, or 9 digits, as few as possible; "" for 0."""
     if nano == 0:
         return ""
     digits = f"{nano:09d}"

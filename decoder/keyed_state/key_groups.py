@@ -1,7 +1,7 @@
 """The key group of a key, computed to check that the key was read correctly.
 
 The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is implemented for
-booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either and SQL rows. It is not
+booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either, and SQL rows. It is not
 implemented for other keys, such as an enum, a POJO, an Avro record, or a Value or Row of
 org.apache.flink.types.
 
@@ -27,15 +27,15 @@ _REPLACEMENT = "\ufffd"
 _F64 = Struct(">d")
 _F32 = Struct(">f")
 
-# A function from a value to its hash as an unsigned 32-bit number, or to None for an unknown hash.
+# A function that returns a value's hash as an unsigned 32-bit number, or None for an unknown hash.
 _Hash = Callable[[Any], "int | None"]
-# A function from (data, start of the key in ``data``, key) to the key group, or to None for a key
-# with an unknown hash.
+# A function that takes (data, start of the key in ``data``, key) and returns the key group, or None
+# for a key with an unknown hash.
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
 def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
-    """Return the function from a key to its key group, or None if this type has an unknown hash."""
+    """Return a function that returns a key's key group, or None if this type's hash is unknown."""
     if isinstance(type_, Sql):
         if not isinstance(type_.type, SqlRow):
             return None
@@ -62,7 +62,7 @@ def _murmur(code: int) -> int:
 
 
 def _row_hash(data: bytes, start: int) -> int:
-    """Return BinaryRowData's hash, made of the little-endian words after the row's size."""
+    """Return the BinaryRowData hash, computed from the little-endian words after the row's size."""
     size = int.from_bytes(data[start : start + 4], "big")
     row = data[start + 4 : start + 4 + size]
     code = _SEED
@@ -124,7 +124,7 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None:
         return None
-    # U+FFFD may replace an invalid character, and Java computes the hash from the original one.
+    # U+FFFD may replace an invalid character, but Java computes the hash from the original one.
     return None if _REPLACEMENT in value else string_hash(value)
 
 
@@ -149,7 +149,7 @@ def _big_integer(value: Any) -> int | None:
 
 
 def _magnitude_hash(value: int) -> int:
-    """Return BigInteger's hash, computed from its 32-bit words, the highest first."""
+    """Return the BigInteger hash, computed from its 32-bit words, highest first."""
     size = (abs(value).bit_length() + 31) // 32 * 4
     magnitude = abs(value).to_bytes(size, "big")
     code = 0

@@ -1,17 +1,17 @@
-"""Values that Kryo wrote: objects of the JDK's classes in ``_CLASSES``.
+"""Values that Kryo wrote: objects of the JDK classes in ``_CLASSES``.
 
-An object with its class: *varint* class id, varint reference, the object's content. The class id is
-0 for null and 1 for a class by name (a varint name id and, at its first use, the name follow).
-Otherwise, it is the id of a registered class plus 2. The reference is 1 for a new object, otherwise
-the index of an earlier object plus 2. If only one class is possible, the class id is omitted, and
-the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. As
-elements of one class that can be null, in a collection or an array, they have 0 (null) or 1 (a
-value follows) in its place. No length precedes an object, so an object of an unknown class makes
-the value unreadable.
+An object with its class: *varint* class ID, varint reference, the object's content. The class ID is
+0 for null and 1 for a class by name (a varint name ID and, at its first use, the name follow).
+Otherwise, it is the ID of a registered class plus 2. The reference is 1 for a new object, otherwise
+the index of an earlier object plus 2. If only one class is possible, the class ID is omitted, and
+the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. If they
+are nullable elements of a single class in a collection or an array, they have 0 (null) or 1 (a
+value follows) in place of the reference. No length precedes an object, so an object of an unknown
+class makes the value unreadable.
 
-A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
-signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII is stored as its
-bytes, with the high bit set on the last byte. Other text is stored as a varint number of UTF-16
+A varint has 7 bits per byte, lowest first, and the high bit is set in all bytes except the last. A
+signed varint is zig-zag encoded. Text is written in one of two formats. Short ASCII is stored as
+its bytes, with the high bit set in the last byte. Other text is stored as a varint number of UTF-16
 units plus one (0: null), then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has
 the bit 0x80 set, the bit 0x40 if more bytes follow, and 6 bits of the number.
 
@@ -56,10 +56,10 @@ _Time = TypeVar("_Time", LocalDate, LocalTime, Instant)
 _F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
-# The deepest nesting of objects; protects Python's stack from hostile input.
+# The deepest nesting of objects, to protect the Python stack from hostile input.
 _MAX_DEPTH = 64
 # The maximum number of objects in one value, and of nulls in one collection. A few bytes could
-# represent any number of them (by repeated references, or by a collection's count).
+# represent any number of them (through repeated references, or through a collection's count).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -70,7 +70,7 @@ _SECONDS_FOLLOW = 127
 
 _NULL, _BY_NAME = 0, 1
 _REFERENCE, _NEW = 2, 1
-# Flink's registrar uses the ids 73 to 84. The job's classes have ids from 85 on.
+# Flink's registrar uses the IDs 73 to 84. The job's classes have IDs from 85 on.
 _FIRST_OF_JOB = 85
 
 _DEFAULT_REGISTERED = (
@@ -84,7 +84,7 @@ _DEFAULT_REGISTERED = (
     "java.lang.Long",
     "java.lang.Double",
 )
-# The classes that Kryo or Flink's registrar registers, by id.
+# The classes that Kryo or Flink's registrar registers, by ID.
 _REGISTERED = {
     **dict(enumerate(_DEFAULT_REGISTERED)),
     73: "java.util.Arrays$ArrayList",
@@ -101,11 +101,11 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
-# By array class, the class of the elements. The serializer registered for this class writes the
-# elements.
+# The class of the elements, by array class. The serializer registered for the element class writes
+# the elements.
 _ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
-# For each class, the classes of its fields, and of their fields. Kryo 2.24 writes the fields with
-# the serializers registered for these classes; Kryo 5.6 does not.
+# For each class, the classes of its fields, and of the fields of those classes. Kryo 2.24 writes
+# the fields with the serializers registered for these classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -116,8 +116,8 @@ _PARTS = {
     ),
     "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
 }
-# Interfaces, abstract classes and Object. A value declared as one of these is stored with its
-# actual class, by id or by name.
+# Interfaces, abstract classes, and Object. A value declared as one of these is stored with its
+# actual class, by ID or by name.
 _ABSTRACT = frozenset(
     {
         "java.lang.Object",
@@ -149,7 +149,7 @@ def kryo_type(
 
     Args:
         name: the class.
-        registered: (class, whether Kryo's own serializer writes it) of each registered class.
+        registered: (class, whether Kryo's own serializer writes it) for each registered class.
         defaults: the classes for which the job has default serializers. For such a class, the
             result is ``Unreadable``.
         version: ``KRYO_2`` or ``KRYO_5``.
@@ -164,8 +164,8 @@ def kryo_type(
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot contains its fields")
-    # The classes with the ids from 85 on. A class of ``_REGISTERED`` that the job registers without
-    # a serializer keeps its id. A class with a serializer of the job gets an empty name.
+    # The classes with IDs from 85 on. A class in ``_REGISTERED`` that the job registers without a
+    # serializer keeps its ID. A class with a serializer from the job gets an empty name.
     known = _REGISTERED.values()
     names = (
         class_name if by_kryo else ""
@@ -178,8 +178,8 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class is open if it is Object, an interface, an abstract class or a container. Each value then
-    determines whether its objects can be read.
+    A class is open if it is Object, an interface, an abstract class, or a container. Whether
+    objects can be read then depends on each value.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -208,7 +208,7 @@ class _Reader:
         self._type = type_
         self._is_kryo_5 = type_.version == KRYO_5
         self._names: list[str] = []
-        # Each object that has a reference, with the number of objects in it, itself included (0
+        # Each object that has a reference, with the number of objects in it, including itself (0
         # until it has been read to its end).
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
@@ -330,7 +330,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
-        """Read an unsigned varint of at most 64 bits; a ninth byte has 8 bits, the rest 7."""
+        """Read an unsigned varint of at most 64 bits; a ninth byte has 8 bits, the others 7."""
         value = 0
         for shift in range(0, 56, 7):
             byte = self.u8()
@@ -344,7 +344,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def java_long(self) -> int:
-        """Read an unsigned varlong as Java's signed long."""
+        """Read an unsigned varlong as a signed Java long."""
         value = self.varlong()
         return value - (1 << 64) if value >> 63 else value
 
@@ -357,7 +357,7 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """Read a count of elements of at least a byte each; check that they can fit."""
+        """Read a count of elements of at least one byte each; check that they can fit."""
         value = self.varint()
         self.check_count(value)
         return value
@@ -403,7 +403,7 @@ class _Reader:
         return decode_text(self.raw(2), "utf-16-le" if self._is_kryo_5 else "utf-16-be")
 
     def unscaled(self) -> int | None:
-        """Read the bytes of an integer: varint n + 1 (0 null), n bytes of two's complement."""
+        """Read the bytes of an integer: varint n + 1 (0 is null), n bytes of two's complement."""
         size = self.varint()
         return None if size == 0 else big_integer(self.raw(size - 1))
 
@@ -414,10 +414,10 @@ class _Reader:
 
         In 2.24: comparator if the collection is sorted, varint n, n objects with their classes. In
         5.6: varint n + 1, comparator if the collection is sorted, n objects with their classes. If
-        the high bit of the varint's first byte is set, all objects that are not null are of one
-        class. The n objects are then replaced by their class, a ``bool`` whether some objects are
+        the high bit of the varint's first byte is set, all non-null objects have the same class.
+        The n objects are then replaced with their class, a ``bool`` for whether some objects are
         null (if the collection can have ``nulls``), and n objects without their classes. If all
-        objects are null, the class id is 0, and nothing follows.
+        objects are null, the class ID is 0, and nothing follows.
         """
         if not self._is_kryo_5:
             if sorted_:
@@ -461,7 +461,7 @@ class _Reader:
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
 
     def array(self, element: Callable[[], Any]) -> list[Any]:
-        """Read varint n + 1, n elements of at least a byte each."""
+        """Read varint n + 1, n elements of at least one byte each."""
         count = self.varint() - 1
         if count < 0:
             self.fail("an array is null")
@@ -476,7 +476,7 @@ class _Reader:
         return self.raw(count)
 
     def array_as_list(self, depth: int) -> list[Any]:
-        """Read an Arrays.asList.
+        """Read an Arrays.asList list.
 
         2.24: varint n, the class of the array's elements, n objects with their classes. 5.6: see
         ``elements``.
@@ -501,7 +501,7 @@ class _Reader:
     # -- java.time -------------------------------------------------------------------------------
 
     def check(self, value: _Time) -> _Time:
-        """Refuse a date or time that does not exist; return any other."""
+        """Refuse a date or time that does not exist; return any other date or time."""
         if not value.exists:
             self.fail("an invalid date or time")
         return value
@@ -521,7 +521,7 @@ class _Reader:
         """Read a LocalTime.
 
         2.24, by field: ``i8 hour, i8 minute``, signed varint nano, ``i8 second``. 5.6: ``i8`` hour,
-        minute and second, varint nano. Trailing zeros are omitted, and the number before them is
+        minute, and second, varint nano. Trailing zeros are omitted, and the number before them is
         inverted (``~``).
         """
         if not self._is_kryo_5:
@@ -539,7 +539,7 @@ class _Reader:
         return self.check(LocalTime(hour, minute, second, nano))
 
     def date_time(self, depth: int) -> LocalDateTime:
-        """Read a LocalDateTime: date and time, in 2.24 each with a reference."""
+        """Read a LocalDateTime: date and time; in 2.24, each with a reference."""
         if self._is_kryo_5:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
         # ``depth`` stays the same, because dates and times contain no objects.
@@ -589,7 +589,7 @@ class _Reader:
         return offset_text(seconds)
 
     def offset_date_time(self, depth: int) -> str:
-        """Read an OffsetDateTime: date-time and offset, in 2.24 each with a reference."""
+        """Read an OffsetDateTime: date-time and offset; in 2.24, each with a reference."""
         if self._is_kryo_5:
             return f"{self.date_time(depth)}{self.zone_offset(depth)}"
         date_time = self.object_of_class("java.time.LocalDateTime", depth)
@@ -614,13 +614,13 @@ class _Reader:
         return self.check(Instant(millis // 1000, self.varint()))
 
     def uuid(self, depth: int) -> str:
-        """Read a UUID: the high and the low 64 bits, in 2.24 as signed varlongs, in 5.6 ``i64``."""
+        """Read a UUID: the high and low 64 bits; in 2.24 as signed varlongs, in 5.6 as ``i64``."""
         parts = (self.fixed(8) if self._is_kryo_5 else self.signed_long() for _ in range(2))
         most, least = (f"{part & (1 << 64) - 1:016x}" for part in parts)
         return f"{most[:8]}-{most[8:12]}-{most[12:]}-{least[:4]}-{least[4:]}"
 
     def constant(self, names: Sequence[str]) -> str | None:
-        """Read an enum: varint ordinal plus one, 0 null."""
+        """Read an enum: varint ordinal plus one; 0 is null."""
         number = self.varint()
         if number > len(names):
             self.fail("an enum has no such constant")
@@ -648,7 +648,7 @@ def _array(element: Callable[[_Reader, int], Any]) -> _Read:
 
 
 def _array_of(name: str) -> _Read:
-    """Return the reader of an array whose elements are of one final class."""
+    """Return the reader for an array with elements of one final class."""
     return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 

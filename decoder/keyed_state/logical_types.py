@@ -1,4 +1,4 @@
-"""The logical types of Flink SQL, read from the Java objects in a serializer's snapshot.
+"""The logical types of Flink SQL, read from the Java objects in a serializer snapshot.
 
 A LogicalType has the fields ``isNullable`` and ``typeRoot``, an enum; its other fields depend on
 ``typeRoot``. A row's fields are in a Java list.
@@ -17,8 +17,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type. By references, a few
-# bytes could represent a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type. Through references, a
+# few bytes could represent a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -101,7 +101,7 @@ class _Converter:
                 self._fail(f"the logical type {name} is not supported", ErrorKind.UNSUPPORTED)
 
     def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
-        """Convert a list of RowField or StructuredAttribute, each with ``name`` and ``type``."""
+        """Convert RowField or StructuredAttribute objects, each with ``name`` and ``type``."""
         named = []
         for field in fields:
             parts = field.fields if isinstance(field, JavaObject) else {}
@@ -112,7 +112,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return a type's attributes, first its super types' (as StructuredType.getChildren)."""
+        """Return a type's attributes, supertypes' first (see StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):
@@ -124,9 +124,9 @@ class _Converter:
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
         """Return the elements of a Java list.
 
-        ArrayList and CollSer write their elements in their own ``writeObject``. The list of
-        Arrays.asList has an array in the field ``a``. The list of Collections.unmodifiableList has
-        another list in the field ``list``.
+        ArrayList and CollSer write their elements in their own ``writeObject``. The list from
+        Arrays.asList has an array in the ``a`` field. The list from Collections.unmodifiableList
+        has another list in the ``list`` field.
         """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):
@@ -137,7 +137,7 @@ class _Converter:
                 return value.written
             inner = value.fields.get("list", value.fields.get("a"))
             if inner is None:
-                return ()  # an empty list, or one of an unknown class
+                return ()  # an empty list, or a list of an unknown class
             value = inner
         self._fail("not a list of fields")
 

@@ -1,4 +1,4 @@
-"""Java's numbers of arbitrary size.
+"""Java numbers of arbitrary size.
 
 Source: java.math.{BigInteger, BigDecimal} @ JDK 17.
 """
@@ -9,7 +9,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from decoder.errors import DecodeError, ErrorKind
 
-# The size in bytes of the largest number that is read (2,466 digits). Python prints at most 4,300
+# The size in bytes of the largest number to read (2,466 digits). Python prints at most 4,300
 # digits.
 _MAX_BYTES = 1024
 # A context that does not round.
@@ -32,5 +32,5 @@ def big_integer(data: bytes) -> int:
 
 
 def scaled(unscaled: int, scale: int) -> Decimal:
-    """Return ``unscaled`` / 10 ** ``scale`` exactly, as a Decimal of this scale."""
+    """Return ``unscaled`` / 10 ** ``scale`` exactly, as a Decimal with this scale."""
     return Decimal(unscaled).scaleb(-scale, _EXACT)

@@ -1,8 +1,8 @@
-"""The states of one subtask's handle, in either of the two layouts of key groups.
+"""The states in one subtask's handle, in either of the two layouts of key groups.
 
-Canonical savepoints and RocksDB's full checkpoints before Flink 1.15 have key groups in canonical
-form. The heap backend's checkpoints and native savepoints have key groups in the heap backend's own
-form. In this form, each key group starts with its number.
+Canonical savepoints, and full RocksDB checkpoints before Flink 1.15, have key groups in canonical
+format. Checkpoints and native savepoints of the heap backend have key groups in the heap backend's
+own format, in which each key group starts with its number.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, attributes_without
 from decoder.snappy import decompress_blocks, decompress_stream
 
-# The largest entry that is read, in bytes when decompressed.
+# The largest entry to read, in decompressed bytes.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# The largest key group of the heap backend that is read in one piece, in bytes. To split a larger
-# one, each of its entries is read twice.
+# The largest key group of the heap backend to read in one piece, in bytes. To split a larger key
+# group, each of its entries is read twice.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
-# The sizes of the blocks in which key groups are read; Snappy's ratio is up to 21 to 1.
+# The sizes of the blocks in which key groups are read; the Snappy ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ _END_OF_KEY_GROUP = b"\xff\xff"
 
 
 class StateSource(Protocol):
-    """The states of one handle."""
+    """The states in one handle."""
 
     @property
     def head(self) -> Head: ...
@@ -52,7 +52,7 @@ class StateSource(Protocol):
 
     @property
     def label(self) -> str:
-        """The handle's name in errors."""
+        """The handle's name in error messages."""
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         """Yield the entries of the state ``number`` in one key group, in batches.
@@ -72,18 +72,18 @@ class StateSource(Protocol):
         group's number at the start is omitted. A large key group is split into several frames.
 
         Raises:
-            DecodeError: as for ``batches``.
+            DecodeError: as in ``batches``.
         """
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return the reasons why states after an unreadable state are blocked, by state number."""
+        """Return the reasons that states after an unreadable state are blocked, by state number."""
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
-        The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
-        key group or the handle cannot be divided. It does not start or end with a key group that
-        the handle shows as empty.
+        The sizes are approximate. A range is at most ``max_bytes`` bytes long, unless it is a
+        single key group or the handle cannot be divided. It does not start or end with a key group
+        that the handle shows as empty.
         """
 
 
@@ -102,11 +102,11 @@ class KeyGroupsSource:
 
     @cached_property
     def canonical(self) -> bool:
-        """True if the stream is in canonical form."""
+        """True if the stream is in canonical format."""
         if self.stream.handle.savepoint:
             return True
         # Check the last key group first, because key group 0 can start with the same bytes in both
-        # forms.
+        # formats.
         for key_group in reversed(self.key_groups):
             beginning = next(self.stream.blocks(key_group, 4), None)
             if beginning:
@@ -116,14 +116,15 @@ class KeyGroupsSource:
         return True
 
     def _is_canonical_key_group_0(self) -> bool:
-        """Return whether a key group 0 that starts with four zero bytes is in canonical form.
+        """Return whether a key group 0 that starts with four zero bytes is in canonical format.
 
-        In this form, ``u16 state``, and entries of ``i32 n, n bytes, i32 m, m bytes`` follow. After
-        an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each key
-        starts with the number of the key group. Bytes of the other form do not fit all of this.
+        In this format, ``u16 state`` and entries of ``i32 n, n bytes, i32 m, m bytes`` follow.
+        After an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each
+        key starts with the number of the key group. Bytes in the other format do not match all of
+        this.
         """
         if self.head.compressed:
-            return False  # in canonical form, compressed bytes do not start with zeros
+            return False  # in canonical format, compressed bytes do not start with zeros
         data = next(self.stream.blocks(0, _BLOCK_BYTES), b"")
         is_whole = len(data) < _BLOCK_BYTES
         number, position = data[:2], 2
@@ -133,7 +134,7 @@ class KeyGroupsSource:
             key_end = position + 4 + int.from_bytes(data[position : position + 4], "big")
             end = key_end + 4 + int.from_bytes(data[key_end : key_end + 4], "big")
             if end > len(data):
-                return not is_whole and position > 2  # an entry of the next block
+                return not is_whole and position > 2  # an entry in the next block
             first = data[position + 4 : position + 5]
             if key_end == position + 4 or first[0] & 0x7F:
                 return False
@@ -185,7 +186,7 @@ class KeyGroupsSource:
         return self.stream.blocks(key_group, size)
 
     def _heap_frames(self, number: int, key_group: int, label: str) -> Iterator[bytes]:
-        """Yield the key group as one frame, or as several if it is large."""
+        """Yield the key group as one frame, or as several frames if it is large."""
         blocks = self._blocks(key_group)
         beginning = b""
         while not has_key_group(beginning) and (block := next(blocks, None)) is not None:
@@ -216,7 +217,7 @@ class KeyGroupsSource:
         return attributes_without(self, "_readers")
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return the reasons; key groups in the heap backend's form are parsed to find them."""
+        """Return the reasons; key groups in the heap backend's format are parsed to find them."""
         readable = self.head.error is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:
             return {}

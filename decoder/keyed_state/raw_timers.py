@@ -1,9 +1,9 @@
-"""Timers in raw keyed state, from jobs with RocksDB and timers on the heap.
+"""Timers in raw keyed state, from jobs that use RocksDB with timers on the heap.
 
 A key group is ``F1 CD 85 9F``, ``i32`` version 2, ``i32 n`` x {``UTF service``, serializer
 snapshots of key and namespace, ``i32 n`` x event-time timer, ``i32 n`` x processing-time timer}. A
-timer is key, namespace, ``i64`` timestamp. Nothing is compressed. Each service becomes two states
-with the names that state backends use (``_timer_state/event_NAME``,
+timer consists of key, namespace, and ``i64`` timestamp. Nothing is compressed. Each service becomes
+two states with the names that state backends use (``_timer_state/event_NAME``,
 ``_timer_state/processing_NAME``).
 
 Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
@@ -62,10 +62,10 @@ class RawTimersSource:
 
     @cached_property
     def head(self) -> Head:
-        """The states of the timer services, read from the first key group that is not empty.
+        """The states of the timer services, read from the first non-empty key group.
 
         Raises:
-            DecodeError: the raw keyed state is of a different kind, or the bytes are corrupt.
+            DecodeError: the raw keyed state has a different kind, or the bytes are corrupt.
         """
         states = []
         for key_group in self.key_groups:

@@ -1,12 +1,12 @@
-"""States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
+"""States in RocksDB or ForSt files: checkpoints and native savepoints.
 
-The handle has the database's files by name, and a stream with only the head (the states' names and
-serializers). Each state is a column family with the state's name; keys and values of the rows have
-canonical form. The files may also contain rows of other subtasks' key groups.
+The handle contains the database's files by name, and a stream with only the head (the names and
+serializers of the states). Each state is a column family with the state's name; keys and values of
+the rows are in canonical format. The files may also contain rows of other subtasks' key groups.
 
-RocksDB itself reads a temporary copy of the files, through the package ``rocksdict``. The OPTIONS
+RocksDB itself reads a temporary copy of the files, through the ``rocksdict`` package. The OPTIONS
 file contains the merge operator. Without the merge operator, RocksDB would silently omit the
-elements of a LIST. The file also contains log directories on the task manager's machine. The log
+elements of a LIST. The file also contains log directories on the TaskManager's machine. The log
 directories are removed in the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
@@ -43,14 +43,14 @@ from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# The names of RocksDB's files. A file with another name is refused.
+# The names of RocksDB files. A file with any other name is refused.
 _NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")
 _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
-# The configuration file of rocksdict; ``raw_mode``: keys and values are bytes.
+# The configuration file of rocksdict; ``raw_mode`` means that keys and values are bytes.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _FRAME_ROWS = 4096
-# The number of bytes in one step of a copy.
+# The number of bytes to copy in one step.
 _COPY_BYTES = 16 * 1024 * 1024
 
 
@@ -103,7 +103,7 @@ class RocksSource:
         return KeyGroupLayout.CANONICAL
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """Yield frames in canonical form, with up to ``_FRAME_ROWS`` rows each."""
+        """Yield frames in canonical format, with up to ``_FRAME_ROWS`` rows each."""
         rows = self._rows(number, key_group)
         while frame := list(islice(rows, _FRAME_ROWS)):
             yield encode_key_group(number, frame)

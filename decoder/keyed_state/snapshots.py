@@ -1,10 +1,11 @@
-"""Snapshots of the serializer of a state and of the serializers inside of it.
+"""Snapshots of a state's serializer and the serializers nested in it.
 
-A snapshot is ``UTF class, i32 version`` and content that depends on the class. The content has no
-length. After a snapshot of an unknown class, the reader can continue only if the snapshot is in a
-frame (a field of a POJO). Classes in Flink's package are identified by the last part of their name.
+A snapshot is ``UTF class, i32 version``, and content that depends on the class. The content has no
+stored length. After a snapshot of an unknown class, the reader can continue only if the snapshot is
+in a frame (a field of a POJO). Classes in Flink's package are identified by the last part of their
+name.
 
-- *simple*: no content, except in version 2: ``UTF class`` of the serializer.
+- *simple*: no content, except for the ``UTF class`` of the serializer in version 2.
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
 - *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, key, value}; key and value are each
@@ -68,9 +69,9 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# The maximum depth of nested serializers; Python's stack allows more.
+# The maximum depth of nested serializers; the Python stack allows more.
 _MAX_DEPTH = 32
-# The maximum number of bytes to which Flink pads null, if all values of a type have one length.
+# The maximum number of bytes to which Flink pads null if all values of a type have one length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -80,12 +81,12 @@ _PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Sho
 
 
 def _name(serializer: str) -> str:
-    """Return the class name of a serializer's snapshot."""
+    """Return the class name of a serializer snapshot."""
     return f"{serializer}${serializer}Snapshot"
 
 
 def _scala(class_name: str) -> Unreadable:
-    """Return the type of a class of Scala whose values are not read."""
+    """Return the type of a Scala class whose values are not read."""
     return Unreadable(
         f"scala.{class_name}",
         "it is not supported; let the job store a case class, a POJO, or a Java tuple",
@@ -93,7 +94,7 @@ def _scala(class_name: str) -> Unreadable:
 
 
 def _cep(class_name: str) -> Unreadable:
-    """Return the type of a class of CEP, for state with the partial matches of a pattern."""
+    """Return the type of a CEP class, for state with the partial matches of a pattern."""
     return Unreadable(
         f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not supported"
     )
@@ -127,11 +128,11 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not supported"
     ),
-    # Numbers with the same order as their bytes, in process table functions of Flink 2.3.
+    # Numbers with the same order as their bytes, in process table functions in Flink 2.3.
     "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
         "SortedLongSerializer", "the buffer of sorted inputs is not supported"
     ),
-    # Operators of CEP (SQL's MATCH_RECOGNIZE).
+    # CEP operators (MATCH_RECOGNIZE in SQL).
     "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": _cep("DeweyNumber"),
     "EventId$EventIdSerializer$EventIdSerializerSnapshot": _cep("EventId"),
     **{_name(f"{n}Serializer"): Scalar(Kind[n.upper()]) for n in _PRIMITIVES},
@@ -148,10 +149,10 @@ _SCALA = ("org.apache.flink.api.scala.", "org.apache.flinkx.api.")
 def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     """Read a snapshot; return the type of its serializer's values.
 
-    ``kryo_version`` is the major version of Kryo in the job's Flink.
+    ``kryo_version`` is the major version of Kryo in the job's Flink release.
 
     Raises:
-        DecodeError: the snapshot is truncated, corrupt, or of an unknown class or version.
+        DecodeError: the snapshot is truncated or corrupt, or it has an unknown class or version.
     """
     if depth > _MAX_DEPTH:
         cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
@@ -267,7 +268,7 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 
 
 def _row(reader: _Reader, outer: int) -> Type:
-    """Read ``bool supportsRowKind`` and the fields' snapshots.
+    """Read ``bool supportsRowKind`` and the field snapshots.
 
     Version 4 and later store the bool. Version 3 implies true, and older versions imply false.
     """
@@ -288,7 +289,7 @@ def _nullable(reader: _Reader, outer: int) -> Type:
 
 
 def _linked_list(reader: _Reader, outer: int) -> Type:
-    """Read ``bool hasNullMask`` and the elements' snapshot.
+    """Read ``bool hasNullMask`` and the element snapshot.
 
     Version 3 and later store the bool. Version 2 implies true, and version 1 implies false.
     """
@@ -297,7 +298,7 @@ def _linked_list(reader: _Reader, outer: int) -> Type:
 
 
 def _external(reader: _Reader, outer: int) -> Type:
-    """Read a DataType (Java object), ``bool isInternalInput`` and the internal type's snapshot."""
+    """Read a DataType (Java object), ``bool isInternalInput``, and the internal type's snapshot."""
     read_object_stream(reader.cursor)
     reader.cursor.boolean("internal input")
     return reader.part()
@@ -315,7 +316,7 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
 
 
 def _traversable(reader: _Reader, outer: int) -> Type:
-    """Read ``UTF code`` that makes the collection, then the snapshot of the elements."""
+    """Read the ``UTF code`` that makes the collection, then the snapshot of the elements."""
     reader.cursor.skip_utf("code of a collection of Scala")
     return NullableList(reader.part(), null=0)
 
@@ -341,7 +342,7 @@ def _window_key(reader: _Reader, outer: int) -> Type:
 
 _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TupleSerializerSnapshot": _tuple,
-    # A case class, or a tuple of Scala; the names of the fields are in the class.
+    # A Scala case class or tuple; the field names are in the class.
     "ScalaCaseClassSerializerSnapshot": _tuple,
     "TraversableSerializerSnapshot": _traversable,
     "ScalaOptionSerializerSnapshot": partial(_opaque, _scala("Option")),
@@ -360,14 +361,14 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two_parts()),
     "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two_parts()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    # The serializers of views write the same bytes as their only nested serializer.
+    # View serializers write the same bytes as their only nested serializer.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
     "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two_parts(), null_keys=True),
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
-    # State contains no other stream elements than records.
+    # The only stream elements in state are records.
     "StreamElementSerializer$StreamElementSerializerSnapshot": (
         lambda reader, _: StreamRecord(reader.part())
     ),
@@ -378,7 +379,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": partial(
         _struct, "RowSqnInfo", ("firstSqn", "lastSqn")
     ),
-    # State of CEP is not read. Its snapshots are, so that the states after it can be listed.
+    # CEP state is not read, but its snapshots are, so that the states after it can be listed.
     "NFAStateSerializerSnapshot": _nfa_state,
     "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": partial(_opaque, _cep("NodeId")),
     "LockableTypeSerializerSnapshot": partial(_opaque, _cep("Lockable")),
@@ -408,7 +409,7 @@ def _enum(reader: _Reader) -> Type:
 
 
 def _scala_enum(reader: _Reader) -> Type:
-    """Read ``UTF class, i32 n`` x {``UTF constant, i32 id``}; a value is the id of a constant."""
+    """Read ``UTF class, i32 n`` x {``UTF constant, i32 id``}; a value is the ID of a constant."""
     reader.check_version(3)
     cursor = reader.cursor
     name = cursor.utf("class of an enum")
@@ -454,7 +455,7 @@ def _kryo(reader: _Reader) -> Type:
 
     ``UTF class``, then three optional maps: registrations, default serializers, default
     serializers' classes. A registration is ``UTF class, i32 kind`` and content that depends on the
-    kind. For kind 0, the job specifies no serializer for the class, and Kryo uses its own.
+    kind. For kind 0, the job specifies no serializer for the class, so Kryo uses its own.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of Kryo's")
@@ -516,14 +517,14 @@ def _row_data(reader: _Reader) -> Type:
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """Read ``i32`` number of fields; their types are not stored, so rows are read as bytes."""
+    """Read the ``i32`` number of fields; their types are not stored, so rows are read as bytes."""
     reader.check_version(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
 
 
 def _row_data_key(reader: _Reader) -> Type:
-    """Read two pieces of generated code, each ``i32 n`` and n bytes; then the row's snapshot."""
+    """Read two pieces of generated code, each ``i32 n`` and n bytes, then the row's snapshot."""
     reader.check_version(0)
     reader.cursor.skip_blob("equalizer of a row")
     reader.cursor.skip_blob("hash function of a row")
@@ -540,7 +541,7 @@ def _decimal_data(reader: _Reader) -> Type:
 def _timestamp_data(reader: _Reader) -> Type:
     """Read ``i32 precision``.
 
-    The snapshot does not distinguish TIMESTAMP and TIMESTAMP_LTZ, so both are read as TIMESTAMP.
+    The snapshot does not distinguish TIMESTAMP from TIMESTAMP_LTZ, so both are read as TIMESTAMP.
     """
     reader.check_version(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))

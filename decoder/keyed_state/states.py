@@ -1,4 +1,4 @@
-"""The keyed states of a checkpoint, and their entries.
+"""The keyed states in a checkpoint, and their entries.
 
 Each subtask has a part of a state: some of the key groups, in the subtask's own stream or files.
 """
@@ -39,7 +39,7 @@ class Part:
     """One subtask's part of a state.
 
     Attributes:
-        state_source: the states of the handle with the part.
+        state_source: the states in the handle that contains the part.
         number: the state's number in the source.
     """
 
@@ -53,9 +53,9 @@ class Part:
         return self.state_source.key_groups
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups to be read in other processes, with their sizes in bytes.
+        """Return ranges of key groups for other processes to read, with their sizes in bytes.
 
-        See ``StateSource.key_group_ranges``. The part can be pickled, to send it to the processes.
+        See ``StateSource.key_group_ranges``. The part can be pickled to send it to these processes.
         """
         with translate_os_errors(self.state_source.label):
             return self.state_source.key_group_ranges(max_bytes)
@@ -67,21 +67,21 @@ class Part:
             return self.state_source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes of a key group, in frames of the format ``layout``.
+        """Yield the decompressed bytes of a key group, in frames in the ``layout`` format.
 
         Raises:
-            DecodeError: as for ``KeyedState.entries``.
+            DecodeError: as in ``KeyedState.entries``.
         """
         with translate_os_errors(self.state_source.label):
             yield from self.state_source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
-        """Yield the entries of these key groups, by default all, in lists of bounded length.
+        """Yield the entries of these key groups (by default, all), in lists of bounded length.
 
         At most one key group is in memory at a time.
 
         Raises:
-            DecodeError: as for ``KeyedState.entries``.
+            DecodeError: as in ``KeyedState.entries``.
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
             with translate_os_errors(self.state_source.label):
@@ -96,7 +96,7 @@ class KeyedState(StateInfo):
 
     Attributes:
         operator_id, operator_name, uid: the operator, as in ``Operator``.
-        max_parallelism: the operator's max parallelism, equal to the number of key groups.
+        max_parallelism: the operator's max parallelism, which is equal to the number of key groups.
         parts: the subtasks' parts.
     """
 
@@ -112,7 +112,7 @@ class KeyedState(StateInfo):
 
     @property
     def caveat(self) -> str | None:
-        """The reason why some entries might be unreadable, or None."""
+        """The reason that some entries might be unreadable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = find_open_class(type_) if type_ is not None else None
             if name is not None:
@@ -126,7 +126,7 @@ class KeyedState(StateInfo):
         """Yield every entry, key group by key group.
 
         Raises:
-            DecodeError: the state cannot be read; a file is missing, or outside of the checkpoint;
+            DecodeError: the state cannot be read; a file is missing or outside the checkpoint;
                 or the bytes are corrupt.
         """
         self.check_readable()
@@ -142,7 +142,7 @@ class KeyedState(StateInfo):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Keyed state that could not be listed, with its operator and the error."""
+    """Keyed state that could not be listed, with the operator and the error."""
 
     operator_id: str
     operator_name: str | None
@@ -152,7 +152,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class KeyedStates:
-    """The keyed states of a checkpoint.
+    """The keyed states in a checkpoint.
 
     Attributes:
         states: the states, in the checkpoint's order of operators, then in the stream's order.
@@ -170,9 +170,9 @@ def read_keyed_states(
     *,
     allow_external_files: bool = False,
 ) -> KeyedStates:
-    """Read the keyed states of a checkpoint and their types; entries are read on demand.
+    """Read the keyed states in a checkpoint and their types; entries are read on demand.
 
-    The arguments are the same as for ``read_checkpoint``.
+    The arguments are the same as in ``read_checkpoint``.
 
     Raises:
         DecodeError: the checkpoint does not exist, or its ``_metadata`` cannot be read. Other
@@ -244,8 +244,8 @@ def _read_operator(
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
     """Return the handles that contain state; for the changelog backend, ``ChangelogState.base``.
 
-    A changelog cannot be read because it does not contain the keys' type. In addition, its changes
-    include merges of windows, and a merge calls the job's functions (ChangelogBackendLogApplier @
+    A changelog cannot be read because it does not contain the type of the keys. In addition, its
+    changes include window merges, which call the job's functions (ChangelogBackendLogApplier @
     Flink 2.2.0).
 
     Raises:
@@ -270,7 +270,7 @@ def _open_source(
     files: StateFiles,
     label: str,
 ) -> StateSource:
-    """Return the source of managed keyed state, or of raw keyed state (it may contain timers).
+    """Return the source of managed keyed state, or of raw keyed state, which may contain timers.
 
     Raises:
         DecodeError: the head of the state cannot be read.

@@ -1,12 +1,13 @@
-"""The head of a keyed state's stream, with its states and their types.
+"""The head of a keyed state stream, with its states and their types.
 
 The head: ``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x state.
 A state: ``UTF name, i32 kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value
-of the asynchronous API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``,
+in the asynchronous API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``,
 proxy}. A proxy is ``i32 2`` and a snapshot. A state's number in the data is its index in the head.
 
-In the asynchronous API (State V2, Flink 2.x on ForSt), VALUE_SERIALIZER is the serializer of a
-LIST's elements or of a MAP's values. USER_KEY_SERIALIZER is the serializer of a MAP's keys.
+In the asynchronous API (State V2, Flink 2.x on ForSt), VALUE_SERIALIZER is the serializer of the
+elements of a LIST or the values of a MAP. USER_KEY_SERIALIZER is the serializer of the keys of a
+MAP.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
 TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
@@ -28,7 +29,7 @@ _PROXY_VERSIONS = (2,)
 # StateMetaInfoSnapshot.BackendStateType
 _KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
 # StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
-# The queues of SQL's asynchronous joins contain watermarks and other elements between the records
+# The queues of asynchronous joins in SQL contain watermarks and other elements between the records
 # (TableKeyedAsyncWaitOperator, StreamingDeltaJoinOperator @ Flink 2.2.0, 2.3.0).
 _QUEUES = frozenset({"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"})
 _KIND_OPTION = "KEYED_STATE_TYPE"
@@ -49,17 +50,17 @@ class StateKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateInfo:
-    """A state of a stream.
+    """A state in a stream.
 
     Attributes:
         key: the type of the state's keys.
-        map_key: the type of a MAP's keys; None for other kinds, and for a MAP with an unknown
-            serializer.
-        value: the type of the values, without the time that TTL adds; for a LIST, the type of its
+        map_key: the type of the map keys in a MAP; None for other kinds, and for a MAP with an
+            unknown serializer.
+        value: the type of the values, without the time that TTL adds; for a LIST, the type of the
             elements; for timers, the type of the timestamp.
-        ttl: True if the time of the last access is stored with each value (for a LIST, each
-            element; for a MAP, each entry).
-        reason: the reason why the state cannot be read, or None.
+        ttl: True if the time of the last access is stored with each value (for a LIST, with each
+            element; for a MAP, with each entry).
+        reason: the reason that the state cannot be read, or None.
     """
 
     name: str
@@ -79,8 +80,8 @@ class Head:
     Attributes:
         compressed: True if the data is compressed.
         states: the states, each at the index that is its number in the data.
-        error: the reason why the states after ``states`` could not be read; None if ``states`` has
-            all.
+        error: the reason that the states after ``states`` could not be read; None if ``states`` is
+            complete.
         end: the end of the head in the stream, in bytes; None if a state has an unknown serializer.
     """
 
@@ -96,8 +97,8 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
     Raises:
-        DecodeError: the head is truncated, corrupt, of an unknown version, or has an unknown
-            serializer of keys.
+        DecodeError: the head is truncated or corrupt, or it has an unknown version or an unknown
+            key serializer.
     """
     cursor.version("keyed state", _VERSIONS)
     compressed = cursor.boolean("compressed")
@@ -125,7 +126,7 @@ def _read_proxy(cursor: Cursor, kryo_version: int) -> types.Type:
 def _read_state(
     cursor: Cursor, key: types.Type, kryo_version: int
 ) -> tuple[StateInfo, DecodeError | None]:
-    """Read a state; also return the reason why the rest of the head cannot be read, or None."""
+    """Read a state; also return the reason that the rest of the head cannot be read, or None."""
     name = cursor.utf("state name")
     backend_kind = cursor.i32(f"kind of state {name!r}")
     if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2):
@@ -160,7 +161,7 @@ def _read_state(
 
 
 def timers_info(name: str, timer: types.Timer) -> StateInfo:
-    """Return a state of timers."""
+    """Return a timer state."""
     reason = _first_reason(timer.key, timer.namespace)
     timestamp = types.Scalar(types.Kind.LONG)
     return StateInfo(

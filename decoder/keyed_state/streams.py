@@ -19,18 +19,18 @@ from decoder.state_files import StateFiles
 
 # A stream of at most this size stays in memory; a checkpoint may have thousands.
 _MAX_WHOLE_BYTES = 256 * 1024
-# At least this many bytes of a larger stream are read in one request, except for the head, the last
-# bytes, and a stream of unknown size.
+# The minimum number of bytes of a larger stream to read in one request, except for the head, the
+# last bytes, and a stream of unknown size.
 _MIN_READ_BYTES = 4 * 1024 * 1024
 
 
 def attributes_without(instance: object, cached: str) -> dict[str, Any]:
-    """Return an instance's attributes to pickle, without the attribute ``cached``."""
+    """Return an instance's attributes to pickle, without the ``cached`` attribute."""
     return {name: value for name, value in vars(instance).items() if name != cached}
 
 
 class Stream:
-    """A stream's bytes by range; ``label`` is the stream's name in errors."""
+    """A stream's bytes by range; ``label`` is the stream's name in error messages."""
 
     def __init__(self, stream: StreamState, files: StateFiles, label: str) -> None:
         self._stream = stream
@@ -39,11 +39,11 @@ class Stream:
         self._read_ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
 
     def read(self, start: int, end: int | None) -> bytes:
-        """Read the bytes from ``start`` to ``end``; None is the end of the stream.
+        """Read the bytes from ``start`` to ``end``; None means the end of the stream.
 
         Raises:
             DecodeError: the stream ends before ``end``.
-            DecodeError, OSError: as for ``StateFiles.read``.
+            DecodeError, OSError: as in ``StateFiles.read``.
         """
         if self._whole is not None:
             if end is None:
@@ -64,7 +64,7 @@ class Stream:
             return self._files.read_range(stream, start, None, self.label)
         first, data = self._read_ahead
         if not first <= start <= end <= first + len(data):
-            # Do not read ahead after the head: often only the head is needed.
+            # Do not read ahead after the head, because often only the head is needed.
             until = min(start + _MIN_READ_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.label)
@@ -113,7 +113,7 @@ class KeyGroupsStream:
         """Read the head, up to the first key group.
 
         Raises:
-            DecodeError: as for ``read_head``, or there are bytes between the head and the first key
+            DecodeError: as in ``read_head``, or there are bytes between the head and the first key
                 group.
         """
         end = next(iter(self._ends), None)
@@ -142,12 +142,12 @@ class KeyGroupsStream:
         return [*ranges, (range(start, end), total)] if total else ranges
 
     def key_group(self, key_group: int) -> bytes:
-        """Read the bytes of one key group as stored; b"" if the key group is empty."""
+        """Read the stored bytes of one key group; b"" if the key group is empty."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """Yield a key group in blocks, or in one piece for a key group with an unknown end."""
+        """Yield a key group in blocks, or in one piece if its end is unknown."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         if offset < self.first_offset:
             return

@@ -1,9 +1,9 @@
-"""Strings in Flink's own encoding, not in UTF-8.
+"""Strings in Flink's own encoding, which is not UTF-8.
 
-A string is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a
-varint of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all
-bytes but the last. A value of the class StringValue is never null, so it starts with the number of
-units itself, without one added.
+A string is a varint with the number of UTF-16 units plus one (0 for null), followed by each unit as
+a varint of 1 to 3 bytes. A varint has 7 bits per byte, lowest first, and the high bit is set in all
+bytes except the last. A StringValue is never null, so it starts with the number of units itself,
+without one added.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -15,7 +15,7 @@ import re
 from decoder.errors import DecodeError, ErrorKind
 
 _MAX_LENGTH_BYTES = 5
-# A unit: up to two bytes with the high bit set, then one byte without it.
+# A unit: up to two bytes with the high bit set, then one byte without the high bit.
 _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
@@ -34,7 +34,7 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read the string at ``position``, or None for null; return it and its end.
+    """Read the string at ``position``, or None for null; return the string and its end.
 
     Raises:
         DecodeError: the length or a UTF-16 unit is corrupt.
@@ -56,10 +56,10 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_string_value(data: bytes, position: int) -> tuple[str, int]:
-    """Read the StringValue at ``position``; return it and its end.
+    """Read the StringValue at ``position``; return the value and its end.
 
     Raises:
-        DecodeError, IndexError: as for ``read_string``.
+        DecodeError, IndexError: as in ``read_string``.
     """
     count = data[position]
     position += 1
@@ -69,7 +69,7 @@ def read_string_value(data: bytes, position: int) -> tuple[str, int]:
 
 
 def _rest_of_count(data: bytes, position: int, count: int) -> tuple[int, int]:
-    """Read the rest of a varint of up to 31 bits; refuse one with unnecessary bytes."""
+    """Read the rest of a varint of up to 31 bits; refuse a varint with unnecessary bytes."""
     for shift in range(7, 7 * _MAX_LENGTH_BYTES, 7):
         byte = data[position]
         position += 1

@@ -1,8 +1,8 @@
-"""The types of keyed state, a small closed set, made from serializer snapshots.
+"""The types of keyed state: a small, closed set, made from serializer snapshots.
 
-A type represents one of Flink's serializers, or several that write the same bytes. The modules
-``snapshots`` and ``logical_types`` list the serializers. "Read as" refers to the Python value;
-classes such as Instant and Pairs are in the module ``java_values``.
+A type represents one of Flink's serializers, or several that write the same bytes. The
+``snapshots`` and ``logical_types`` modules list the serializers. "Read as" refers to the Python
+value; classes such as Instant and Pairs are in the ``java_values`` module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kind(Enum):
     CHAR = auto()  # str of one UTF-16 unit
     STRING = auto()  # str; an unpaired surrogate becomes U+FFFD, here and in CHAR
     STRING_VALUE = auto()  # like STRING, but never null: org.apache.flink.types.StringValue
-    BIG_INTEGER = auto()  # Decimal without digits after the point
+    BIG_INTEGER = auto()  # Decimal without digits after the decimal point
     BIG_DECIMAL = auto()  # Decimal
     DATE = auto()  # Instant
     SQL_DATE = auto()  # SqlDate, an Instant
@@ -51,7 +51,7 @@ class Scalar:
 
     kind: Kind
     # A class such as org.apache.flink.types.IntValue has the bytes of an Integer. It may have a
-    # different hash code, and so a different key group.
+    # different hash code and therefore a different key group.
     mutable: bool = False
 
 
@@ -103,7 +103,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class TaggedUnion:
-    """CoGroupedStreams' element, read as a dict with "one" and "two"; one of them is None."""
+    """An element of CoGroupedStreams, read as a dict with "one" and "two"; one of them is None."""
 
     one: Type
     two: Type
@@ -128,7 +128,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class NullableList:
-    """A Set or T[]: like List, but with a byte before each element. Read as a list.
+    """A Set or T[]: like a List, but with a byte before each element. Read as a list.
 
     For a null element, this byte is ``null``: 1 in a Set, 0 in a T[].
     """
@@ -139,7 +139,7 @@ class NullableList:
 
 @dataclass(frozen=True, slots=True)
 class LinkedList:
-    """A LinkedList: ``i32 n``, null bits if ``has_nulls``, other elements. Read as a list."""
+    """A LinkedList: ``i32 n``, null bits if ``has_nulls``, non-null elements. Read as a list."""
 
     element: Type
     has_nulls: bool
@@ -227,7 +227,7 @@ class SqlKind(Enum):
     TIME = auto()  # LocalTime
     INTERVAL_MONTHS = auto()  # INTERVAL YEAR TO MONTH: int, months
     INTERVAL_MILLIS = auto()  # INTERVAL DAY TO SECOND: int, milliseconds
-    RAW = auto()  # bytes, in the form of the type's own serializer
+    RAW = auto()  # bytes, in the format of the type's own serializer
     NULL = auto()  # None
 
 
@@ -290,10 +290,10 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: the declared class. It is a class that the module ``kryo`` can read, or an
-            abstract class, such as List. The values of an abstract class contain their own class.
-        registered: the classes registered after Flink's own, by id; an empty name for one in
-            ``replaced``.
+        class_name: the declared class. It is a class that the ``kryo`` module can read, or an
+            abstract class, such as List. Values of an abstract class contain their own class.
+        registered: the classes registered after Flink's own classes, by ID; an empty name for a
+            class in ``replaced``.
         replaced: the classes with the job's own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """
@@ -306,7 +306,7 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value of an unknown layout; ``field`` is the path to it, joined by dots."""
+    """A value with an unknown layout; ``field`` is the path to it, joined by dots."""
 
     class_name: str
     reason: str
@@ -338,7 +338,7 @@ Type = (
 
 
 def parts(type_: Type) -> tuple[Type, ...]:
-    """Return the types inside of a type, without a POJO's subclasses."""
+    """Return the types inside a type, without the subclasses of a POJO."""
     match type_:
         case Struct(_, fields) | Pojo(_, fields):
             return tuple(field.type for field in fields)

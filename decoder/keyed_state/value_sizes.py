@@ -1,6 +1,6 @@
-"""Two questions about a type: do its values have a fixed length, and can a value have no bytes?
+"""Determine whether a type's values have a fixed length, and whether a value can have no bytes.
 
-Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
+Source: TypeSerializer.getLength of the classes listed in ``snapshots`` @ Flink 2.2.0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VARIABLE = {
     types.Kind.BIG_INTEGER,
     types.Kind.BIG_DECIMAL,
 }
-# The kinds whose ``getLength`` is 0, although a VoidNamespace writes a byte.
+# The kinds for which ``getLength`` is 0, although a VoidNamespace writes a byte.
 _NO_LENGTH = {types.Kind.NULL_VALUE, types.Kind.VOID_NAMESPACE}
 
 
@@ -29,7 +29,7 @@ def has_fixed_length(type_: types.Type) -> bool:
         case types.Scalar(kind):
             return kind not in _VARIABLE
         case types.Struct(_, fields):
-            # In TupleSerializerBase, a field of length 0 makes the tuple's length variable.
+            # In TupleSerializerBase, a zero-length field makes the tuple's length variable.
             return all(
                 has_fixed_length(part)
                 and not (isinstance(part, types.Scalar) and part.kind in _NO_LENGTH)

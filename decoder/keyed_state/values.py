@@ -2,18 +2,19 @@
 
 A reader is a function for one type, made once and called for each value.
 
-``reader(type)`` returns a function from (data, position) to (value, position after the value).
-"Read" in the docstrings of functions that return a ``Read`` describes the returned function.
+``reader(type)`` returns a function that takes (data, position) and returns (value, position after
+the value). "Read" in the docstrings of functions that return a ``Read`` describes the returned
+function.
 
-A negative length raises DecodeError; in Avro's encoding, IndexError. A value that continues past
+A negative length raises DecodeError or, in Avro's encoding, IndexError. A value that continues past
 the end of ``data`` raises IndexError or struct.error. The caller turns this error into a
 DecodeError. The number of elements is checked against the remaining bytes, or against a limit if
 elements may have no bytes.
 
-The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL's
-binary rows and in Kryo's objects (see ``kryo``).
+The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL
+binary rows and Kryo objects (see ``kryo``).
 
-Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
+Source: the serializers of the snapshots listed in ``snapshots`` @ Flink 1.15.4, 1.20.3, 2.2.0.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The maximum number of elements that may have no bytes (like NullValue).
+# The maximum number of elements that may have no bytes (such as NullValue).
 _MAX_EMPTY_ITEMS = 1 << 16
 
 
@@ -171,7 +172,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
     """Read ``i32 n`` and, if n is above 3, n - 4 bytes of two's complement.
 
-    n = 0 means null, and n = 1, 2 and 3 mean the values 0, 1 and 10.
+    n = 0 means null, and n = 1, 2, and 3 mean the values 0, 1, and 10.
     """
     size = _i32(data, position)[0]
     position += 4
@@ -194,7 +195,7 @@ def _big_decimal(data: bytes, position: int) -> tuple[Any, int]:
 
 
 def _date(of: type[Instant]) -> Read:
-    """Read ``i64`` epoch milliseconds; MIN_VALUE is null."""
+    """Read ``i64`` epoch milliseconds; MIN_VALUE means null."""
 
     def read(data: bytes, position: int) -> tuple[Instant | None, int]:
         millis = _i64(data, position)[0]
@@ -331,9 +332,9 @@ def _struct(type_: types.Struct) -> Read:
 
 
 def _row(type_: types.Row) -> Read:
-    """Read a mask and the fields that are not null.
+    """Read a mask and the non-null fields.
 
-    The mask has two bits for the RowKind if ``has_kind``, then one bit for each field (1: null).
+    The mask has two bits for the RowKind if ``has_kind``, then one bit per field (1 means null).
     The highest bit comes first, and the mask is padded to full bytes.
     """
     skipped = 2 * type_.has_kind
@@ -427,10 +428,10 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a null mask, and the elements that are not null.
+    """Read ``i32 n``, a null mask, and the non-null elements.
 
-    The mask has one bit for each element; the highest bit comes first. Without ``has_nulls``, the
-    layout is the same as for a List.
+    The mask has one bit per element; the highest bit comes first. Without ``has_nulls``, the layout
+    is the same as for a List.
     """
     if not type_.has_nulls:
         return _list(types.List(type_.element))
@@ -584,7 +585,7 @@ def _pojo(type_: types.Pojo) -> Read:
 def _sql(type_: types.SqlType) -> Read:
     """Read a value of a SQL type.
 
-    Rows, arrays, maps, text and RAW: ``i32 n``, n bytes. A DECIMAL: the unscaled value as ``i64``,
+    Rows, arrays, maps, text, and RAW: ``i32 n``, n bytes. A DECIMAL: the unscaled value as ``i64``,
     or as ``i32 n``, n bytes for a precision above 18. A TIMESTAMP: ``i64`` milliseconds; for a
     precision above 3, ``i32`` nanoseconds of the millisecond follow.
     """
@@ -593,7 +594,7 @@ def _sql(type_: types.SqlType) -> Read:
             return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized_reader(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW: outside of a row, a state has no other SqlScalar
+        case types.SqlScalar():  # RAW: outside a row, a state has no other SqlScalar
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)

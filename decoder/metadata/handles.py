@@ -1,7 +1,7 @@
-"""The state handles of ``_metadata``, one function per kind of handle.
+"""The state handles in ``_metadata``, with one function per kind of handle.
 
-Streams and operator state are read into the classes of ``model``. Keyed and channel state is
-skipped; only its size is stored, as Flink's ``getStateSize()`` counts it.
+Streams and operator state are read into the classes in ``model``. Keyed state and channel state are
+skipped; only their sizes are stored, as counted by Flink's ``getStateSize()``.
 
 Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
 """
@@ -25,10 +25,10 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# The deepest nesting of handles; protects Python's stack from hostile input. Flink nests two.
+# The deepest nesting of handles, to protect the Python stack from hostile input. Flink nests two.
 MAX_NESTING = 8
 
-# The number of values of CheckpointedStateScope.
+# The number of values in CheckpointedStateScope.
 _SEGMENT_SCOPES = 2
 
 _MODES = tuple(DistributionMode)  # the value of each mode is its index
@@ -85,7 +85,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
-    """Read a file's size as an i64; -1 means an unknown size."""
+    """Read a file size as an i64; -1 means that the size is unknown."""
     size = cursor.i64(f"{field} size")
     if size < -1:
         cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)
@@ -131,7 +131,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         _unknown(cursor, "operator state handle", kind, field)
     states = tuple(
         _read_named_state(cursor, field)
-        # a state takes at least its name's length, a mode and a count
+        # a state takes at least the length of its name, a mode, and a count
         for _ in range(cursor.count(f"{field} number of states", 7))
     )
     if len(states) > 1 and len({state.name for state in states}) != len(states):
@@ -179,7 +179,7 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream``, then,
+    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream`` and then,
     only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13
     changelog files. The functions below describe the other fields.
     """
@@ -286,7 +286,7 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
     return size
 
 
-# -- channel state (records in flight), which is skipped -----------------------------------------
+# -- channel state (in-flight records), which is skipped -----------------------------------------
 
 
 def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
@@ -299,7 +299,7 @@ def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[in
     """
     plain, merged = kinds
     size = 0
-    # The minimum size of a merged handle, the shorter kind: subtask, size, null handle, count.
+    # The minimum size of a merged handle, the shorter kind: subtask, size, null handle, and count.
     for _ in range(cursor.count(f"{field} handles", 17)):
         kind = cursor.u8(f"{field} type") if typed else plain
         if kind == plain:

@@ -1,10 +1,10 @@
 """A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
 A job with much state in RocksDB may have a million file handles, and only the sum of their sizes is
-needed. Consecutive handles often have local paths of one length and URIs of one length. Such a run
-is checked column by column, and its sizes are added up in C.
+needed. Consecutive handles often have local paths of equal length and URIs of equal length. Such a
+run is checked column by column, and its sizes are added up in C.
 
-The strict functions in ``handles`` read a handle with any other layout. Their errors contain the
+The strict functions in ``handles`` read handles with any other layout. Their errors contain the
 field and its position.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
@@ -23,15 +23,14 @@ _FILE = Struct(">BqH")  # type, size, length of the URI
 # The types of incremental handles.
 _VERSION_1, _VERSION_2 = bytes((5,)), bytes((11,))
 
-# The maximum number of handles that are checked as one run. If the check fails, they are reread one
-# by one.
+# The maximum number of handles to check as one run. If the check fails, they are reread one by one.
 _MAX_RUN = 128
 _MAX_RUN_BYTES = 64 * 1024
 _MIN_RUN = 4
 
 
 class _NeedsStrictReader(Exception):
-    """The handle must be read by the strict functions in ``handles``."""
+    """The strict functions in ``handles`` must read the handle."""
 
 
 def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] | None:
@@ -46,20 +45,20 @@ def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] 
     if kind not in (_VERSION_1, _VERSION_2):
         return None
     version2 = kind == _VERSION_2
-    position = start + 1 + 8  # type, checkpoint id
+    position = start + 1 + 8  # type, checkpoint ID
     try:
-        # backend id, key groups, version 2: checkpointed size
+        # backend ID, key groups, version 2: checkpointed size
         position += 2 + _U16.unpack_from(data, position)[0] + (16 if version2 else 8)
         position, total = _skip_stream(data, position)
-        for _ in range(2):  # shared files, and private ones
+        for _ in range(2):  # shared files, and private files
             count: int = _I32.unpack_from(data, position)[0]
             position, size = _skip_files(data, position + 4, count)
             total += size
         if version2:
-            position += 2 + _U16.unpack_from(data, position)[0]  # handle id
+            position += 2 + _U16.unpack_from(data, position)[0]  # handle ID
     except (_NeedsStrictReader, struct.error, IndexError):
         return None
-    # A slice or a step past ``end`` raises no error, so the end is checked here.
+    # A slice or a step past ``end`` raises no error, so check the end here.
     return (position, total) if position <= end else None
 
 
@@ -86,7 +85,7 @@ def _skip_one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
-    """Step over a FILE, RELATIVE or BYTE_STREAM handle; return its end and its state's size."""
+    """Step over a FILE, RELATIVE, or BYTE_STREAM handle; return its end and its state's size."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
     if kind == 2:  # FILE: size, URI
@@ -109,7 +108,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; return None to have it done one by one."""
+    """Step over ``count`` local paths and FILE handles; None means to do it one by one."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes
@@ -136,8 +135,8 @@ def _run_layout(
     """Return a struct that unpacks (size, URI) of each handle in a run, and the constant columns.
 
     A column is (offset in an entry, the bytes at this offset in all entries); an entry is a local
-    path and its handle. The constant columns are: length of the local path; type; the size's
-    highest byte (0 for a size that is not negative); length of the URI.
+    path and its handle. The constant columns are: length of the local path; type; the highest byte
+    of the size (0 for a non-negative size); length of the URI.
     """
     constants = _U16.pack(type_offset - 2) + b"\2\0" + _U16.pack(uri_bytes)
     offsets = (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10)

@@ -1,9 +1,9 @@
 """A reader of Java object streams that does not instantiate Java classes.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values. If a
+Objects, enums, strings, arrays, classes, references, and null are read into names and values. If a
 class's own ``writeObject`` or ``writeExternal`` adds data, only the objects in the data are
-returned. Other elements, such as proxies, are refused, because CheckpointProperties, Flink SQL's
-logical types and Beam's sources do not contain them.
+returned. Other elements, such as proxies, are refused, because CheckpointProperties, the logical
+types of Flink SQL, and Beam sources do not contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -24,7 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    The constants are in a class, because ``match`` compares only with a dotted name.
+    The constants are in a class, because ``match`` compares only with dotted names.
     """
 
     NULL = 0x70
@@ -45,16 +45,16 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 # The size of a primitive field in bytes, by type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-# The type codes of the primitive fields that are kept.
+# The type codes of the primitive fields to keep.
 _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"
 
-# The deepest nesting; protects Python's stack from hostile input. CheckpointProperties has three
-# levels; a logical type of SQL has six for each level of nested ROW types.
+# The deepest nesting, to protect the Python stack from hostile input. CheckpointProperties has
+# three levels; a SQL logical type has six for each level of nested ROW types.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
-# all, so a small file could take very long to read.
+# all ancestors, so a small file could take a very long time to read.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"
@@ -77,7 +77,7 @@ class JavaClass(NamedTuple):
 class JavaObject:
     """An object with its class, its fields, and the objects that its class wrote after the fields.
 
-    Fields of type float, double and char are omitted; a boolean is 0 or 1. An object may contain
+    Fields of type float, double, and char are omitted; a boolean is 0 or 1. An object may contain
     itself, so callers must bound their recursion.
     """
 
@@ -97,7 +97,7 @@ class _ClassDescriptor(NamedTuple):
     name: str
     flags: int
     fields: tuple[tuple[str, str], ...]  # (type code, field name)
-    ancestors: tuple[_ClassDescriptor, ...]  # the furthest first
+    ancestors: tuple[_ClassDescriptor, ...]  # furthest ancestor first
 
 
 JavaValue = JavaObject | JavaArray | JavaEnum | JavaClass | str | int | None
@@ -108,8 +108,8 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
     """Read ``AC ED 00 05`` and one object.
 
     Raises:
-        DecodeError: the bytes are truncated, are not a Java object stream, or have an element that
-            is not read here.
+        DecodeError: the bytes are truncated, are not a Java object stream, or contain an element
+            that is not supported here.
     """
     if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
         cursor.fail("not a Java object stream", _FIELD, back=4)
@@ -140,8 +140,8 @@ class _Reader:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # A string of 64 KiB or more, after an i64 length. It is skipped, because no caller
-                # needs it.
+                # A string of 64 KiB or more, after an i64 length. Skip it, because no caller needs
+                # it.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:
@@ -188,7 +188,7 @@ class _Reader:
         return result
 
     def _array(self, depth: int) -> JavaArray:
-        """Read a class descriptor, ``i32 n``, n elements of the type in the class's name."""
+        """Read a class descriptor, ``i32 n``, n elements of the type in the class name."""
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None or descriptor.name[:1] != "[":
             self._cursor.fail("an array without a class", _FIELD)

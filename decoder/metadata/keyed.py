@@ -1,4 +1,4 @@
-"""The keyed state handles of ``_metadata``.
+"""The keyed state handles in ``_metadata``.
 
 The docstrings of the ``skip`` functions in ``handles`` describe the layouts.
 
@@ -23,8 +23,8 @@ _NO_OFFSET = -1
 class KeyGroupsState(NamedTuple):
     """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint``.
 
-    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on; -1 in
-    raw state means that the key group is empty.
+    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on. In raw
+    state, -1 means that the key group is empty.
     """
 
     savepoint: bool
@@ -34,7 +34,7 @@ class KeyGroupsState(NamedTuple):
 
 
 class IncrementalState(NamedTuple):
-    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and ``meta``.
+    """IncrementalRemoteKeyedStateHandle: RocksDB files by name, and ``meta``.
 
     ``meta`` is the stream that describes the states. The handle has ``key_groups`` key groups from
     ``first`` on.
@@ -47,10 +47,10 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle, or a handle of changes alone.
+    """ChangelogStateBackendHandle, or a handle with only changes.
 
-    ``base`` has the handles of the materialized state, and ``change_count`` counts the handles of
-    later changes.
+    ``base`` contains the handles of the materialized state, and ``change_count`` is the number of
+    handles of later changes.
     """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
@@ -63,10 +63,11 @@ KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
 def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
     """Read a KeyedStateHandle; return None for a null handle.
 
-    Handles of changes are counted, not read, so the cursor may stop before the end of the handle.
+    Handles of changes are counted but not read, so the cursor may stop before the end of the
+    handle.
 
     Raises:
-        DecodeError: the handle is truncated, corrupt, or of an unknown kind.
+        DecodeError: the handle is truncated or corrupt, or it has an unknown kind.
     """
     kind = cursor.u8(f"{field} type")
     match kind:

@@ -1,4 +1,4 @@
-"""The versions of ``_metadata`` that are read, and their differences.
+"""The supported versions of ``_metadata``, and their differences.
 
 Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{2,3,4,5,6}Serializer @ Flink 2.2.0.
 """
@@ -21,7 +21,7 @@ class MetadataLayout(NamedTuple):
     # has coordinator state, channel state, and finished operators and subtasks
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
-    names: bool  # operator name and uid before the operator id
+    names: bool  # operator name and uid before the operator ID
     typed_channel_handles: bool  # a type byte before each channel-state handle
 
 

@@ -1,10 +1,10 @@
 """The values in ``_metadata``.
 
-Most docstrings start with the name of Flink's class, in org.apache.flink.runtime.state or
+Most docstrings start with the name of the Flink class, in org.apache.flink.runtime.state or
 org.apache.flink.runtime.checkpoint @ 2.2.0.
 
 The classes here and most classes in ``kafka`` are named tuples. A frozen dataclass takes nearly a
-millisecond at each start of the program, and its instances three times as long.
+millisecond at each program start, and creating its instances takes three times as long.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class InlineState(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """FileStateHandle: a whole file, with the absolute URI that Flink wrote it to.
+    """FileStateHandle: a whole file, with the absolute URI to which Flink wrote it.
 
-    ``stored_size`` is None if Flink had no size (-1 in the handle).
+    ``stored_size`` is None if Flink did not have the size (-1 in the handle).
     """
 
     uri: str
@@ -58,7 +58,7 @@ class SegmentState(NamedTuple):
 
 
 class EmptySegment(NamedTuple):
-    """EmptySegmentFileStateHandle: a placeholder of file merging, without bytes."""
+    """EmptySegmentFileStateHandle: a placeholder for file merging, without bytes."""
 
     size: int = 0
 
@@ -67,7 +67,7 @@ StreamState = InlineState | FileState | RelativeFileState | SegmentState | Empty
 
 
 class DistributionMode(Enum):
-    """OperatorStateHandle.Mode: how a restore distributes list state over the subtasks."""
+    """OperatorStateHandle.Mode: the distribution of list state over the subtasks in a restore."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -88,7 +88,7 @@ class NamedState(NamedTuple):
 class OperatorStateHandle(NamedTuple):
     """OperatorStreamStateHandle: named states, and the stream with their elements.
 
-    ``of_file_merging``: whether the handle is a FileMergingOperatorStreamStateHandle.
+    ``of_file_merging`` is True if the handle is a FileMergingOperatorStreamStateHandle.
     """
 
     states: tuple[NamedState, ...]
@@ -103,7 +103,7 @@ class OperatorStateHandle(NamedTuple):
 class Subtask(NamedTuple):
     """OperatorSubtaskState: the state of one parallel instance of an operator.
 
-    A finished subtask has no state. Sizes are in bytes, as Flink's ``getStateSize()`` counts them.
+    A finished subtask has no state. Sizes are in bytes, as counted by Flink's ``getStateSize()``.
     ``managed_keyed_state_at`` and ``raw_keyed_state_at`` are the byte offsets of the handles in
     ``_metadata``, for ``keyed.read_keyed_handle``; None without such state.
     """
@@ -120,7 +120,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The bytes of raw state: of custom operators and, with RocksDB, of timers on the heap."""
+        """The bytes of raw state from custom operators and, with RocksDB, timers on the heap."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
@@ -128,8 +128,8 @@ class Subtask(NamedTuple):
 class Operator(NamedTuple):
     """OperatorState: an operator of the job.
 
-    ``operator_id`` is 32 hex digits, as Flink prints it. ``name`` and ``uid`` are None if the
-    metadata version does not store them (2 to 4) or the job did not set them.
+    ``operator_id`` is 32 hex digits, as printed by Flink. ``name`` and ``uid`` are None if the
+    metadata version does not store them (2 to 4) or if the job did not set them.
     """
 
     operator_id: str
@@ -179,7 +179,7 @@ class Operator(NamedTuple):
 
     @property
     def finished_subtasks(self) -> tuple[int, ...]:
-        """The indices of the subtasks that had finished, ascending."""
+        """The indexes of the subtasks that had finished, in ascending order."""
         return tuple(sorted(subtask.index for subtask in self.subtasks if subtask.finished))
 
 
@@ -190,7 +190,7 @@ class CheckpointKind(Enum):
 
 
 class StopKind(Enum):
-    """How the job stopped with this checkpoint or savepoint, if it did."""
+    """The way in which the job stopped with this checkpoint or savepoint, if it stopped."""
 
     SUSPEND = "suspend"
     TERMINATE = "terminate"

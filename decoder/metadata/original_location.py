@@ -1,6 +1,6 @@
-"""The directory in which Flink wrote a checkpoint, to recognize a copied checkpoint.
+"""The directory in which Flink wrote a checkpoint, for recognizing copied checkpoints.
 
-If the checkpoint is in a different directory now, its time may be the time of a copy. The handle of
+If the checkpoint is now in a different directory, its time may be the time of a copy. The handle of
 a subtask's state contains the original directory, even if the state is inline. For inline state,
 FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 stores the path of the file that
 a larger state would use.
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from decoder.metadata.model import FileState, InlineState, Operator
 
 _CHECKPOINT_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
-# Enough to see that their directories differ, as under entropy injection.
+# Enough URIs to detect that their directories differ, as under entropy injection.
 _MOST_FILES = 64
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
@@ -32,7 +32,7 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> list[str]:
     """Return the URIs of state files in the directory in which Flink wrote the checkpoint.
 
-    The list is empty if all files of operator state are outside of a ``chk-<n>`` or
+    The list is empty if all files of operator state are outside a ``chk-<n>`` or
     ``savepoint-<name>`` directory. At most ``most`` URIs are returned.
     """
     found: list[str] = []
@@ -51,8 +51,8 @@ def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> li
 def is_other_directory(directory: str, original: str) -> bool:
     """Return whether ``directory`` differs from ``original``, the checkpoint's first directory.
 
-    Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared if
-    both have one (an HDFS URL may not).
+    Schemes are not compared, because an object store has several (``s3``, ``s3a``). Hosts are
+    compared only if both URLs have one (an HDFS URL may not).
     """
     (host, path), (original_host, original_path) = _split(directory), _split(original)
     if path != original_path:

@@ -1,7 +1,7 @@
-"""The reader of ``_metadata``, from its magic number to its last byte.
+"""The reader for ``_metadata``, from its magic number to its last byte.
 
 ``i32 magic, i32 version``; ``i64 checkpointId``; ``i32 n`` master states; ``i32 n`` operators;
-from version 4 on a Java object stream with the checkpoint's type. Bytes after that are refused.
+from version 4 on, a Java object stream with the checkpoint's type. Bytes after that are refused.
 
 Source: org.apache.flink.runtime.checkpoint.Checkpoints, MetadataV2V3SerializerBase,
 MetadataV2Serializer, MetadataV3Serializer, MetadataV5Serializer @ Flink 2.2.0.
@@ -31,19 +31,19 @@ from decoder.metadata.model import (
 )
 from decoder.metadata.properties import read_checkpoint_type
 
-# The type bytes of channel-state handles in version 6, plain and merged.
+# The type bytes of channel-state handles in version 6: plain and merged.
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# The bytes of several absent kinds of state are skipped in one step.
+# The bytes of several absent kinds of state, which are skipped in one step.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
 _NO_OTHER_STATE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
-_NO_STATE = _NO_OPERATOR_STATE + _NULL + _NO_OTHER_STATE  # no managed keyed state either
+_NO_STATE = _NO_OPERATOR_STATE + _NULL + _NO_OTHER_STATE  # also no managed keyed state
 
-# The minimum size of an operator in bytes: id, parallelism, max parallelism, a null coordinator
-# handle, number of subtasks.
+# The minimum size of an operator in bytes: ID, parallelism, max parallelism, a null coordinator
+# handle, and number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 
 # The highest max parallelism: KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0.
@@ -54,7 +54,8 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
     """Read a whole ``_metadata`` file.
 
     Raises:
-        DecodeError: the file is truncated, corrupt, of another program, or of an unknown version.
+        DecodeError: the file is truncated or corrupt, comes from another program, or has an unknown
+            version.
     """
     return read_all(Cursor(data, file))
 
@@ -83,7 +84,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
     """Read ``i32 magic, i32 version``.
 
     Raises:
-        DecodeError: the file is truncated, of another program, or of an unknown version.
+        DecodeError: the file is truncated, comes from another program, or has an unknown version.
     """
     field = "magic number"
     if cursor.remaining < 4:
@@ -123,8 +124,8 @@ def _skip_master_state(cursor: Cursor) -> None:
 def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     """Read an operator.
 
-    From version 5 on ``UTF name, UTF uid``; then the operator id as ``i64 lower, i64 upper``; ``i32
-    parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
+    From version 5 on, ``UTF name, UTF uid``; then the operator ID as ``i64 lower, i64 upper``;
+    ``i32 parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
     operator is fully finished). In place of the coordinator handle, version 2 has an unused
     ``i32``. In older releases, this ``i32`` was the length of a chain.
     """
@@ -144,7 +145,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     coordinator_state = None
     if layout.since_1_11:
         state = read_stream(cursor, f"{label} coordinator state")
-        # Flink, too, refuses other kinds than NULL and BYTE_STREAM.
+        # Flink also refuses kinds other than NULL and BYTE_STREAM.
         if state is not None and not isinstance(state, InlineState):
             cursor.fail("coordinator state is not in the metadata", label)
         coordinator_state = state
@@ -180,8 +181,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
     channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32`` after
-    the index (a duration, and the number of states of Flink 1.1, refused if positive). Version 2
-    lacks channel state and finished subtasks.
+    the index (a duration, and the number of states from Flink 1.1, which is refused if positive).
+    Version 2 lacks channel state and finished subtasks.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
@@ -222,7 +223,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 def _stateless_subtask(index: int, finished: bool) -> Subtask:
     """Return a subtask without state.
 
-    Cached: a hostile file with many finished subtasks, of four bytes each, could fill the memory.
+    The result is cached, because a hostile file with many finished subtasks, of four bytes each,
+    could exhaust the memory.
     """
     return Subtask(index, finished, None, None, 0, 0, 0)
 

@@ -38,7 +38,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
-    """Read with a cache, because all checkpoints of one type end in the same bytes."""
+    """Read with a cache, because all checkpoints of one type end with the same bytes."""
     result = _parse_stream(data[start:end]) if end - start <= _MAX_CACHED_BYTES else None
     return (start + result[0], result[1]) if result is not None else None
 

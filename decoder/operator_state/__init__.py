@@ -1,1 +1,1 @@
-"""The elements of list state (operator state) in the stream of a handle."""
+"""The elements of list state (operator state) in a handle's stream."""

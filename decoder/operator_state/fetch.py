@@ -1,6 +1,6 @@
-"""The elements of one list state of all subtasks of an operator, in the order of the subtasks.
+"""The elements of one list state in all subtasks of an operator, in subtask order.
 
-The next few subtasks' states are fetched in parallel while one is decoded.
+While one subtask's state is decoded, the states of the next few subtasks are fetched in parallel.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _PARALLEL_REQUESTS = 16
-# The largest state that is read ahead. Each request reads one, so together at most 16 MiB.
+# The largest state to read ahead. Each request reads one state, so together at most 16 MiB.
 _MAX_READ_AHEAD_BYTES = 1024 * 1024
 
 
 class SubtaskState(NamedTuple):
-    """One list state of one subtask."""
+    """One list state in one subtask."""
 
     subtask: int
     handle: OperatorStateHandle
@@ -40,14 +40,14 @@ class SubtaskState(NamedTuple):
 def byte_array_states(
     states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[int, ByteArrays]]:
-    """Yield (subtask index, elements) of each ``byte[]`` list state that is not empty, in order.
+    """Yield (subtask index, elements) of each non-empty ``byte[]`` list state, in order.
 
-    ``label`` names the operator.
+    ``label`` is the operator's name in messages.
 
     Raises:
-        DecodeError: a file is missing, outside of the checkpoint, cut short or too large. Iterating
-            over the elements raises it for a corrupt element.
-        OSError: as for ``StateFiles.read``.
+        DecodeError: a file is missing, outside the checkpoint, truncated, or too large. Iterating
+            over the elements raises this error for a corrupt element.
+        OSError: as in ``StateFiles.read``.
     """
     for owner, part, part_label in _read_ahead(states, files, label):
         yield owner.subtask, byte_arrays(part, owner.handle, owner.state, part_label)
@@ -58,11 +58,11 @@ def state_elements(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (subtask index, element) of every state, in order; ``label`` names the operator.
 
-    ``sized``: whether each element starts with its length, as in a ``byte[]`` list.
+    ``sized`` is True if each element starts with its length, as in a ``byte[]`` list.
 
     Raises:
-        DecodeError: a file is missing, outside of the checkpoint, too large, or corrupt.
-        OSError: as for ``StateFiles.read``.
+        DecodeError: a file is missing, outside the checkpoint, too large, or corrupt.
+        OSError: as in ``StateFiles.read``.
     """
     elements = byte_arrays if sized else unsized_elements
     for owner, part, part_label in _read_ahead(states, files, label):
@@ -92,7 +92,8 @@ def _read_ahead(
             future = None
             if span is not None and span.end - span.start <= _MAX_READ_AHEAD_BYTES:
                 if pool is None:
-                    # Imported late: most small checkpoints have inline state and need no pool.
+                    # Imported late, because most small checkpoints have inline state and need no
+                    # pool.
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(_PARALLEL_REQUESTS)
@@ -105,6 +106,6 @@ def _read_ahead(
     finally:
         if pool is not None:
             # Do not wait. The garbage collector may close this generator in a thread that is just
-            # starting. This thread owns a lock that the pool's threads need in order to end
+            # starting. That thread holds a lock that the pool's threads need in order to end
             # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

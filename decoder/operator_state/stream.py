@@ -1,11 +1,12 @@
 """The elements of list state in an operator-state stream.
 
 The stream starts with ``i32 proxyVersion`` (1 to 6) and, in version 6, ``bool compressed``. It
-continues with ``i16 n`` x meta info of a list state; from version 3 on ``i16 n`` x meta info of a
+continues with ``i16 n`` x meta info of a list state; from version 3 on, ``i16 n`` x meta info of a
 broadcast state; then the data. The reader uses only the first five bytes of the header, because the
-handle has the offset of each element in the stream. A state ends at the start of the next state or
-at the end of the stream, so it can be fetched separately. An element of a ``byte[]`` list is ``i32
-n`` and n bytes. In a list of another type, the serializer determines the layout of an element.
+handle contains the offset of each element in the stream. A state ends at the start of the next
+state or at the end of the stream, so it can be fetched separately. An element of a ``byte[]`` list
+is ``i32 n`` and n bytes. In any other list, the serializer determines the layout of an
+element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -35,10 +36,10 @@ _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # The headers of versions 1 to 5, and of version 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The largest decompressed size of an element: Snappy's ratio is up to 21 to 1. A Kafka split takes
-# about a hundred bytes, a split of another source at most megabytes.
+# The largest decompressed size of an element; the Snappy ratio is up to 21 to 1. A Kafka split
+# takes about a hundred bytes, and a split of another source takes at most a few megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A smaller gap between the header and the state is read with them, in one request.
+# A gap between the header and the state that is smaller than this is read with them in one request.
 _MIN_SKIPPED_BYTES = 64 * 1024
 
 
@@ -66,12 +67,12 @@ class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
     Iteration raises DecodeError for an unknown version, or for an element that is corrupt, overlaps
-    the element before it, or is outside of the stream.
+    the previous element, or is outside the stream.
 
     Attributes:
         byte_offsets: the start of each element in the stream.
         end: the end of the state in the stream.
-        label: the stream's name in errors.
+        label: the stream's name in error messages.
     """
 
     __slots__ = ("byte_offsets", "end", "label", "part")
@@ -90,7 +91,7 @@ class ByteArrays(Iterable[bytes]):
     def plain(self) -> PlainElements | None:
         """The positions of the elements, or None if the elements must be read by iteration.
 
-        They may overlap or have gaps; the caller must check this.
+        The elements may overlap or have gaps; the caller must check this.
         """
         header, start = self.part.header, self.part.start
         if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):
@@ -104,7 +105,7 @@ class ByteArrays(Iterable[bytes]):
 
 
 class Extent(NamedTuple):
-    """The range of a stream that is read for one state."""
+    """The range of a stream to read for one state."""
 
     stream: FileState | RelativeFileState | SegmentState
     start: int
@@ -112,7 +113,7 @@ class Extent(NamedTuple):
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return the extent of a non-empty state; None if the stream is no file of known size."""
+    """Return the extent of a non-empty state; None if the stream is not a file of known size."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -144,7 +145,7 @@ def read_excerpt(
     If ``span`` is None, read the whole stream.
 
     Raises:
-        DecodeError, OSError: as for ``StateFiles.read``.
+        DecodeError, OSError: as in ``StateFiles.read``.
     """
     if span is None:
         data = files.read(handle.stream, label)
@@ -171,7 +172,7 @@ def unsized_elements(
     An element ends at the start of the next element or state, or at the end of the stream.
 
     Raises:
-        DecodeError: as for ``ByteArrays``.
+        DecodeError: as in ``ByteArrays``.
     """
     ends = iter((*state.byte_offsets[1:], _end(handle, state, part.end)))
     for cursor, compressed in _element_cursors(part, state.byte_offsets, label):
@@ -191,7 +192,8 @@ def _element_cursors(
 ) -> Iterator[tuple[Cursor, bool]]:
     """Yield a cursor at the start of each element, and whether the stream is compressed.
 
-    The caller must move the cursor to the element's end, the possible start of the next element.
+    The caller must move the cursor to the element's end, which may be the start of the next
+    element.
     """
     if not byte_offsets:
         return
@@ -200,7 +202,7 @@ def _element_cursors(
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
-        # Elements must not overlap: together they could be much larger than the stream.
+        # Elements must not overlap, because together they could be much larger than the stream.
         if not end <= byte_offset < part.end:
             header.fail(
                 f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "

@@ -1,13 +1,13 @@
-"""The command line: arguments, output and exit codes.
+"""The command line: arguments, output, and exit codes.
 
-Data goes to stdout, messages go to stderr. Modules that take long to import (Kafka's client, Spark)
-are imported only by the commands that need them.
+Data goes to stdout, and messages go to stderr. Modules that take a long time to import (the Kafka
+client, Spark) are imported only by the commands that need them.
 """
 
 import gc
 
-# The objects that the imports create stay until the process ends. To search these objects for
-# reference cycles would take a twentieth of the start-up time.
+# The objects that the imports create stay until the process ends. Searching these objects for
+# reference cycles would take a twentieth of the startup time.
 _collects = gc.isenabled()
 gc.disable()
 try:
@@ -16,8 +16,8 @@ except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 finally:
     gc.freeze()
-    # Search for cycles less often (by default after 700 new objects in Python 3.11), because few
-    # objects are in cycles.
+    # Search for cycles less often (the default in Python 3.11 is after 700 new objects), because
+    # few objects are in cycles.
     gc.set_threshold(10_000)
     if _collects:
         gc.enable()

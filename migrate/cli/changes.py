@@ -1,4 +1,4 @@
-"""Options and steps that several commands share: plans, confirmation, changes of a group."""
+"""Options and steps that several commands share: plans, confirmation, and group changes."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def save_plan(
         path: the value of ``--plan-out``.
         chk: the checkpoint, or another source of positions.
         plan_to_apply: the value of ``--plan``.
-        group: the consumer group; None plans for Spark.
-        arguments: as for ``plan``.
+        group: the consumer group; None to plan for Spark.
+        arguments: as in ``plan``.
         wide: True to show every column.
 
     Raises:
         UsageError: ``plan_to_apply`` is set, ``chk`` is None, or ``path`` cannot be written.
-        Refused: ``path`` exists; or as for ``check_before_writing_plan``.
-        DecodeError, MigrateError: as for ``plan`` and ``Plan.save``.
+        Refused: ``path`` exists; or as in ``check_before_writing_plan``.
+        DecodeError, MigrateError: as in ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
         raise UsageError("--plan, which applies a plan, cannot be combined with --plan-out")
@@ -116,7 +116,7 @@ def save_plan(
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
-    """Show on stderr the partitions of a plan that is refused, saved or about to be applied."""
+    """Show, on stderr, the partitions of a plan that is refused, saved, or about to be applied."""
     from migrate.report.plan import plan_table
 
     if move.partitions and sys.stderr is not None:
@@ -129,14 +129,14 @@ def carry_out(
     """Change a group, and report the outcome.
 
     Args:
-        change: asks the user, writes the rollback file, and changes the group.
+        change: the function that asks the user, writes the rollback file, and changes the group.
         group: the name of the group.
         rollback_path: the rollback file that ``change`` writes.
 
     Raises:
         typer.Exit: the group does not have all of its new offsets, or the name of the rollback
             file could not be written to stdout.
-        KeyboardInterrupt: the user interrupted. A message reports whether the group may have
+        KeyboardInterrupt: the user pressed Ctrl-C. A message reports whether the group may have
             changed.
     """
     try:
@@ -177,7 +177,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The exit code shows a script that the name is missing on stdout.
+            # The exit code tells a script that the name is missing from stdout.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:

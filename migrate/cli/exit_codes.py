@@ -21,7 +21,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # Ctrl-C
 
 
-# The errors of a full or read-only disk, of a quota or limit, and of a broken disk.
+# The errors for a full or read-only disk, a quota or limit, and a broken disk.
 _OF_THE_SYSTEM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
     (UsageError, Exit.USAGE),
@@ -42,8 +42,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and _is_of_the_system(error.__cause__):
         from migrate.kafka.config import ConfigError
 
-        # A ConfigError is about a file of Kafka properties, and this file is an input. Any other
-        # error is about a file that the command writes.
+        # A ConfigError is about a Kafka properties file, which is an input. Any other error is
+        # about a file that the command writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):
@@ -58,7 +58,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def _is_of_the_system(cause: BaseException | None) -> bool:
-    """Return whether a file could not be used for another reason than its name."""
+    """Return whether a file could not be used for a reason other than its name."""
     return isinstance(cause, PermissionError) or (
         isinstance(cause, OSError) and cause.errno in _OF_THE_SYSTEM
     )

@@ -1,6 +1,7 @@
-"""The help texts: ``-h`` shows a command's daily options, ``--help`` shows all of its options.
+"""Help text: ``-h`` shows a command's common options, and ``--help`` shows all of its options.
 
-No text is truncated. Typer's own help truncates metavars, and leaves 22 of 80 columns for the text.
+No text is truncated. Typer's own help truncates metavars and leaves only 22 of 80 columns for the
+text.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from migrate.model.extensions import CHANGE, READ, RUN, WRITE, declared
 
-# Typer has no public names for the types of contexts and parameters, so they are Any here.
+# Typer has no public names for context and parameter types, so they are Any here.
 
 # The width of the help, in columns.
 _WIDEST = 100
@@ -36,10 +37,10 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     """Return the help of a command.
 
     Args:
-        command: Typer's command.
+        command: the Typer command.
         ctx: the command's context.
-        all_options: True to show everything. False for the first section of the options, the first
-            paragraph and two examples.
+        all_options: True to show everything. False for the first options section, the first
+            paragraph, and two examples.
     """
     arguments: list[Any] = []
     options: list[Any] = []
@@ -82,7 +83,7 @@ def group_help(group: Any, ctx: Any) -> str:
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:
-    """Yield the section ``Options``, then the other sections, then the common options."""
+    """Yield the ``Options`` section, then the other sections, and then the common options."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     common: list[Row] = []
     for option in options:
@@ -103,7 +104,7 @@ def _flags(option: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """Return the values that a parameter accepts; an empty list if they are not a fixed set."""
+    """Return the values that a parameter accepts; an empty list if there is no fixed set."""
     described = getattr(parameter, "type_descriptor", None)  # since Typer 0.29
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -159,7 +160,7 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
-# The commands of the core. The help line of each is also the summary of its function's docstring.
+# The core commands. The help line of each command is also the docstring summary of its function.
 _SECTIONS = {
     READ: {
         "inspect": "Show a checkpoint's positions by source, its state by operator, and findings.",

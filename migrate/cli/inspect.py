@@ -58,7 +58,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> str:
-    """Return the numbers of sources, positions and findings; with positions, the next command."""
+    """Return the numbers of sources, positions, and findings; with positions, the next command."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in findings)
     summary = ", ".join(

@@ -1,4 +1,4 @@
-"""Environment variables for the brokers, the file of Kafka properties, and Flink's address."""
+"""Environment variables for the brokers, the Kafka properties file, and Flink's address."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
-# Command-line options take precedence over these variables, and a file of Kafka properties that
-# names brokers over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a broker is queried.
+# Command-line options take precedence over these variables, and a Kafka properties file that
+# specifies brokers takes precedence over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a
+# broker is queried.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 _FLINK_VARIABLE = "MIGRATE_FLINK_REST"
 
@@ -21,7 +22,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     """Add the values of environment variables for options that are not set.
 
     Raises:
-        UsageError: the file of Kafka properties cannot be read, or the brokers are not valid.
+        UsageError: the Kafka properties file cannot be read, or the brokers are not valid.
     """
     kafka_options = kafka(arguments, MoveArguments)
     servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
@@ -32,8 +33,8 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers
-    # With ``kafka_config``, the command queries a broker, and fails if no brokers are specified. A
-    # file without brokers is therefore ignored, unless brokers are specified elsewhere.
+    # With ``kafka_config``, the command queries a broker, and it fails if no brokers are specified.
+    # A file without brokers is therefore ignored, unless brokers are specified elsewhere.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
         log.info(f"Kafka properties from {_CONFIG_VARIABLE}: {file}")
@@ -42,10 +43,10 @@ def with_environment(arguments: _Arguments) -> _Arguments:
 
 
 def with_move_environment(arguments: MoveArguments) -> MoveArguments:
-    """Add the values of environment variables, including the variable for Flink's JobManager.
+    """Add the values of environment variables, including the one for the Flink JobManager.
 
     Raises:
-        UsageError: as for ``with_environment``; or the variable contains no address.
+        UsageError: as in ``with_environment``; or the variable contains no address.
     """
     address = with_flink_environment(arguments.get("flink_rest"))
     if address is not None:
@@ -54,7 +55,7 @@ def with_move_environment(arguments: MoveArguments) -> MoveArguments:
 
 
 def with_flink_environment(flink_rest: str | None) -> str | None:
-    """Return the address of Flink's JobManager, from the environment variable if none is passed.
+    """Return the JobManager's address, from the environment variable if no address is passed.
 
     Raises:
         UsageError: the variable contains no address.

@@ -1,4 +1,4 @@
-"""The Typer app, and the messages and exit codes of errors."""
+"""The Typer app, and the messages and exit codes for errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_function(name: str) -> Any:
     """Import the module of a command, and return the command's function.
 
     Raises:
-        UsageError: the command is of an extension that is not installed.
+        UsageError: the command belongs to an extension that is not installed.
     """
     function = name.replace("-", "_")
     of_core = name in CORE_COMMANDS
@@ -36,7 +36,7 @@ def load_function(name: str) -> Any:
 
 
 def load_command(name: str) -> Any:
-    """Return a command that Typer has made from the command's function."""
+    """Return a command, which Typer makes from the command's function."""
     single = typer.Typer(add_completion=False)
     single.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
         load_function(name)
@@ -53,7 +53,7 @@ class _Commands(Group):
         formatter.write(group_help(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        if args[:1] == ["help"]:  # as git and docker have it
+        if args[:1] == ["help"]:  # as in git and docker
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
@@ -109,7 +109,7 @@ def _root(
 def main() -> None:
     """Run the console script.
 
-    Typer itself exits with 2 on wrong arguments and with 130 on Ctrl-C.
+    Typer itself exits with 2 for invalid arguments and with 130 for Ctrl-C.
     """
     terminal.reset()
     if sys.stdout is None:  # closed by the caller (>&-)
@@ -137,7 +137,7 @@ def _run_app() -> None:
             for note in notes:
                 say(printable(note))
     finally:
-        gc.freeze()  # avoids a search for reference cycles when the process ends
+        gc.freeze()  # avoids a search for reference cycles at process exit
 
 
 def _exit_code(end: SystemExit) -> Any:
@@ -153,7 +153,7 @@ def _exit_code(end: SystemExit) -> Any:
 
 
 def _exit_with(error: Exception) -> NoReturn:
-    """Show an error, and exit with its exit code; after Ctrl-C exit without a message."""
+    """Show an error, and exit with its exit code; after Ctrl-C, exit without a message."""
     from decoder import ErrorKind  # imported here, because --help does not need the decoder
 
     code = exit_of(error)

@@ -45,10 +45,10 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
 
 
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
-    """Return the ``diff`` command that compares the input of a move with its target.
+    """Return the ``diff`` command that compares the input of a move with the target.
 
-    It is for ``copy-query``. The copy has the batches of its original, so ``verify`` would check
-    the original's start.
+    This command is for ``copy-query``. The copy contains the batches of the original query, so
+    ``verify`` would check the original query's start.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
@@ -59,14 +59,14 @@ def verification(
 ) -> str | None:
     """Return the ``verify`` command that checks a move, or None if no command can check it.
 
-    Without a saved plan, ``verify`` can check a move only if it is from a checkpoint, stays in the
-    job's cluster, and has no option that can change positions.
+    Without a saved plan, ``verify`` can check a move only if the move starts from a checkpoint,
+    stays in the job's cluster, and has no option that can change positions.
 
     Args:
         chk: the checkpoint or other input of the move, or None with a plan.
         plan: the plan file that was applied, or None.
         origin: the origin of the positions.
-        target: the target, in the form for ``verify``.
+        target: the target, in the format for ``verify``.
         arguments: the arguments of the move.
     """
     if plan is not None:
@@ -79,8 +79,8 @@ def verification(
 
     if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
-    # If ``chk`` is the directory of all checkpoints of a job, return the checkpoint that was read.
-    # A later ``verify`` of the directory could read a newer one.
+    # If ``chk`` is a job's checkpoint directory, use the checkpoint that was read, because a later
+    # ``verify`` of the directory could read a newer one.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)

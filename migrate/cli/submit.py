@@ -4,13 +4,14 @@
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory
 
 spark-submit writes both stdout and stderr of a Python program to stdout. With ``--quiet``, stdout
-has only the table, warnings and errors.
+contains only the table, warnings, and errors.
 """
 
 import sys
 
 if __name__ == "__main__":
-    # Remove this file's directory from the path: some of its modules are named like Python's own.
+    # Remove this file's directory from the path, because some module names in it match Python's
+    # own.
     del sys.path[0]
     sys.argv[:1] = ["migrate", "scan"]
     from migrate.cli import main

@@ -24,7 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
-# The seconds until the progress line shows a step, and between two drawings of the line.
+# The number of seconds until the progress line shows a step, and between redraws of the line.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -33,13 +33,13 @@ _START_OF_LINE = "\r\x1b[K"
 class BusyLine:
     """Show a long stage as a redrawn line or, without a terminal, as a line every ten seconds.
 
-    With -q it shows nothing.
+    With -q, it shows nothing.
     """
 
     def __init__(self) -> None:
         self._redrawn = Ticker(_BETWEEN_SECONDS, self._draw)
         self._lines = ProgressLines(lambda line: say(line))
-        # The display of the stages that have not ended.
+        # The display for the stages that have not ended.
         self._watching: list[Ticker | None] = []
         self._drawn = False
         self._disabled = False
@@ -127,13 +127,13 @@ def emit_pieces(pieces: Iterable[str]) -> None:
     """Write data to stdout in pieces.
 
     Raises:
-        OSError: as for ``emit``.
+        OSError: as in ``emit``.
     """
     try:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except OSError as error:
-        # Otherwise Python fails again when it closes stdout, and exits with 120.
+        # Otherwise, Python fails again when it closes stdout, and it exits with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error
@@ -144,7 +144,7 @@ def output_after_writing(written: str) -> Iterator[None]:
     """Exit with 5 if output inside the block fails after the command has written files.
 
     Args:
-        written: the message about these files; if it is empty, the error is raised unchanged.
+        written: the message about these files; if empty, the error is raised unchanged.
     """
     try:
         yield
@@ -156,14 +156,14 @@ def output_after_writing(written: str) -> Iterator[None]:
 
 
 def show(text: str, *, needed: bool) -> None:
-    """Show lines on stderr; with -q only if they are ``needed``."""
+    """Show lines on stderr; with -q, only if they are ``needed``."""
     if needed or lowest_level < QUIET:
         for line in text.splitlines():
             say(line)
 
 
 def say(line: str) -> None:
-    """Write a line to stderr without the credentials of its URLs; ignore errors of writing."""
+    """Write a line to stderr without URL credentials; ignore write errors."""
     from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
     if sys.stderr is not None:  # otherwise print would write to stdout
@@ -172,10 +172,10 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler for the logger ``migrate`` that shows messages.
+    """A handler for the ``migrate`` logger that shows messages.
 
-    Equal warnings, and equal details of ``-v``, are shown once, unless their attribute ``REPEATED``
-    is true.
+    Equal warnings, and equal details with ``-v``, are shown once, unless their ``REPEATED``
+    attribute is true.
     """
 
     def __init__(self) -> None:
@@ -196,10 +196,10 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """A handler that shows warnings and errors of other libraries, each line once, with ``-v``.
+    """A handler that, with ``-v``, shows warnings and errors from other libraries, each line once.
 
-    Without ``-v`` it shows nothing; if the root logger had no handler, Python would print the
-    messages.
+    Without ``-v``, it shows nothing. It exists because Python would print the messages if the root
+    logger had no handler.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ def _set_lowest_level(option: typer.CallbackParam, value: bool) -> None:
 
 
 def reset() -> None:
-    """Forget -v, -q and the warnings of migrate from an earlier command in the same process."""
+    """Forget -v, -q, and the warnings from an earlier command in the same process."""
     global lowest_level
     lowest_level = NORMAL
     _messages.shown.clear()
@@ -282,7 +282,7 @@ ShortHelp = Annotated[
 
 
 def common_options() -> list[Any]:
-    """Return -v, -q and -h as parameters of a command."""
+    """Return -v, -q, and -h as parameters of a command."""
     single = typer.Typer(add_completion=False)
 
     @single.command()

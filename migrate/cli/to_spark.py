@@ -47,7 +47,7 @@ def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     """Parse ``N=S`` arguments; return the names of Flink sources by the number of the stream.
 
     Raises:
-        UsageError: an argument does not have this form.
+        UsageError: an argument does not have this format.
     """
     names: dict[int, list[str]] = {}
     for text in texts:

@@ -1,9 +1,9 @@
 """Typer classes that refuse repeated options, avoid pydantic, and hide credentials in errors.
 
-Typer 0.29 converts every parameter with pydantic. The import of pydantic takes 0.1 s, more than
-half of the CPU time of ``inspect`` for a small checkpoint. This module therefore handles optional
-parameters that are not set, and values of type ``str``, ``list[str]`` or an enum. Typer converts
-all other parameters.
+Typer 0.29 converts every parameter with pydantic. Importing pydantic takes 0.1 s, which is more
+than half of the CPU time of ``inspect`` for a small checkpoint. This module therefore handles
+optional parameters that are not set, and values of type ``str``, ``list[str]``, or an enum. Typer
+converts all other parameters.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from migrate.cli.help import command_help
 
-# Typer's class UsageError, for which Typer has no public name.
+# Typer's UsageError class, for which Typer has no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
-# The maximum number of paths or commands that a message names.
+# The maximum number of paths or commands in a message.
 _MOST_PATHS = 5
 
-# Kafka's own tools have these names for an option of ``migrate``.
+# The names in Kafka's own tools for options of ``migrate``.
 _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
-# Commands that users try, and what to run instead.
+# Commands that users try, and the commands to run instead.
 _COMMANDS_OF_OTHERS = {
     "plan": "to save the plan of a move, add --plan-out FILE, as in `migrate to-spark CHK "
     "--plan-out plan.json`. To show it, run `migrate show plan.json`.",
 }
 
-# Typer has no public names for the types of contexts and parameters, so they are Any here.
+# Typer has no public names for context and parameter types, so they are Any here.
 
 
 class _Option(TyperOption):
-    """An option whose texts, lists of texts and enums are converted without pydantic."""
+    """An option with strings, lists of strings, or enums, which are converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         return _convert(self, ctx, value, super().process_value)
 
 
 class _Argument(TyperArgument):
-    """An argument whose texts, lists of texts and enums are converted without pydantic."""
+    """An argument with strings, lists of strings, or enums, converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         return _convert(self, ctx, value, super().process_value)
@@ -106,7 +106,7 @@ class Command(TyperCommand):
         return rest
 
     def _with_own_names(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments with our names in place of ``_SYNONYMS``."""
+        """Return the arguments with the ``migrate`` names in place of ``_SYNONYMS``."""
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         renamed: list[str] = []
         for number, argument in enumerate(args):
@@ -118,7 +118,7 @@ class Command(TyperCommand):
         return renamed
 
     def _check_values(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option where a value is expected; an unset shell variable leads to this."""
+        """Refuse an option in place of a value, which can result from an unset shell variable."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
         names = {name for option in options for name in option.opts}
         with_value = {name for option in options if not option.is_flag for name in option.opts}
@@ -135,7 +135,7 @@ class Command(TyperCommand):
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
-    """Return why a command lacks ``--execute`` or an option of other commands, or nothing ("")."""
+    """Return why a command lacks ``--execute`` or another command's option, or ""."""
     from migrate.cli.help import commands
     from migrate.cli.main import load_command
     from migrate.model.extensions import declared
@@ -184,7 +184,7 @@ def _check_pattern(args: list[str]) -> None:
 
 
 class Group(TyperGroup):
-    """A group of commands, with the parameter classes and the clean errors of ``Command``."""
+    """A group of commands with the parameter classes and the clean errors of ``Command``."""
 
     def get_params(self, ctx: Any) -> Any:
         return _use_own_classes(super().get_params(ctx))
@@ -202,11 +202,11 @@ class Group(TyperGroup):
 
 @contextmanager
 def _clean_usage_errors() -> Iterator[None]:
-    """Remove credentials of URLs, and pydantic's prefix, from an error about arguments."""
+    """Remove URL credentials and the pydantic prefix from an error about arguments."""
     try:
         yield
     except _USAGE_ERROR as error:
-        from decoder.urls import redact_urls  # here: --help does not need the decoder
+        from decoder.urls import redact_urls  # imported here, as --help does not need it
 
         error.message = redact_urls(error.message.removeprefix("Value error, "))
         raise

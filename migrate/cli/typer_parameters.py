@@ -1,4 +1,4 @@
-"""Options that several commands share, and the parameters that Typer makes options from."""
+"""Options that several commands share, and the parameters from which Typer makes options."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PLAN_TO_WRITE = option(
     "Save the plan as JSON, for a review and for --plan. Nothing else is written.", metavar="FILE"
 )
 WIDE = option("Show all columns of the table.", panel="Output")
-# The name of the Python argument, and its alias.
+# The name of the Python argument, and the alias.
 ALLOW_NEWER_COMMITS = ("--allow-moved-on", "--allow-newer-commits")
 
 
@@ -74,9 +74,9 @@ def with_options(
     """Set the command's parameters from which Typer makes its options.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
-    TypedDict becomes one option for each key; the command gets a dict of the keys with a value.
-    ``help`` replaces help texts of the TypedDict, by key. ``daily`` has keys of the TypedDict whose
-    options ``-h`` shows for this command.
+    TypedDict becomes one option per key; the command gets a dict of the keys that have a value.
+    ``help`` replaces help texts of the TypedDict, by key. ``daily`` contains the TypedDict keys
+    whose options ``-h`` shows for this command.
     """
     parameters: list[Parameter] = []
     options: dict[str, Option] = {}
@@ -109,13 +109,13 @@ def with_options(
         command(**values)
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # Typer calls ``inspect.signature``. That call returns this attribute (PEP 362).
+    # Typer calls ``inspect.signature``, which returns this attribute (PEP 362).
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 
 
 def _parameter(name: str, kind: Any, option: Option, help: str | None = None) -> Parameter:
-    """Return an option as a parameter in the form that Typer reads."""
+    """Return an option as a parameter in the format that Typer reads."""
     default: Any = None
     if option.read is not None:
         kind = list[str] | None

@@ -89,8 +89,8 @@ def report_verification(
 
     Args:
         verification: the verification.
-        allow_moved_on: True to accept newer commits and log starts above the positions.
-        wide: as for ``verification_table``.
+        allow_moved_on: True to accept newer commits and log start offsets above the positions.
+        wide: as in ``verification_table``.
         state: the name of the compared keyed state, or None if no state was compared.
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table

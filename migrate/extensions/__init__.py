@@ -1,4 +1,4 @@
-"""Capabilities beyond the core; each package holds everything of one capability.
+"""Capabilities beyond the core; each package contains everything for one capability.
 
-The core works without this package: no module of the core imports it.
+The core works without this package, because no core module imports it.
 """

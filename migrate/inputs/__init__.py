@@ -1,1 +1,1 @@
-"""Inputs with positions: Flink checkpoints, Spark queries, consumer groups, files."""
+"""Inputs with positions: Flink checkpoints, Spark queries, consumer groups, and files."""

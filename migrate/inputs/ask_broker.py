@@ -30,12 +30,12 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
 
 
 def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of the topics that the broker has; empty without a broker.
+    """Return the log ranges of the topics on the broker; empty without a broker.
 
     Invalid names are skipped. ``at`` is the time for ``LogRange.first_at``, in epoch milliseconds.
 
     Raises:
-        ConfigError, BrokerError: as for ``ask_broker``.
+        ConfigError, BrokerError: as in ``ask_broker``.
     """
     possible = valid_topics(topics)
     if broker is None or not possible:
@@ -44,7 +44,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
 
 
 def valid_topics(topics: Iterable[str]) -> frozenset[str]:
-    """Return the valid topic names; a broker refuses a whole request with one invalid name."""
+    """Return the valid topic names; one invalid name makes a broker refuse the whole request."""
     return frozenset(filter(is_legal_topic, topics))
 
 
@@ -52,7 +52,7 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
     """Query the broker for a consumer group.
 
     Raises:
-        UsageError: the user specified no broker.
+        UsageError: the user did not specify a broker.
         ConfigError: the properties cannot be used.
         BrokerError: the broker did not answer, or denied access.
     """

@@ -1,7 +1,7 @@
 """The two sides of a diff, loaded together.
 
-The broker is queried for the log range (start and end) of each partition of both sides' topics. A
-``broker:`` side has the topics of the side that it is compared with.
+The broker is queried for the log range (start and end) of each partition in both sides' topics. A
+``broker:`` side has the topics of the other side.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def load_sides(
 ) -> Sides:
     """Read both sides of a diff.
 
-    ``left_broker`` is needed only if the two sides are of different clusters. ``translate`` takes
+    ``left_broker`` is required only if the two sides are in different clusters. ``translate`` takes
     both sides, and returns the left side's positions in the right side's cluster.
 
     Raises:
-        UsageError: a side needs a broker and the user specified none, or both sides are
+        UsageError: a side requires a broker but the user did not specify one, or both sides are
             ``broker:``.
         NoSuchName: a checkpoint has no Kafka source, or lacks the chosen source or cluster.
         InputError, DecodeError: a side cannot be read.
-        Refused: a side has two different positions of one partition, or positions of several
+        Refused: a side has two different positions for one partition, or positions in several
             clusters.
         BrokerError: the broker did not answer, or denied access.
     """
@@ -98,7 +98,7 @@ def load_sides(
 
 
 def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
-    """Return whether each position is at the end of its log."""
+    """Return whether every position is at the end of its log."""
     return all(
         (log := log_of(logs, topic, partition)) is not None and start == log.end
         for (topic, partition), start in positions.starts.items()
@@ -108,7 +108,7 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 def _load(
     side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[WarningText]
 ) -> PositionSet:
-    """Return a side's positions (none for ``broker:``), and add to ``warnings``."""
+    """Return a side's positions (no positions for ``broker:``), and add to ``warnings``."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)

@@ -24,17 +24,17 @@ from migrate.model.errors import InputError, NoSuchName, Refused
 from migrate.model.positions import PositionSet, Start, TopicPartition
 from migrate.model.wording import join_some
 
-# In characters. A topic's name has at most 249, and a group's at most 32,767.
+# In characters. A topic name has at most 249, and a group name has at most 32,767.
 _LONGEST_LINE = 40_000
 _MOST_NAMED = 10
-# The head of the table that ``--describe`` prints.
+# The header of the table that ``--describe`` prints.
 _DESCRIBED = re.compile(rb"\s*GROUP\s+TOPIC\s+PARTITION\s")
 # The start of JSON, possibly after a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 
 
 def read_group_csv(label: str, name: Path) -> PositionSet:
-    """Read a file that ``kafka-consumer-groups --export`` wrote.
+    """Read a file from ``kafka-consumer-groups --export``.
 
     The file has no header. Its lines are ``topic,partition,offset``, or
     ``group,topic,partition,offset`` if it was exported for several groups. ``name`` is ``FILE``, or
@@ -43,9 +43,10 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        InputError: the file is missing or too large, has no offsets, or a different format.
+        InputError: the file is missing or too large, it has no offsets, or it has a different
+            format.
         NoSuchName: the file does not contain the group.
-        Refused: the file contains several groups, and ``name`` has none.
+        Refused: the file contains several groups, and ``name`` does not specify one.
     """
     path, chosen = _file_and_group(name)
     content = read_bounded(path)
@@ -57,7 +58,7 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
             "group:NAME, or export the offsets with --reset-offsets --to-current "
             "--dry-run --export"
         )
-    # The positions by group; without a group in the lines, the group is "".
+    # The positions by group; if the lines contain no group, the group is "".
     groups: dict[str, dict[TopicPartition, Start]] = {}
     width = None
     reader = csv.reader(_lines(path, content), strict=True)
@@ -96,7 +97,7 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
 
 
 def _file_and_group(name: Path) -> tuple[Path, str | None]:
-    """Split ``FILE#GROUP``; both may contain ``#``, so the file is the first one that exists."""
+    """Split ``FILE#GROUP``; both may contain ``#``, so the file is the first match that exists."""
     text = str(name)
     if not name.exists():
         for at, character in enumerate(text):
@@ -108,7 +109,7 @@ def _file_and_group(name: Path) -> tuple[Path, str | None]:
 def _positions_of_group(
     groups: Mapping[str, dict[TopicPartition, Start]], path: Path, chosen: str | None
 ) -> dict[TopicPartition, Start]:
-    """Return the positions of the chosen group, or of the only one.
+    """Return the positions of the chosen group, or of the only group.
 
     Raises:
         NoSuchName: the group does not exist.
@@ -135,8 +136,8 @@ def _positions_of_group(
 
 
 def _lines(path: Path, content: bytes) -> Iterator[str]:
-    """Yield the lines of UTF-8 text with their line ends; refuse a line that is too long."""
-    # The encoding utf-8-sig drops a byte order mark.
+    """Yield the lines of UTF-8 text with their line endings; refuse overlong lines."""
+    # The utf-8-sig encoding drops a byte order mark.
     text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     for number in itertools.count(1):
         line = text.readline(_LONGEST_LINE + 1)

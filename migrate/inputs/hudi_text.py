@@ -1,9 +1,9 @@
 """Hudi Streamer's checkpoint of a Kafka source: ``topic,0:100,1:200``.
 
 The text contains one topic, and the next offset of each partition. Hudi Streamer stores the text in
-the commits of its table (``streamer.checkpoint.key.v2``, before Hudi 1.0
-``deltastreamer.checkpoint.key``), and accepts it as ``--checkpoint``. If the text lacks a
-partition, Hudi Streamer reads this partition from offset 0.
+the commits of its table (``streamer.checkpoint.key.v2``, or ``deltastreamer.checkpoint.key`` before
+Hudi 1.0), and accepts it as ``--checkpoint``. If the text lacks a partition, Hudi Streamer reads
+this partition from offset 0.
 
 Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1.
 """
@@ -27,10 +27,10 @@ from migrate.model.wording import counted
 
 
 def read_hudi_text(label: str, text: str) -> PositionSet:
-    """Return the positions of a checkpoint of Hudi Streamer.
+    """Return the positions in a Hudi Streamer checkpoint.
 
     Raises:
-        InputError: the text has a different form.
+        InputError: the text has a different format.
     """
     topic, *pairs = text.strip().split(",")
     starts: dict[TopicPartition, Start] = {}
@@ -56,10 +56,10 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
 
 
 def hudi_text(next_offsets: NextOffsets) -> str:
-    """Return the text for Hudi Streamer's ``--checkpoint``, sorted by partition.
+    """Return the text for the ``--checkpoint`` option of Hudi Streamer, sorted by partition.
 
     Raises:
-        Refused: the offsets belong to several topics, but a source of Hudi Streamer reads one.
+        Refused: the offsets belong to several topics, but a Hudi Streamer source reads only one.
     """
     topics = sorted({topic for topic, _ in next_offsets})
     if len(topics) != 1:

@@ -1,6 +1,6 @@
-"""Spark's JSON form of Kafka offsets, in the option ``startingOffsets`` and in a query's logs.
+"""Spark's JSON format for Kafka offsets, in the ``startingOffsets`` option and in query logs.
 
-The form is ``{"topic":{"partition":nextOffset}}``. An offset of -2 means earliest, and -1 means
+The format is ``{"topic":{"partition":nextOffset}}``. An offset of -2 means earliest, and -1 means
 latest.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaOffsetRangeLimit} @ Spark 4.0.0.
@@ -25,25 +25,27 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# Offsets in one file; a comparison and its report take up to 4 KB of memory for each.
+# The maximum number of offsets in a file; a comparison and its report take up to 4 KB of memory for
+# each offset.
 MOST_OFFSETS = 100_000
-# In bytes. 100,000 offsets take about 3 MB; parsed JSON may take thirty times the file's size.
+# In bytes. 100,000 offsets take about 3 MB; parsed JSON may take thirty times the file size.
 _LARGEST_FILE = 16 * 2**20
-# Characters of a wrong value in a message.
+# The number of characters of an invalid value in a message.
 _MOST_SHOWN = 60
-# A line of kafka-consumer-groups' CSV: topic, partition, offset.
+# A line of CSV from kafka-consumer-groups: topic, partition, offset.
 _CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")
 
 
 class NotOffsets(ValueError):
-    """A string without offsets in the expected form."""
+    """A string without offsets in the expected format."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
     """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        InputError: the file is missing or too large, has no offsets, or a different format.
+        InputError: the file is missing or too large, it has no offsets, or it has a different
+            format.
     """
     try:
         text = read_bounded(path).decode("utf-8-sig")
@@ -72,17 +74,17 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
 
 
 def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
-    """Return the positions of a file; refuse an empty one."""
+    """Return the positions in a file; refuse an empty file."""
     if not starts:
         raise InputError(f"{path}: the file contains no offsets")
     return PositionSet(label, starts)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON; refuse duplicate keys, NaN and infinity, although Python accepts them.
+    """Parse JSON; refuse duplicate keys, NaN, and infinity, although Python accepts them.
 
     Raises:
-        NotOffsets: the text is not valid JSON, or is refused.
+        NotOffsets: the text is not valid JSON, or it is refused.
     """
     try:
         return json.loads(
@@ -97,10 +99,10 @@ def parse_json(text: str) -> Any:
 
 
 def topic_offsets(value: Any) -> dict[TopicPartition, int]:
-    """Return the numbers of ``{"topic":{"partition":number}}``; negative numbers may be markers.
+    """Return the numbers in ``{"topic":{"partition":number}}``; negative numbers may be markers.
 
     Raises:
-        NotOffsets: the value has a different form.
+        NotOffsets: the value has a different format.
     """
     if not isinstance(value, dict):
         raise NotOffsets("not an object of topics")
@@ -118,7 +120,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _valid_topic(topic: str) -> str:
-    """Return the topic; refuse half a surrogate pair (JSON can contain it, but UTF-8 cannot)."""
+    """Return the topic; refuse half a surrogate pair, which JSON can contain but UTF-8 cannot."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:
@@ -150,14 +152,14 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def whole_number(text: str, largest: int, what: str) -> int:
-    """Parse a number up to ``largest``; refuse '+1', '01', '1_0' and digits that are not ASCII."""
+    """Parse a number up to ``largest``; refuse '+1', '01', '1_0', and non-ASCII digits."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
         raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)
 
 
 def quoted(text: str) -> str:
-    """Return a string in quotes, cut if long."""
+    """Return a string in quotes, truncated if long."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
 
 

@@ -1,7 +1,7 @@
 """Inputs of a plan: Kafka sources with positions, and findings.
 
-An input is a decoded checkpoint, or lists the positions of a Spark query, a consumer group, a file,
-or Kafka's logs.
+An input is a decoded checkpoint, or a list of positions from a Spark query, a consumer group, a
+file, or the Kafka logs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class PlanInput(Protocol):
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        """By operator id, the number of bytes of state that may contain records."""
+        """By operator ID, the number of bytes of state that may contain records."""
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
-        """The uncommitted transactions of each KafkaSink, by operator id."""
+        """The uncommitted transactions of each KafkaSink, by operator ID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def listed_source(
     """Return positions as a source.
 
     With ``starts_others``, the reader of these positions starts all other partitions at the log
-    start offset. Otherwise, their start cannot be determined.
+    start offset. Otherwise, the start of the other partitions cannot be determined.
     """
     return Source(
         operator_id=operator_id,

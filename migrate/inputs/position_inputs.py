@@ -1,8 +1,8 @@
-"""Parse the names of the inputs of a diff or a move, called sides, and read their positions.
+"""Parse the names of the inputs ("sides") to a diff or a move, and read their positions.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` and ``broker:TIME``.
-`parse_side` reads no positions, so that an invalid name is reported first.
+``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest``, and ``broker:TIME``.
+`parse_side` reads no positions, so an invalid name is reported first.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class SideKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A parsed name of a side.
+    """The parsed name of a side.
 
     Attributes:
         label: the name with its prefix.
-        what: the name without its prefix (a checkpoint's pointer, a group's name, a Spark query's
-            directory, a file's path, Hudi Streamer's text, ``earliest``, ``latest`` or a time).
+        what: the name without its prefix (a checkpoint pointer, a group name, a Spark query
+            directory, a file path, a Hudi Streamer text, ``earliest``, ``latest``, or a time).
         time_ms: the time of ``broker:TIME`` in epoch milliseconds; None for other sides.
     """
 
@@ -80,8 +80,8 @@ def parse_side(side: AnyPath) -> Side:
 
     Raises:
         UsageError: the prefix is invalid, or nothing follows it; something other than ``earliest``,
-            ``latest`` or a time follows ``broker:``; or as for ``local_path``.
-        InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
+            ``latest``, or a time follows ``broker:``; or as in ``local_path``.
+        InputError: a URI contains credentials, or the URI of a Spark query has an unknown scheme.
     """
     name = os.fspath(side)
     prefix, _, what = name.partition(":")
@@ -129,18 +129,18 @@ def side_input(
     *,
     allow_external_files: bool = False,
 ) -> PlanInput:
-    """Read a side as the input of a plan.
+    """Read a side as the input to a plan.
 
     Args:
         side: the parsed name.
-        broker: librdkafka's properties; None if the user specified no broker.
+        broker: the librdkafka properties; None if the user did not specify a broker.
         topics: the topics of a ``broker:`` side.
-        allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.
+        allow_external_files: as in ``read_checkpoint``, if the side is a checkpoint.
 
     Raises:
-        Refused: the group has committed nothing, or as for ``query_positions``.
-        UsageError: the side needs a broker and the user specified none, or a ``broker:`` side has
-            no topics.
+        Refused: the group has no committed offsets, or as in ``query_positions``.
+        UsageError: the side requires a broker but the user did not specify one, or a ``broker:``
+            side has no topics.
         DecodeError, InputError: the side cannot be read.
         BrokerError: the broker did not answer, or denied access.
     """
@@ -208,7 +208,7 @@ def client_metadata_warning(
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
-    """Return the committed offsets of a consumer group in all its topics."""
+    """Return the committed offsets of a consumer group in all of its topics."""
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     note = "" if group.exists else "the group does not exist" + did_you_mean(group.alike)
     return PositionSet(label, starts, note)

@@ -2,22 +2,22 @@
 
 ::
 
-    metadata        the query's id
-    commits/N       batch N is done
+    metadata        the query's ID
+    commits/N       batch N is complete
     offsets/N       the end of batch N: a version, the query's metadata, then a line per source
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
-A restarted query resumes from the end of its newest *committed* batch, because Spark reruns a batch
-that is not committed. Spark plans a batch only once the batch before is committed. The directory
-``commits`` has no entries if it was lost or is of Spark 2.1.0. The query then reruns the newest
-batch of ``offsets``, from the end of the batch before. Without a committed batch, the query starts
-at the seeds. If the seeds are missing, Spark writes them before batch 0 from ``startingOffsets``.
-The continuous trigger does not use seeds. With asynchronous progress tracking, only some batches
-are logged.
+A restarted query resumes from the end of its newest *committed* batch, because Spark reruns an
+uncommitted batch. Spark plans a batch only after the previous batch is committed. The ``commits``
+directory has no entries if it was lost or if Spark 2.1.0 wrote it. The query then reruns the newest
+batch in ``offsets``, starting from the end of the previous batch. Without a committed batch, the
+query starts at the seeds. If the seeds are missing, Spark writes them before batch 0 from
+``startingOffsets``. The continuous trigger does not use seeds. With asynchronous progress tracking,
+only some batches are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
-their predecessors @ 3.5.1, 4.0.0 and 4.1.1.
+their predecessors @ 3.5.1, 4.0.0, and 4.1.1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from migrate.model.positions import PositionSet
 from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
-# Directories that are searched for the intended directory.
+# The directories to search for the intended directory.
 _FLINKS = "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -63,12 +63,12 @@ def committed_positions(
     Args:
         label: the name of the positions.
         directory: the checkpoint location, as a path of ``files``.
-        files: by default local paths and object stores.
+        files: the files; by default, local paths and object stores.
 
     Raises:
         InputError: the directory is not a checkpoint location, its query reads no Kafka source, or
-            as for `newest_committed_batch`.
-        Refused: two sources have different positions of one partition.
+            as in `newest_committed_batch`.
+        Refused: two sources have different positions for one partition.
     """
     directory, files = str(directory), files or Files()
     batch = newest_committed_batch(directory, files)
@@ -82,7 +82,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     """Return the positions at the end of a batch.
 
     Raises:
-        InputError, Refused: as for `committed_positions`.
+        InputError, Refused: as in `committed_positions`.
     """
     sources = kafka_offsets(directory, batch, files)
     if not sources:
@@ -93,10 +93,10 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
 def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Offsets]:
     """Return the end of a batch in each Kafka source, by the source's number or name.
 
-    A source is omitted if its seed shows that it is of a different connector.
+    A source is omitted if its seed shows that it belongs to a different connector.
 
     Raises:
-        InputError: an entry is damaged or of an unknown version.
+        InputError: an entry is damaged or has an unknown version.
     """
     others = _other_sources(directory, files)
     offsets = read_offsets(files, offsets_path(directory, batch))
@@ -104,7 +104,7 @@ def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Of
 
 
 def _other_sources(directory: str, files: ByteSource) -> set[str]:
-    """Return the sources with a seed that is not of Spark's Kafka source, by number or name."""
+    """Return the sources with seeds that Spark's Kafka source did not write, by number or name."""
     seeded = _seeded_sources(directory, files)
     return {source for source in seeded if read_seed(files, seed_path(directory, source)) is None}
 
@@ -116,13 +116,13 @@ def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
 
 
 def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
-    """Return the sources that are recognized as Kafka's by the form of their offsets alone.
+    """Return the sources that only their offset format identifies as Kafka sources.
 
     Spark's Kafka source writes its start to ``sources/<source>/0``, except under the continuous
     trigger.
 
     Raises:
-        InputError: as for ``kafka_offsets``.
+        InputError: as in ``kafka_offsets``.
     """
     if oldest_is_continuous(directory, files):
         return []
@@ -133,12 +133,12 @@ def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
 def logged_batches(
     directory: str, files: ByteSource
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
-    """Yield (committed batch, its end offsets by source) from the offset log, the oldest first.
+    """Yield (committed batch, its end offsets by source) from the offset log, oldest first.
 
     A running query deletes old entries.
 
     Raises:
-        InputError: as for `newest_committed_batch`.
+        InputError: as in `newest_committed_batch`.
     """
     newest = newest_committed_batch(directory, files)
     others = _other_sources(directory, files)
@@ -154,12 +154,12 @@ def starting_positions(
 ) -> PositionSet:
     """Return the positions at which the query started, or will start if it has not run yet.
 
-    Partitions that were added to a topic later are missing. Arguments: as for
+    Partitions that were added to a topic later are missing. The arguments are the same as in
     `committed_positions`.
 
     Raises:
-        InputError: as for `committed_positions`, or no Kafka source has a seed.
-        Refused: as for `committed_positions`.
+        InputError: as in `committed_positions`, or no Kafka source has a seed.
+        Refused: as in `committed_positions`.
     """
     directory, files = str(directory), files or Files()
     seeds = kafka_seeds(directory, files)
@@ -169,7 +169,7 @@ def starting_positions(
 
 
 def why_no_start(directory: str, files: ByteSource) -> str:
-    """Return the reason why a directory has no seed of a Kafka source."""
+    """Return the reason that a directory has no seed for a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return _FLINKS
@@ -189,7 +189,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
     """Return the start of each Kafka source in batch 0, by the source's number or name.
 
     Raises:
-        InputError: a seed is damaged or of an unknown version, or as for `query_id`.
+        InputError: a seed is damaged or has an unknown version, or as in `query_id`.
     """
     query_id(directory, files)
     seeds = {}
@@ -201,11 +201,11 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 
 
 def query_id(directory: str, files: ByteSource) -> str | None:
-    """Return the query's id, or None without the file ``metadata``; Spark then makes a new id.
+    """Return the query's ID, or None without a ``metadata`` file; Spark then makes a new ID.
 
     Raises:
-        InputError: the directory is missing, or ``metadata`` is damaged, so that Spark would not
-            start the query.
+        InputError: the directory is missing, or ``metadata`` is damaged, so Spark would not start
+            the query.
     """
     if list_directory(files, directory) is None:
         if posixpath.basename(directory) == METADATA_FILE and files.is_file(directory):
@@ -227,18 +227,18 @@ def query_id(directory: str, files: ByteSource) -> str | None:
 def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """Return the number of the newest committed batch, or None if no batch is committed.
 
-    Without a commit log, the newest planned batch but one counts as committed, as for Spark
+    Without a commit log, the second newest planned batch counts as committed, as in Spark
     (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0). Under the continuous
     trigger, no batch counts, because Spark starts the query as a new query
     (ContinuousExecution.getStartOffsets @ 4.0.0).
 
     Raises:
-        InputError: the offset log and the commit log disagree, so that Spark would not resume after
-            this batch, or would fail; a repartitioning of the query's state is unfinished; or an
-            entry is damaged or of an unknown version.
+        InputError: the offset log and the commit log disagree, so Spark would fail or would not
+            resume after this batch; a repartitioning of the query's state is unfinished; or an
+            entry is damaged or has an unknown version.
     """
-    # First the offset log. In the other order, a running query could commit a batch and plan the
-    # next one between the two reads, and both would seem uncommitted.
+    # Read the offset log first. In the reverse order, a running query could commit a batch and plan
+    # the next one between the two reads, and both batches would seem uncommitted.
     planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
@@ -265,7 +265,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
 
 def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
-    """Return the batch before the newest planned one, or None before batch 0."""
+    """Return the batch before the newest planned batch, or None before batch 0."""
     if not planned or planned[-1] == 0:
         return None
     before = planned[-1] - 1
@@ -281,10 +281,10 @@ def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
 def _check_second_newest(
     directory: str, files: ByteSource, planned: Sequence[int], committed: Sequence[int]
 ) -> None:
-    """Check that the offset log has the batch before its newest one.
+    """Check that the offset log contains the batch before its newest batch.
 
-    Spark reads it even if the newest batch is committed. Asynchronous progress tracking logs only
-    some batches, the same ones in both logs, and reads the batch that was logged before.
+    Spark reads that batch even if the newest batch is committed. Asynchronous progress tracking
+    logs only some batches, which are the same in both logs, and reads the previously logged batch.
 
     Raises:
         InputError: the batch is missing, and the logs show neither asynchronous progress nor the
@@ -313,7 +313,7 @@ def has_begun_batch(directory: str, files: ByteSource) -> bool:
 
 
 def was_started(directory: str, files: ByteSource) -> bool:
-    """Return whether a query was started.
+    """Return whether a query was ever started.
 
     Spark creates ``offsets`` before the first batch. In Real-Time Mode, a query may write records
     before a batch is in its logs.
@@ -328,7 +328,7 @@ def oldest_is_continuous(directory: str, files: ByteSource) -> bool:
     OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0).
 
     Raises:
-        InputError: the entry is damaged or of an unknown version.
+        InputError: the entry is damaged or has an unknown version.
     """
     planned = _offset_log_batches(directory, files)
     return bool(planned) and not read_entry(files, offsets_path(directory, planned[0])).metadata
@@ -342,12 +342,12 @@ def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
     """Check that the offsets of a started batch are not below the committed offsets.
 
-    To repartition a query's state, Spark commits a failed batch as skipped, and starts a batch with
-    the offsets from before the failed batch. Until the new batch is committed, the skipped batch
-    seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
+    To repartition a query's state, Spark commits a failed batch as skipped, and starts a new batch
+    with the offsets from before the failed batch. Until the new batch is committed, the skipped
+    batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        InputError: the started batch has a lower offset; or it lacks a partition, and has the
+        InputError: the started batch has a lower offset; or it lacks a partition and has the
             offsets of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
@@ -357,7 +357,7 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
     for source, offsets in (committed_ends or {}).items():
         for place, offset in offsets.items():
             begun_end = (begun_ends or {}).get(source, {}).get(place)
-            # A missing partition alone is no problem, because its topic may have been deleted.
+            # A missing partition alone is not a problem, because its topic may have been deleted.
             is_behind = begun_end < offset if begun_end is not None else begun_ends == older
             if is_behind:
                 raise InputError(

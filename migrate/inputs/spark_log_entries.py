@@ -1,17 +1,18 @@
-"""Entries of a Spark checkpoint location: files, versions, offsets.
+"""Entries in a Spark checkpoint location: files, versions, and offsets.
 
-``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
-version 1, a source's line is its offset, and the lines are in the order of the query's plan. Spark
-4.2 can write version 2. In version 2, a source's line is ``<source>:<offset>``, and ``<source>`` is
-a number or the source's name in the query. The offset ``-`` means a source without an offset, such
-as a Kafka source without partitions. Offsets of other sources than Kafka are not parsed.
+``offsets/N`` contains a line with the version, a line of JSON metadata, and a line for each source.
+In version 1, a source's line is its offset, and the lines are in the order of the query's plan.
+Spark 4.2 can write version 2. In version 2, a source's line is ``<source>:<offset>``, and
+``<source>`` is a number or the source's name in the query. The offset ``-`` stands for a source
+without an offset, such as a Kafka source without partitions. Offsets of non-Kafka sources are not
+parsed.
 
-Hadoop's ``.crc`` files are ignored. Spark ignores them too, because it opens the entries with
+Hadoop's ``.crc`` files are ignored. Spark also ignores them, because it opens the entries with
 Hadoop's FileContext (FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
-predecessors @ 3.5.1, 4.0.0 and 4.1.1.
+predecessors @ 3.5.1, 4.0.0, and 4.1.1.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 
-# The versions of a file, and the releases that write them.
+# The versions of a file, and the releases that write each version.
 _OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
 _COMMIT_LOGS = {
     "v1": "Spark 2.1 and newer",
@@ -38,7 +39,7 @@ _COMMIT_LOGS = {
 }
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-# OffsetSeqMetadataV2 @ Spark 4.2.0. This release reads control batches, and does not write them.
+# OffsetSeqMetadataV2 @ Spark 4.2.0. This release reads control batches but does not write them.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
 # The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).
@@ -49,15 +50,15 @@ Offsets = dict[TopicPartition, int]
 
 
 class EmptyEntry(InputError):
-    """An empty entry; it is being written, or a crash of the store has left it."""
+    """An empty entry, which is being written or was left by a crash of the object store."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry of the offset log; ``str`` returns its text.
+    """An entry in the offset log; ``str`` returns its text.
 
-    ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` has the text
-    of each source's offset, by the source's number or name.
+    ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` contains the
+    text of each source's offset, by the source's number or name.
     """
 
     version: str
@@ -78,7 +79,7 @@ def offsets_path(directory: str, batch: int) -> str:
 
 
 def commit_path(directory: str, batch: int) -> str:
-    """Return the path of the file that marks a batch as done."""
+    """Return the path of the file that marks a batch as complete."""
     return join(directory, "commits", str(batch))
 
 
@@ -88,7 +89,7 @@ def seed_path(directory: str, source: str) -> str:
 
 
 def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
-    """Return the offsets of each Kafka source in a file of the offset log, by number or name."""
+    """Return the offsets of each Kafka source in an offset log file, by number or name."""
     entry = read_entry(files, path)
     if _CONTROL_BATCH in entry.metadata:
         raise InputError(
@@ -102,7 +103,7 @@ def entry_offsets(entry: OffsetEntry, path: str) -> dict[str, Offsets]:
     """Return the offsets of each Kafka source in an entry, by its number or name.
 
     Raises:
-        InputError: an offset is damaged; ``path`` is the entry's name in errors.
+        InputError: an offset is damaged; ``path`` is the entry's name in messages.
     """
     return {
         source: offsets
@@ -112,12 +113,13 @@ def entry_offsets(entry: OffsetEntry, path: str) -> dict[str, Offsets]:
 
 
 def read_entry(files: ByteSource, path: str) -> OffsetEntry:
-    """Read an entry of the offset log.
+    """Read an entry in the offset log.
 
     Raises:
         InputError: the entry is damaged, empty (``EmptyEntry``), or has an unknown version.
     """
-    # Not splitlines(): JSON may contain characters that end a line in Unicode, but not for Spark.
+    # Not splitlines(), because JSON may contain characters that end lines in Unicode but not in
+    # Spark.
     version, *lines = [line.strip() for line in _read_log(files, path).split("\n")]
     _check_version(path, version, _OFFSET_LOGS)
     if not lines:
@@ -138,7 +140,7 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
     """Read the version and the JSON of a commit.
 
     Raises:
-        InputError: the commit is empty (``EmptyEntry``), or has an unknown version.
+        InputError: the commit is empty (``EmptyEntry``), or it has an unknown version.
     """
     version, _, metadata = _read_log(files, path).partition("\n")
     _check_version(path, version, _COMMIT_LOGS)
@@ -148,8 +150,8 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
 def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """Parse the offsets of a Kafka source; return None for the offset of any other source.
 
-    A different connector may write the same form, but with numbers as strings, or with illegal
-    topic names. All other offsets of this form are treated as Kafka's.
+    A different connector may write the same format, but with numbers as strings or with illegal
+    topic names. All other offsets in this format are treated as Kafka offsets.
 
     Raises:
         InputError: the line is damaged.
@@ -210,10 +212,10 @@ def list_directory(files: ByteSource, directory: str) -> list[str] | None:
 
 
 def _read_log(files: ByteSource, path: str) -> str:
-    """Read an entry of the offset log or of the commit log.
+    """Read an entry in the offset log or the commit log.
 
     Raises:
-        EmptyEntry: the entry has no byte. Spark fails on such an entry ("Incomplete log file").
+        EmptyEntry: the entry is empty. Spark fails on such an entry ("Incomplete log file").
     """
     text = read_text(files, path)
     if not text:
@@ -232,7 +234,7 @@ def read_text(files: ByteSource, path: str) -> str:
 
 @contextmanager
 def input_errors(path: str) -> Iterator[None]:
-    """Turn errors of reading and parsing a file into InputErrors, except StorageUnavailable."""
+    """Turn errors from reading and parsing a file into InputErrors, except StorageUnavailable."""
     try:
         yield
     except StorageUnavailable:

@@ -1,6 +1,6 @@
-"""A Spark query as the input of a plan, as one source, read up to the newest committed batch.
+"""A plan input that is a Spark query: a single source, read up to the newest committed batch.
 
-Its name is ``spark:DIR``; in a saved plan ``spark:///…`` (a path) or ``spark:s3://…`` (a URL).
+Its name is ``spark:DIR``; in a saved plan, ``spark:///…`` (a path) or ``spark:s3://…`` (a URL).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def query_directory(pointer: str, files: Files) -> str:
 
 
 def query_operator_id(directory: str, files: ByteSource) -> str:
-    """Return the id of a query as plans have it: 32 hex digits.
+    """Return the ID of a query in the format of plans: 32 hex digits.
 
     Raises:
-        InputError: the location has no metadata, or as for ``query_id``.
+        InputError: the location has no metadata, or as in ``query_id``.
     """
     own_id = query_id(directory, files)
     if own_id is None:
@@ -55,20 +55,20 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
 
 
 def query_positions(pointer: str) -> ListedPositions:
-    """Return the committed positions of a query as the input of a plan.
+    """Return the committed positions of a query as the input to a plan.
 
     New partitions start at the log start offset, as in the query.
 
     Raises:
-        InputError: a URI of an unknown kind, or as for ``committed_positions`` and
+        InputError: the URI has an unknown scheme, or as in ``committed_positions`` and
             ``query_operator_id``.
-        Refused: the query has not committed a batch yet, or as for ``committed_positions``.
+        Refused: the query has not committed a batch yet, or as in ``committed_positions``.
     """
     files = Files()
     directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        starting_positions(pointer, directory, files)  # raises, for a directory without a query
+        starting_positions(pointer, directory, files)  # raises if there is no query
         if has_begun_batch(directory, files):
             raise Refused(
                 f"{directory}: the query has started its first batch but not committed it, "
@@ -129,7 +129,7 @@ def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
     """Yield findings about facts that a checkpoint location with batches does not show.
 
     Raises:
-        InputError: as for ``newest_committed_batch``.
+        InputError: as in ``newest_committed_batch``.
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
@@ -154,14 +154,14 @@ _NO_QUERY_ID = (
 
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
-# logged batch is beyond the positions. The log lacks the option that enables this tracking. The
-# option is limited to stateless queries. Source: AsyncProgressTrackingMicroBatchExecution
+# logged batch is beyond the positions. The log does not contain the option that enables this
+# tracking, which is limited to stateless queries. Source: AsyncProgressTrackingMicroBatchExecution
 # (checkNotStatefulStreamingQuery, markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @
 # Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
 # In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
-# beyond the positions. The log does not contain the mode's trigger. Source: MicroBatchExecution
-# (markMicroBatchEnd) @ Spark 4.2.0.
+# beyond the positions. The log does not contain the trigger of this mode. Source:
+# MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
 
 
 def output_warning(directory: str, files: ByteSource) -> str | None:
@@ -190,7 +190,7 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class QueryLocation:
-    """The checkpoint location of a Spark query, with its first and its current positions.
+    """The checkpoint location of a Spark query, with its first and current positions.
 
     Attributes:
         start_positions: the positions of the seeds, or None without a seed.
@@ -209,13 +209,14 @@ class QueryStart:
     Attributes:
         start_positions: the positions at which the query started; empty if Spark itself computes
             the start.
-        resumes_at: the offsets that a restarted query reads next; None in the same case.
+        resumes_at: the offsets that a restarted query reads next; None if Spark itself computes
+            them.
         has_begun_batch: True if a query has started a batch in the checkpoint location.
         continuous: True if the oldest logged batch is an epoch of the continuous trigger. This
-            trigger ignores a seed, and does not record the query's start.
+            trigger ignores a seed and does not record the query's start.
         seeds: the seeded offsets, by source.
-        batches: (number, end offsets by source) of each committed batch in the offset log, the
-            oldest first. ``seeds`` and ``batches`` are empty if no batch has started, and for the
+        batches: (number, end offsets by source) of each committed batch in the offset log, oldest
+            first. ``seeds`` and ``batches`` are empty if no batch has started, and for the
             continuous trigger.
     """
 
@@ -233,11 +234,11 @@ def query_start(label: str, directory: str, *, start_from_spark: bool = False) -
     Args:
         label: the name of the positions.
         directory: the checkpoint location.
-        start_from_spark: True if the caller lets Spark itself compute the start, by planning the
+        start_from_spark: True if the caller lets Spark itself compute the start by planning the
             query.
 
     Raises:
-        InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
+        InputError, Refused: as in ``starting_positions`` and ``committed_positions``.
     """
     files = Files()
     begun, continuous = has_begun_batch(directory, files), oldest_is_continuous(directory, files)

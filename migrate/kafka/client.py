@@ -32,26 +32,26 @@ from migrate.model.wording import hint
 # or over a slow link, an answer takes a few seconds.
 REQUEST_TIMEOUT = 15.0
 
-# librdkafka would log a missing broker to stderr again and again; BrokerError reports it once.
+# librdkafka would repeatedly log a missing broker to stderr; BrokerError reports it once.
 _QUIET = logging.getLogger("migrate.kafka.librdkafka")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 _DEFAULTS = {
     # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). A
-    # request at that moment and all later requests hang, and a thread of librdkafka spins.
+    # request at that moment and all later requests hang, and a librdkafka thread spins.
     "metadata.recovery.strategy": "none",
     # A restarting broker is back within seconds, so reconnect at least once a second.
     "reconnect.backoff.max.ms": "1000",
 }
 
-# confluent-kafka expects Python objects for these names. It ignores text, or fails.
+# confluent-kafka expects Python objects for these names. With strings, it ignores them or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
 _NO_SUCH_PROPERTY = re.compile('No such configuration property: "(.+)"')
 
-# Reading needs the permission DESCRIBE (Kafka's AclOperation). Commits and deletions need other
-# permissions, and have their own messages.
+# Reading requires the DESCRIBE permission (Kafka's AclOperation). Commits and deletions require
+# other permissions and have their own messages.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -67,15 +67,15 @@ _UNREACHABLE = frozenset(
 )
 
 # Seconds after which a missing listener is reported as an error. A restart takes longer, so a
-# restarting broker is reported too.
+# restarting broker is also reported.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
-# Seconds between two polls for connection errors during the authentication.
+# Seconds between polls for connection errors during authentication.
 _POLL_INTERVAL = 0.05
 # A variable, or quotes around the value.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
-# The connection and the time until it failed, as parts of librdkafka's error texts.
+# The connection and the time until it failed, as parts of librdkafka error texts.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
 
@@ -84,7 +84,7 @@ class Connection:
 
     Attributes:
         settings: ``config`` together with this module's defaults.
-        timeout: seconds for each request.
+        timeout: the number of seconds for each request.
 
     Raises:
         BrokerError: no broker answered in time, or the authentication failed.
@@ -95,9 +95,9 @@ class Connection:
         self.config = config
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
-        # Connection errors; the callback error_cb appends them during poll(). The callback must not
+        # Connection errors; the error_cb callback appends them during poll(). The callback must not
         # refer to this object, because this object refers to the client. The garbage collector
-        # would destroy such a cycle, perhaps in one of librdkafka's own threads, and librdkafka
+        # would destroy such a cycle, possibly in one of librdkafka's own threads, and librdkafka
         # would then abort the process.
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
@@ -116,7 +116,7 @@ class Connection:
         librdkafka retries a failed authentication forever. Without this method, a wrong password
         would look like a broker that does not answer.
         """
-        # This request needs no permission.
+        # This request requires no permission.
         answer = self.admin.describe_cluster(request_timeout=self.timeout)
         began = time.monotonic()
         while not wait([answer], timeout=_POLL_INTERVAL).done:
@@ -127,8 +127,8 @@ class Connection:
                 try:
                     raise refusal
                 finally:
-                    # Otherwise the error's traceback, this frame and the error are a cycle that
-                    # keeps the client (see ``answer_of``).
+                    # Otherwise, the error's traceback, this frame, and the error form a cycle that
+                    # keeps the client alive (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
         # Connection errors before the authentication are not the cause of later errors.
@@ -143,7 +143,7 @@ class Connection:
             text = failure.str()
             reason = self._reason(failure)
             if failure.code() == KafkaError._AUTHENTICATION:
-                # The answer of a listener without SASL.
+                # The answer from a listener without SASL.
                 offers_none = "current SASL state" in text
                 check = "the user name, the password, and the mechanism"
                 if offers_none:
@@ -157,13 +157,14 @@ class Connection:
                     "ssl.ca.location contains the certificate authority, and that the certificate "
                     "is for this host"
                 )
-            # A TLS alert of the broker, as for a missing client certificate, lacks the code _SSL.
+            # A TLS alert from the broker, such as for a missing client certificate, lacks the _SSL
+            # code.
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
                 return BrokerError(f"TLS failed at {self._servers}: {reason}")
         return None
 
     def _values_taken_literally(self) -> str:
-        """Return the names of the log-in's properties whose values have quotes or a variable."""
+        """Return the names of credential properties whose values contain quotes or a variable."""
         return ", ".join(
             name
             for name, value in self.config.items()
@@ -171,13 +172,13 @@ class Connection:
         )
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried, and none can be a broker's, else None."""
+        """Return an error if all addresses were tried and none can be a broker's, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
         if len(failures) == len(self._failures):
-            return None  # librdkafka still has to try some addresses
-        if not failures:  # it reports no error for a connection that the other side closes
+            return None  # librdkafka has not tried all addresses yet
+        if not failures:  # no error is reported if the other side closes a connection
             protocol = self.config.get("security.protocol", "PLAINTEXT")
             return BrokerError(
                 f"{self._servers} closed the connection; security.protocol is {protocol}, but the "
@@ -232,17 +233,17 @@ class Connection:
     def consumer(self, settings: Mapping[str, Any]) -> Consumer:
         """Return a consumer that neither joins a group nor commits.
 
-        At the end of a partition, it returns a message with the error ``_PARTITION_EOF``.
+        At the end of a partition, it returns a message with a ``_PARTITION_EOF`` error.
         """
         own_settings = {
-            "group.id": "flink-offset-migrate",  # librdkafka requires one
+            "group.id": "flink-offset-migrate",  # librdkafka requires a group
             "enable.auto.commit": False,
             "enable.partition.eof": True,
         }
         return Consumer({**self.settings, **own_settings, **settings}, logger=_QUIET)
 
     def wait(self, what: str, future: Future[Any]) -> Any:
-        """Wait for the answer to a request, and return it.
+        """Wait for the answer to a request, and return the answer.
 
         Raises:
             BrokerError: the request failed.
@@ -255,7 +256,7 @@ class Connection:
     def error(self, what: str, error: KafkaException) -> BrokerError:
         """Return the BrokerError of a failed request.
 
-        ``what`` is the subject of the request, such as ``the cluster``, ``group NAME`` or
+        ``what`` is the subject of the request, such as ``the cluster``, ``group NAME``, or
         ``TOPIC-PARTITION``.
         """
         code = kafka_error(error).code()
@@ -266,8 +267,9 @@ class Connection:
                 "between this machine and the broker"
             )
         if denied := _DENIED.get(code):
-            # A request about a group can be denied because of a topic: to describe a group of the
-            # `consumer` protocol, a user also needs DESCRIBE on the topics of the group's members.
+            # A request about a group can be denied because of a topic. To describe a group that
+            # uses the `consumer` protocol, a user also needs DESCRIBE on the topics of the group's
+            # members.
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
         return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
@@ -276,10 +278,10 @@ class Connection:
 def answer_of(future: Future[Any]) -> Any:
     """Return the answer to a request.
 
-    ``Future.result`` raises the exception object that the future keeps. The traceback of the object
-    then refers to the callers' frames, and so to the future. This reference cycle keeps the client
-    and its threads until the garbage collector runs, perhaps in one of librdkafka's own threads
-    (see ``Connection.__init__``). This function raises another object.
+    ``Future.result`` raises the exception object that the future stores. The traceback of the
+    object then refers to the callers' frames and therefore to the future. This reference cycle
+    keeps the client and its threads alive until the garbage collector runs, possibly in one of
+    librdkafka's own threads (see ``Connection.__init__``). This function raises a different object.
 
     Raises:
         KafkaException: the request failed.
@@ -303,7 +305,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
         return ConfigError(f"ssl.keystore.password does not open {store}")
     for name, path in config.items():
         is_file = name.endswith(".location") and f"{name} failed: " in reason
-        # Path.exists raises for a very long name, such as a certificate's text.
+        # Path.exists raises for a very long name, such as the text of a certificate.
         if is_file and not os.path.exists(str(path)):  # noqa: PTH110
             return unreadable_file(name, str(path), "no such file")
     reason = redact_values(reason, config)
@@ -313,7 +315,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
 
 
 def kafka_error(error: KafkaException) -> KafkaError:
-    """Return the KafkaError of an exception."""
+    """Return the KafkaError in an exception."""
     own_error: KafkaError = error.args[0]
     return own_error
 

@@ -22,9 +22,9 @@ from migrate.model.wording import counted, similar_names
 
 _Answer = TypeVar("_Answer")
 
-# The length of a string in Kafka's protocol is an int16, in bytes of UTF-8.
+# In the Kafka protocol, the length of a string is an int16, in UTF-8 bytes.
 _LONGEST_NAME = 32_767
-# Errors of requests while a group's coordinator moves to another broker or loads the offsets.
+# Request errors while a group coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -33,7 +33,7 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# Seconds between two requests to a coordinator that is not ready, or for offsets of a transaction.
+# Seconds between requests to a coordinator that is not ready, or for offsets in a transaction.
 _PAUSE = 0.25
 
 # StreamsPartitionAssignor.name @ kafka-streams 4.1.1
@@ -53,8 +53,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 
     Raises:
         UsageError: Kafka cannot have a group with this name.
-        BrokerError: the broker did not answer, or denied access; or a transaction with offsets of
-            the group has not ended in time.
+        BrokerError: the broker did not answer, or it denied access; or a transaction with the
+            group's offsets has not ended in time.
     """
     _check_name(group)
     admin, timeout = connection.admin, connection.timeout
@@ -77,7 +77,7 @@ def describe_group(connection: Connection, group: str) -> GroupView:
             description = describe()  # the group may have been created after the first request
     kind = _GROUP_TYPES.get(description.type, "unknown")
     if exists and description.state is ConsumerGroupState.DEAD:
-        # Kafka describes share and streams groups as DEAD, like missing groups. A share group
+        # Kafka describes share and streams groups as DEAD, as it does missing groups. A share group
         # commits no offsets.
         kind = "streams" if committed else "unknown"
     elif kind == "classic" and _is_streams_application(group, description, committed):
@@ -98,10 +98,10 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 
 
 def _check_name(group: str) -> None:
-    """Check that a group's name can be sent to Kafka.
+    """Check that a group name can be sent to Kafka.
 
-    confluent_kafka 2.16.1 ends the process (SIGSEGV) if the name is not UTF-8. C ends a string at a
-    NUL character.
+    confluent_kafka 2.16.1 crashes (SIGSEGV) if the name is not UTF-8. In C, a string ends at a NUL
+    character.
     """
     try:
         name = group.encode()
@@ -118,11 +118,11 @@ def _check_name(group: str) -> None:
 def _is_streams_application(
     group: str, description: Any, committed: Mapping[tuple[str, int], Committed]
 ) -> bool:
-    """Return whether a group of the classic protocol belongs to a Kafka Streams application.
+    """Return whether a classic protocol group belongs to a Kafka Streams application.
 
-    Its members use the assignor ``stream``. If the group is empty, the metadata of an offset shows
-    it, or an offset of a repartition topic. The name of such a topic starts with the application id
-    (the group).
+    The members of such a group use the ``stream`` assignor. An empty group is recognized by an
+    offset's metadata, or by an offset for a repartition topic. The name of such a topic starts with
+    the application ID (the group).
     """
     return (
         description.partition_assignor == _STREAMS_ASSIGNOR
@@ -135,14 +135,15 @@ def _is_streams_application(
 
 
 def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int], Committed]:
-    """Return the committed offsets of a group, once no open transaction may change them.
+    """Return a group's committed offsets once no open transaction can change them.
 
-    A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless it is asked for stable ones. Each partition is waited for
-    separately, because the offsets of a group with busy producers are never all stable together.
+    A producer may commit a group's offsets in a transaction. Until the transaction ends, Kafka
+    returns the older offsets, unless the request asks for stable offsets. The wait is separate for
+    each partition, because the offsets of a group with busy producers are never all stable at the
+    same time.
 
     Raises:
-        BrokerError: a transaction has not ended in time, or as for ``_ask_coordinator``.
+        BrokerError: a transaction has not ended in time, or as in ``_ask_coordinator``.
     """
     timeout = connection.timeout
     deadline = time.monotonic() + timeout
@@ -180,7 +181,7 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
 
 
 def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _Answer]) -> _Answer:
-    """Send a request about a group, and repeat it until the group's coordinator is ready.
+    """Send a request about a group, and repeat it until the group coordinator is ready.
 
     librdkafka does not retry such requests itself.
 
@@ -205,7 +206,7 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _
 
 
 def _is_listed(connection: Connection, group: str) -> bool:
-    """Return whether a group that Kafka describes as DEAD exists as a share or streams group.
+    """Return whether a group that Kafka describes as DEAD is an existing share or streams group.
 
     The deprecated ``list_groups`` is the only call that lists such a group. If the request fails,
     the group counts as missing. This is safe, because Kafka refuses commits for a share group
@@ -220,7 +221,7 @@ def _is_listed(connection: Connection, group: str) -> bool:
 
 
 def _group_names(connection: Connection) -> list[str]:
-    """Return the consumer groups that this user may see; empty if they cannot be listed."""
+    """Return the consumer groups that this user can see; empty if they cannot be listed."""
     try:
         answer = connection.admin.list_consumer_groups(request_timeout=connection.timeout)
         return [group.group_id for group in answer_of(answer).valid]

@@ -1,13 +1,14 @@
-"""Committed offsets of a consumer group, read and written exactly through librdkafka's C API.
+"""A consumer group's committed offsets, read and written exactly with the C API of librdkafka.
 
 ``confluent_kafka`` treats the metadata of a committed offset as a C string. It reads past the end
-of the metadata, and it writes the terminating NUL as a part of the metadata (``c_part_to_py`` and
-``py_to_c_parts`` @ confluent-kafka 2.16.1). The C API of the same librdkafka has the length
+of the metadata, and it writes the terminating NUL as part of the metadata (``c_part_to_py`` and
+``py_to_c_parts`` @ confluent-kafka 2.16.1). The C API of the same librdkafka provides the length
 (``rd_kafka_topic_partition_t.metadata_size``), and it can remove single offsets
 (``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a separate
 client with the same properties.
 
-The functions and structures are part of librdkafka's public ABI (``rdkafka.h`` @ 2.10 to 2.16).
+The functions and structures are part of the public ABI of librdkafka (``rdkafka.h`` @ 2.10 to
+2.16).
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from migrate.model.positions import TopicPartition
 
 # RecordBatch.NO_PARTITION_LEADER_EPOCH @ kafka-clients 4.1.1
 _NO_EPOCH = -1
-_PRODUCER = 0  # rd_kafka_type_t; AdminClient of confluent_kafka uses the same type
+_PRODUCER = 0  # rd_kafka_type_t; confluent_kafka's AdminClient uses the same type
 _ERROR_BYTES = 512
-# librdkafka answers each request in time, with an error if no broker does. This many more seconds
-# are for its own threads on a busy machine.
+# librdkafka answers each request in time, with an error if no broker answers. These additional
+# seconds are for librdkafka's own threads on a busy machine.
 _ANSWER_MARGIN = 30.0
 
-# Kafka sends metadata as UTF-8. A broker that is not Apache Kafka may store other bytes; with this
-# error handler they are restored unchanged.
+# Kafka sends metadata as UTF-8. A broker that is not Apache Kafka may store other bytes; this error
+# handler preserves them.
 _ENCODING = ("utf-8", "surrogateescape")
 
 
@@ -74,7 +75,7 @@ _TokenRefresh = ctypes.CFUNCTYPE(None, _Pointer, _Text, _Pointer)
 _REQUEST = [_Pointer, ctypes.POINTER(_Pointer), ctypes.c_size_t, _Pointer, _Pointer]
 _GROUPS = [_Pointer, ctypes.POINTER(ctypes.c_size_t)]
 
-# The result type and the argument types of each function, without the prefix ``rd_kafka_``.
+# The result type and the argument types of each function, without the ``rd_kafka_`` prefix.
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "AdminOptions_destroy": (None, [_Pointer]),
     "AdminOptions_new": (_Pointer, [_Pointer, ctypes.c_int]),
@@ -152,7 +153,8 @@ def _library() -> Any:
         UsageError: the functions cannot be called in this build of confluent_kafka.
     """
     try:
-        # On Linux and macOS, a name is also searched for in the libraries that this one needs.
+        # On Linux and macOS, the search for a name includes the libraries on which this one
+        # depends.
         library = ctypes.CDLL(cimpl.__file__)
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, f"rd_kafka_{name}")
@@ -171,7 +173,7 @@ class GroupOffset:
     """A partition in the answer to a request about a group's offsets.
 
     Attributes:
-        committed: the committed offset; None if there is none, or after a change.
+        committed: the committed offset; None if there is no committed offset, or after a change.
         error: the partition's error, or None.
     """
 
@@ -185,12 +187,12 @@ class GroupOffsets:
     Each request is sent once. A failed request raises KafkaException.
 
     Args:
-        settings: librdkafka's properties. An AdminClient must have accepted them. Of the callbacks,
-            only ``oauth_cb`` is used.
-        timeout: seconds for each request.
+        settings: the librdkafka properties, which an AdminClient must have accepted. Of the
+            callbacks, only ``oauth_cb`` is used.
+        timeout: the number of seconds for each request.
 
     Raises:
-        UsageError: as for ``_library``.
+        UsageError: as in ``_library``.
     """
 
     def __init__(self, settings: KafkaConfig, timeout: float) -> None:
@@ -205,7 +207,7 @@ class GroupOffsets:
             ):
                 library.rd_kafka_conf_destroy(configuration)
                 raise _exception(KafkaError._INVALID_ARG, message.value)
-        # librdkafka's background thread refreshes tokens (also OIDC tokens).
+        # The background thread of librdkafka refreshes tokens, including OIDC tokens.
         library.rd_kafka_conf_enable_sasl_queue(configuration, 1)
         token = settings.get("oauth_cb")
         # This reference keeps the callback alive as long as the client.
@@ -222,7 +224,7 @@ class GroupOffsets:
         self._client = client
         weakref.finalize(self, _destroy, library, client, self._token_refresh)
         code = self._take_error(library.rd_kafka_sasl_background_callbacks_enable(client))
-        if code not in (KafkaError.NO_ERROR, KafkaError._NOT_CONFIGURED):  # no SASL with tokens
+        if code not in (KafkaError.NO_ERROR, KafkaError._NOT_CONFIGURED):  # no token-based SASL
             raise _exception(code, b"no thread for the tokens of SASL")
 
     def read(self, group: str, *, stable: bool) -> dict[TopicPartition, GroupOffset]:
@@ -230,7 +232,8 @@ class GroupOffsets:
 
         Args:
             group: the consumer group.
-            stable: report an error for a partition with an offset of an open transaction.
+            stable: True to report an error for a partition that has an offset in an open
+                transaction.
         """
         return self._request("ListConsumerGroupOffsets", group, None, stable=stable)
 
@@ -256,7 +259,7 @@ class GroupOffsets:
     ) -> dict[TopicPartition, GroupOffset]:
         library = self._library
         options = library.rd_kafka_AdminOptions_new(self._client, _OPERATIONS[operation])
-        # A separate queue, so that no request gets the late answer of an earlier one.
+        # A separate queue, so no request gets the late answer to an earlier request.
         queue = library.rd_kafka_queue_new(self._client)
         argument = None
         try:
@@ -297,7 +300,7 @@ class GroupOffsets:
         group: str,
         offsets: Mapping[TopicPartition, Committed | None] | None,
     ) -> int:
-        """Return a new argument of a request; librdkafka copies the partitions into it."""
+        """Return a new request argument; librdkafka copies the partitions into it."""
         library = self._library
         new = getattr(library, f"rd_kafka_{operation}_new")
         if offsets is None:
@@ -322,7 +325,7 @@ class GroupOffsets:
             return int(new(group.encode(), partitions))
         finally:
             for index in range(partitions.contents.cnt):
-                # The buffers are Python's, so librdkafka must not free them.
+                # Python owns the buffers, so librdkafka must not free them.
                 partitions.contents.elems[index].metadata = None
                 partitions.contents.elems[index].metadata_size = 0
             library.rd_kafka_topic_partition_list_destroy(partitions)
@@ -330,7 +333,7 @@ class GroupOffsets:
     def _await_event(self, queue: int) -> int:
         deadline = time.monotonic() + self._timeout + _ANSWER_MARGIN
         while (left := deadline - time.monotonic()) > 0:
-            # A short wait, so that Ctrl-C ends it soon.
+            # A short wait, so Ctrl-C ends it soon.
             event = self._library.rd_kafka_queue_poll(queue, round(min(left, 0.2) * 1000))
             if event:
                 return int(event)
@@ -395,5 +398,5 @@ def _token_refresh(library: Any, token: TokenCallback) -> Any:
 
 
 def _destroy(library: Any, client: int, _token_refresh: Any) -> None:
-    """End a client and its threads; the token's callback must live until then."""
+    """End a client and its threads; the token callback must stay alive until then."""
     library.rd_kafka_destroy(client)

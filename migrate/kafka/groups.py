@@ -17,7 +17,7 @@ from migrate.kafka.describe_group import COORDINATOR_AWAY, describe_group
 from migrate.kafka.group_offsets import GroupOffset
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
-# Errors that may disappear without action by the user, and librdkafka's errors for a lost answer.
+# Errors that may disappear without user action, and librdkafka errors for a lost answer.
 _TRANSIENT = COORDINATOR_AWAY | {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
@@ -42,10 +42,10 @@ _DELETE_MEANINGS = {
 }
 
 # The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a
-# batch larger than this topic's max.message.bytes. This number is about half of the default of
+# batch larger than this topic's max.message.bytes. This number is about half of the default
 # max.message.bytes, 1048588.
 _REQUEST_BYTES = 500_000
-# The bytes of a record without its strings: framing, lengths, partition, offset and times.
+# The bytes of a record without its strings: framing, lengths, partition, offset, and times.
 _RECORD_OVERHEAD = 100
 
 
@@ -54,8 +54,8 @@ class CommitFailure:
     """The failure of a change to a group, or to the offset of one partition.
 
     Attributes:
-        code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
-        transient: True if the same request might succeed later. Lost answers are transient too. In
+        code: Kafka's name for the error, such as UNKNOWN_MEMBER_ID.
+        transient: True if the same request might succeed later. Lost answers are also transient; in
             this case, a new description of the group shows whether the group was changed.
     """
 
@@ -86,7 +86,7 @@ class ConsumerGroups:
             return describe_group(connection, group)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the topics that exist (``ClusterSnapshot.topic_ids``)."""
+        """Return the IDs of the topics that exist (``ClusterSnapshot.topic_ids``)."""
         with self._connection() as connection:
             return snapshots.topic_ids(connection, topics)
 
@@ -97,11 +97,11 @@ class ConsumerGroups:
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
     ) -> dict[tuple[str, int], CommitFailure]:
-        """Commit offsets for a group without members; return the partitions that failed.
+        """Commit offsets for an empty group; return the partitions that failed.
 
-        No request is repeated. If all partitions of a request fail, at least one transiently, the
-        remaining requests are not sent, because each might wait for its timeout. Their partitions
-        count as failed.
+        No request is repeated. If all partitions in a request fail, at least one of them
+        transiently, the remaining requests are not sent, because each request might wait for its
+        timeout. Their partitions count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         transient_failure: CommitFailure | None = None
@@ -121,7 +121,7 @@ class ConsumerGroups:
     def remove(
         self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> dict[tuple[str, int], CommitFailure]:
-        """Remove committed offsets of a group without members; return the partitions that failed.
+        """Remove committed offsets of an empty group; return the partitions that failed.
 
         No request is repeated.
         """
@@ -132,7 +132,7 @@ class ConsumerGroups:
         return failures
 
     def removal_denied(self, group: str) -> CommitFailure | None:
-        """Return a failure if this user may not remove offsets of a group (DELETE), else None.
+        """Return a failure if this user may not remove a group's offsets (DELETE), else None.
 
         Raises:
             BrokerError: the broker did not answer.
@@ -143,7 +143,7 @@ class ConsumerGroups:
             )[group]
             allowed = connection.wait(f"group {group}", answer).authorized_operations
         if not allowed or AclOperation.DELETE in allowed:
-            return None  # without an answer, the removal itself shows it
+            return None  # without an answer, the removal itself reports the failure
         code = KafkaError.GROUP_AUTHORIZATION_FAILED
         return CommitFailure(KafkaError(code).name(), _DELETE_MEANINGS[code], transient=False)
 
@@ -180,7 +180,7 @@ class ConsumerGroups:
     def _connection(self) -> Iterator[Connection]:
         """Yield the current connection, or a new one.
 
-        A failed connection is not used again: after a failed connection to a group's coordinator,
+        A failed connection is not reused. After a failed connection to a group coordinator,
         librdkafka 2.16 aborts the process (``eonce->refcnt > 0``) at the next request about the
         group.
         """
@@ -196,7 +196,7 @@ class ConsumerGroups:
 def _requests(
     group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> Iterator[dict[tuple[str, int], Committed]]:
-    """Divide offsets into requests of about ``_REQUEST_BYTES`` or less."""
+    """Divide offsets into requests of about ``_REQUEST_BYTES`` or fewer."""
     request: dict[tuple[str, int], Committed] = {}
     size = 0
     for (topic, partition), committed in sorted(offsets.items()):

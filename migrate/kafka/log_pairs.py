@@ -1,4 +1,4 @@
-"""Logs of one cluster, read together with their copies in another cluster."""
+"""Logs in one cluster, read together with their copies in another cluster."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ _MOST_LONG_SEARCHES = 100
 
 
 class LogPairs:
-    """The logs of the job's cluster (old), each with its copy in another cluster (new).
+    """The logs in the job's cluster (old), each with its copy in another cluster (new).
 
     Args:
-        names: the topics' names in the new cluster, by their names in the old one.
-        topics: the topics of the old cluster that are compared.
-        all_old, all_new: read all records, if ``old`` or ``new`` read committed ones only.
+        names: the topic names in the new cluster, by their names in the old cluster.
+        topics: the topics in the old cluster to compare.
+        all_old, all_new: readers of all records, for use if ``old`` or ``new`` reads only committed
+            records.
 
     Attributes:
         compacted: the topics among ``topics`` that either cluster compacts.
 
     Raises:
-        BrokerError: a cluster does not answer, or denies access. The methods raise it, too.
+        BrokerError: a cluster does not answer, or it denies access. The methods also raise this
+            error.
     """
 
     def __init__(
@@ -55,16 +57,17 @@ class LogPairs:
         }
 
     def copy_of(self, partition: Partition) -> Partition:
-        """Return the partition of the new cluster that has the copies."""
+        """Return the partition in the new cluster that contains the copies."""
         topic, number = partition
         return self._names.get(topic, topic), number
 
     def read(self, reads: Mapping[Partition, Read]) -> dict[Partition, Surroundings]:
         """Read from each pair of logs; a partition has its name in the old cluster.
 
-        Reads of the same form are one request.
+        Reads with the same parameters share one request.
         """
-        # Reads of a different partition are sent one by one, because several may be of the same.
+        # Reads of a different partition are sent one by one, because several may target the same
+        # one.
         alike: dict[tuple[object, ...], dict[Partition, Read]] = defaultdict(dict)
         for partition, read in reads.items():
             kind = (read.side, read.is_time, read.before, read.after)
@@ -95,14 +98,14 @@ class LogPairs:
     def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
         """Fix the log ranges, first in the new cluster, unless ``is_new`` is false.
 
-        The old logs then have every record that was copied to the new ones before.
+        The old logs then contain every record that was already copied to the new logs.
         """
         if is_new:
             self._new.take_snapshot([self.copy_of(partition) for partition in partitions])
         self._old.take_snapshot(partitions)
 
     def old_log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the log ends of the old cluster; see ``RecordReader.log_ends``."""
+        """Return the log end offsets in the old cluster; see ``RecordReader.log_ends``."""
         return self._old.log_ends(partitions)
 
     def may_search_long(self) -> bool:
@@ -111,7 +114,7 @@ class LogPairs:
         return self._searches_left >= 0
 
     def syncs(self, partition: Partition) -> Sequence[Sequence[OffsetSync]]:
-        """Return each mirror's offset syncs of a partition; they are read once, for all of them."""
+        """Return each mirror's offset syncs for a partition; all syncs are read together once."""
         return self._offset_syncs.get(partition, ())
 
     @cached_property

@@ -1,10 +1,10 @@
 """MirrorMaker 2's offset syncs, which map offsets of some records to offsets of their copies.
 
-A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
-cluster that it copies from (``offset-syncs.topic.location``): after 100 records, and for the last
-ones when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may be of an earlier copy of
-the topic, or of another target. A sync therefore shows where to search for a record's copy. It is
-evidence only if the records agree (``match_records``).
+A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the source
+cluster of the mirror (``offset-syncs.topic.location``). It writes a sync after 100 records, and for
+the last records when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may belong to an
+earlier copy of the topic or to a different target. A sync therefore only shows where to search for
+a record's copy. It is evidence only if the records match (``match_records``).
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror
@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from migrate.kafka.records import Partition, RecordReader
 
 _TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
-# At most this many of the newest syncs of a topic are read. By default, a mirror writes a sync for
+# The maximum number of newest syncs to read for a topic. By default, a mirror writes a sync for
 # every 100 records.
 _MOST_SYNCS = 200_000
 
@@ -30,7 +30,7 @@ OffsetSync = tuple[int, int]
 
 
 def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
-    """Return the offset syncs of all mirrors in a cluster, by the partition that was copied.
+    """Return the offset syncs of all mirrors in a cluster, by copied partition.
 
     Each mirror has a sequence, in the order in which it wrote its syncs.
 
@@ -50,7 +50,7 @@ def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Seque
 
 
 def parse_offset_sync(key: bytes, value: bytes) -> tuple[Partition, OffsetSync] | None:
-    """Return the partition and the two offsets of a sync; None for bytes of another layout."""
+    """Return the partition and the two offsets in a sync; None for bytes in a different layout."""
     if len(key) < 6 or len(value) != 16:
         return None
     (length,) = struct.unpack_from(">h", key)

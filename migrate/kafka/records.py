@@ -32,12 +32,12 @@ from migrate.kafka.snapshot import list_offsets
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
-# A partition is no longer read once its records from the position on exceed this number of bytes.
+# The reading of a partition stops once its records from the position on exceed this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
-# To find N records before a position, the reading starts 2 * N offsets below it; if that finds too
-# few records, 32 * N offsets below it, and so on. If each transaction has one record, every other
-# offset is a marker. A compacted log has larger gaps.
+# To find N records before a position, the reading starts 2 * N offsets below it. If that finds too
+# few records, the reading starts 32 * N offsets below it, and so on. If each transaction has one
+# record, every other offset is a marker. A compacted log has larger gaps.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
@@ -49,7 +49,7 @@ _SETTINGS = {
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
     # All partitions share one queue, and nothing is fetched while the queue is full. librdkafka
-    # checks it again after this time, not after a second (its default).
+    # checks the queue again after this time, instead of after a second (its default).
     "fetch.queue.backoff.ms": 10,
 }
 
@@ -58,11 +58,13 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class _Span:
-    """The records to read of a partition, and the records read so far.
+    """The records to read from a partition, and the records read so far.
 
     Attributes:
-        pivot: the offset that separates ``before`` (lower offsets) from ``after`` (from it on).
-        log_start, log_end: the log range; for ``read_committed`` the end is the last stable offset.
+        pivot: the offset that separates ``before`` (lower offsets) from ``after`` (this offset and
+            higher).
+        log_start, log_end: the log range; for ``read_committed``, the end is the last stable
+            offset.
     """
 
     start: int
@@ -93,7 +95,7 @@ class _Span:
         return self.start <= self.log_start and not self.dropped
 
     def add(self, record: Record, size: int) -> None:
-        # A record of an earlier assignment of this partition may still be delivered.
+        # A record from an earlier assignment of this partition may still be delivered.
         if self.is_done or record.offset < self.first_unread:
             return
         self.first_unread = record.offset + 1
@@ -106,20 +108,21 @@ class _Span:
         self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
-        """Note that the log has no record from an offset on."""
+        """Note that the log has no records at or after an offset."""
         if not self.is_done:
             self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True
 
 
 class RecordReader:
-    """A reader of the records of one cluster.
+    """A reader of the records in one cluster.
 
-    With ``is_committed``, it omits the records of transactions that were aborted, and ends
-    before the first transaction that is still open (``read_committed``).
+    With ``is_committed``, the reader omits records of aborted transactions, and stops before the
+    first open transaction (``read_committed``).
 
     Raises:
-        BrokerError: no broker answered in time, or access was denied. The methods raise it, too.
+        BrokerError: no broker answered in time, or access was denied. The methods also raise this
+            error.
         ConfigError: librdkafka does not accept the properties.
     """
 
@@ -139,9 +142,9 @@ class RecordReader:
     def around(
         self, positions: Mapping[Partition, int], most_before: int, most_after: int
     ) -> dict[Partition, Surroundings]:
-        """Return at most ``most_before`` records before each position, ``most_after`` from it on.
+        """Return up to ``most_before`` records before each position and ``most_after`` from it on.
 
-        All partitions are read together, so the records of all of them must fit in memory.
+        All partitions are read together, so all of their records must fit in memory.
         """
         ranges = self._ranges(positions)
         results: dict[Partition, Surroundings] = {}
@@ -179,8 +182,8 @@ class RecordReader:
     ) -> dict[Partition, Surroundings]:
         """Return the records around the first one at or after a time, or around the log end.
 
-        ``times`` has for each partition a time in milliseconds of the epoch; for the other
-        arguments see ``around``.
+        ``times`` contains a time in epoch milliseconds for each partition; for the other arguments,
+        see ``around``.
         """
         firsts = list_offsets(
             self._connection,
@@ -195,16 +198,16 @@ class RecordReader:
         return self.around(positions, most_before, most_after)
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the log end of each partition; for ``read_committed`` the last stable offset."""
+        """Return each partition's log end offset or, for ``read_committed``, last stable offset."""
         return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
 
     def take_snapshot(self, partitions: Collection[Partition]) -> None:
-        """Ask for the log ranges of partitions once, and read up to these log ends from now on."""
+        """Query the log ranges of partitions once, and read only up to their ends from now on."""
         self._snapshot.clear()
         self._snapshot = self._ranges(partitions)
 
     def compacted_topics(self, topics: Iterable[str]) -> set[str]:
-        """Return those topics that Kafka compacts, except topics whose settings cannot be read."""
+        """Return the topics that Kafka compacts, except topics whose settings cannot be read."""
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         if not resources:
             return set()
@@ -222,7 +225,7 @@ class RecordReader:
         return compacted
 
     def topics(self) -> list[str]:
-        """Return the topics that this user may see."""
+        """Return the topics that this user can see."""
         return self._connection.topics()
 
     def partitions(self, topic: str) -> list[int]:
@@ -232,8 +235,8 @@ class RecordReader:
     def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of the records in the last ``most`` offsets.
 
-        Records without a key or a value are omitted. If the records have more than ``MOST_BYTES``,
-        the newest ones are omitted.
+        Records without a key or a value are omitted. If the records exceed ``MOST_BYTES``, the
+        newest records are omitted.
         """
         log_start, log_end = self._ranges([partition])[partition]
         contents: list[tuple[bytes, bytes]] = []
@@ -248,7 +251,7 @@ class RecordReader:
         return contents
 
     def _ranges(self, partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
-        """Return each partition's log start and log end, from the snapshot if there is one."""
+        """Return each partition's log start and end offsets, from the snapshot if there is one."""
         known = {p: self._snapshot[p] for p in partitions if p in self._snapshot}
         keys = [TopicPartition(*partition) for partition in partitions if partition not in known]
         if not keys:
@@ -264,7 +267,7 @@ class RecordReader:
     def _read(
         self, spans: Mapping[Partition, _Span], keep: Callable[[Message], None] | None = None
     ) -> None:
-        """Read the records of spans; call ``keep`` with each message."""
+        """Read the records in spans; call ``keep`` with each message."""
         waiting = {partition: span for partition, span in spans.items() if not span.is_done}
         self._consumer.assign([TopicPartition(*p, span.start) for p, span in waiting.items()])
         deadline = time.monotonic() + self._connection.timeout
@@ -281,7 +284,8 @@ class RecordReader:
                     span.end(message.offset() or 0)
                 if span.is_done:
                     del waiting[partition]
-                    # Not ``pause``, because a partition would still be paused after reassignment.
+                    # Do not use ``pause``, because a partition would still be paused after
+                    # reassignment.
                     self._consumer.incremental_unassign([TopicPartition(*partition)])
             if time.monotonic() > deadline:
                 (topic, number), *_ = waiting
@@ -306,7 +310,7 @@ class RecordReader:
 
 
 def _record_of(message: Message) -> tuple[Record, int]:
-    """Return a message as a record, and the number of its bytes."""
+    """Return a message as a record, and its size in bytes."""
     key, value = message.key(), message.value()
     kind, timestamp = message.timestamp()
     if kind == TIMESTAMP_NOT_AVAILABLE:

@@ -1,4 +1,4 @@
-"""Snapshots of a cluster, with its id, topics, log ranges, groups and transactions.
+"""Snapshots of a cluster, with its ID, topics, log ranges, groups, and transactions.
 
 This module changes nothing in the cluster.
 """
@@ -27,21 +27,21 @@ from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRang
 from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import similar_names
 
-# The maximum number of missing topics for which similar names are searched.
+# The maximum number of missing topics for which to search for similar names.
 _MAX_MISSPELT = 5
 
-# A topic's id is 16 bytes in base64. librdkafka writes it with the standard alphabet, Kafka's tools
-# with the alphabet for URLs.
+# A topic ID is 16 bytes in base64. librdkafka writes it with the standard alphabet, and the Kafka
+# tools write it with the URL-safe alphabet.
 _NO_TOPIC_ID = "A" * 22
 _URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
-    """Take a snapshot of a cluster; no topic or group is created.
+    """Take a snapshot of a cluster without creating any topic or group.
 
     Args:
         config: librdkafka properties, including ``bootstrap.servers``.
-        question: the topics, groups and transactions of the snapshot.
+        question: the topics, groups, and transactions for the snapshot.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -59,7 +59,7 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     outcomes, transactions_error = {}, ""
     try:
         outcomes = transaction_outcomes(connection, question.transactions)
-    except BrokerError as error:  # not fatal: few users have READ on the transaction log
+    except BrokerError as error:  # not fatal, because few users have READ on the transaction log
         transactions_error = str(error)
     source, target = question.source_group, question.target_group
     return replace(
@@ -84,7 +84,7 @@ def snapshot_topics(
     *,
     partial: bool = False,
 ) -> ClusterSnapshot:
-    """Return a snapshot without groups and transactions; for the arguments see ``Question``."""
+    """Return a snapshot without groups and transactions; for the arguments, see ``Question``."""
     names = set(topics)
     matching: set[str] = set()
     if pattern is not None:
@@ -118,14 +118,14 @@ def snapshot_topics(
 
 
 def cluster_id(connection: Connection) -> str | None:
-    """Return the cluster's id. It stays the same if the brokers' addresses change."""
+    """Return the cluster's ID, which stays the same if the broker addresses change."""
     answer = connection.admin.describe_cluster(request_timeout=connection.timeout)
     own_id: str | None = connection.wait("the cluster", answer).cluster_id
     return own_id
 
 
 def topic_ids(connection: Connection, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the topics that exist (``ClusterSnapshot.topic_ids``)."""
+    """Return the IDs of the topics that exist (``ClusterSnapshot.topic_ids``)."""
     return _ids(_describe_topics(connection, topics))
 
 
@@ -135,7 +135,7 @@ def _ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
 
 
 def _topic_id(uuid: Uuid) -> str | None:
-    """Format an id as Kafka's tools do; return None for zero, the answer of brokers before 2.8."""
+    """Format an ID as the Kafka tools do; return None for zero, the answer before Kafka 2.8."""
     text = str(uuid)
     return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
 
@@ -159,7 +159,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 
 
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return existing topics with similar names for each missing topic.
+    """For each missing topic, return the existing topics with similar names.
 
     Return an empty result if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's
     topics cannot be listed.
@@ -203,7 +203,7 @@ def _log_ranges(
     def firsts(time: int | None) -> Mapping[tuple[str, int], int]:
         if time is None:
             return {}
-        # Kafka answers -1 if no record is at or after the time.
+        # Kafka answers -1 if there is no record at or after the time.
         return {
             topic_partition: offset if offset >= 0 else ends[topic_partition]
             for topic_partition, offset in offsets(OffsetSpec.for_timestamp(time)).items()
@@ -227,7 +227,7 @@ def log_ends(
 
 
 def _epoch(result: ListOffsetsResultInfo) -> int | None:
-    """Return the present leader epoch of a partition, or None if the broker reports none."""
+    """Return the current leader epoch of a partition, or None if the broker reports none."""
     epoch: int | None = result.leader_epoch
     return epoch if epoch is not None and epoch >= 0 else None
 
@@ -235,10 +235,10 @@ def _epoch(result: ListOffsetsResultInfo) -> int | None:
 def _unreachable(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[tuple[str, int], str]:
-    """Return the reason for each partition for which the broker does not answer.
+    """For each partition for which the broker does not answer, return the reason.
 
     Raises:
-        BrokerError: it answers for none.
+        BrokerError: the broker does not answer for any partition.
     """
     futures = _ask_offsets(connection, dict.fromkeys(partitions, OffsetSpec.latest()))
     reasons: dict[tuple[str, int], str] = {}
@@ -273,7 +273,7 @@ def _ask_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Mapping[TopicPartition, Future[ListOffsetsResultInfo]]:
-    """Ask for the offset that each partition's spec selects."""
+    """Query the offset that each partition's spec selects."""
     if not specs:
         return {}
     asked: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = connection.admin.list_offsets(

@@ -1,13 +1,13 @@
 """Outcomes of transactions, read from the cluster's transaction log, ``__transaction_state``.
 
-librdkafka does not have the request DescribeTransactions, so the outcomes are read from the log.
-This needs the permission READ on the topic. The records of a transactional id are in partition
-``abs(id.hashCode()) % partitions``. Each change of a transaction's state is a record::
+librdkafka does not have the DescribeTransactions request, so the outcomes are read from the log.
+This requires the READ permission on the topic. The records of a transactional ID are in partition
+``abs(id.hashCode()) % partitions``. Each change to a transaction's state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
 
-When an id expires (``transactional.id.expiration.ms``, by default 7 days), Kafka writes a record
+When an ID expires (``transactional.id.expiration.ms``, 7 days by default), Kafka writes a record
 without a value. When a transaction times out, Kafka ends it with the next epoch. Since 4.0, Kafka
 ends every transaction of newer clients with the next epoch.
 
@@ -33,7 +33,7 @@ _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hqhib")
 _KEY_VERSION = 0
 _VALUE_VERSIONS = (0, 1)
-# TransactionState's ids: 1 Ongoing, 2 PrepareCommit, 4 CompleteCommit, 3 PrepareAbort, 5
+# The IDs in TransactionState: 1 Ongoing, 2 PrepareCommit, 4 CompleteCommit, 3 PrepareAbort, 5
 # CompleteAbort.
 _OUTCOMES = {
     1: TxnOutcome.OPEN,
@@ -43,16 +43,16 @@ _OUTCOMES = {
     5: TxnOutcome.ABORTED,
 }
 
-# The time limit in seconds for reading the log. A compacted partition is seldom larger than its
+# The time limit in seconds for reading the log. A compacted partition is rarely larger than its
 # newest segment (100 MB by default).
 _READ_SECONDS = 60.0
-# The maximum number of records to read in one call, and the seconds to wait for them.
+# The maximum number of records to read in one call, and the number of seconds to wait for them.
 _AT_ONCE = 10_000
 _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """The used part of a transaction log record (the producer and the new state)."""
+    """The part of a transaction log record that is used: the producer and the new state."""
 
     producer_id: int
     epoch: int
@@ -82,7 +82,7 @@ def transaction_outcomes(
 
 
 def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnOutcome:
-    """Return a transaction's outcome from the changes of its transactional id, in log order."""
+    """Return a transaction's outcome from the changes to its transactional ID, in log order."""
     _, producer_id, epoch = transaction
     outcome = TxnOutcome.UNKNOWN
     for change in changes:
@@ -90,14 +90,14 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnO
         if new_outcome is None or change.producer_id != producer_id:
             continue
         # A change with the next epoch ends this transaction only if the outcome is still OPEN. If
-        # compaction has removed the OPEN record, the change may be of another transaction.
+        # compaction has removed the OPEN record, the change may belong to another transaction.
         if change.epoch == epoch or (outcome is TxnOutcome.OPEN and change.epoch == epoch + 1):
             outcome = new_outcome
     return outcome
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:
-    """Return the partition of the transaction log that has the records of an id."""
+    """Return the partition of the transaction log that contains the records of an ID."""
     hashed = abs(signed_32(string_hash(transactional_id)))
     # Utils.abs @ kafka-clients returns 0 for the lowest int, because its absolute value overflows.
     return 0 if hashed == 1 << 31 else hashed % partitions
@@ -121,7 +121,7 @@ def _state_change(value: bytes | None) -> StateChange | None:
 def _records(
     connection: Connection, transactional_ids: Iterable[str]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Yield the key and value of every record in the partitions of these ids."""
+    """Yield the key and value of every record in the partitions of these IDs."""
     consumer = connection.consumer({"isolation.level": "read_uncommitted"})
     try:
         count = _partition_count(connection, consumer)
@@ -137,8 +137,8 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # Ignore a denied group. librdkafka queries the group's coordinator even if the
-                # consumer does not join the group, and reading does not need the coordinator.
+                # Ignore a denied group. librdkafka queries the group coordinator even if the
+                # consumer does not join the group, but reading does not require the coordinator.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:

@@ -1,1 +1,1 @@
-"""Types and functions shared by the other packages: positions, findings, policies, errors, log."""
+"""Shared types and functions for positions, findings, policies, errors, and logging."""

@@ -1,6 +1,6 @@
-"""A snapshot of a Kafka cluster's logs, groups and transactions.
+"""A snapshot of a Kafka cluster's logs, groups, and transactions.
 
-``migrate.kafka.snapshot`` takes it, and ``migrate.planning`` uses it.
+``migrate.kafka.snapshot`` takes the snapshot, and ``migrate.planning`` uses it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from migrate.model.wording import counted
 
 
 class BrokerError(ServiceError):
-    """Kafka did not answer, or denied access."""
+    """Kafka did not answer, or it denied access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class LogRange:
         start: the log start offset.
         end: the log end offset. The next record will get this offset.
         first_since: the offset of the first record at or after ``Question.since``, or the log end
-            if there is no such record; None if ``since`` is None.
-        first_at: the same for ``Question.at``.
-        leader_epoch: the present leader epoch of the partition, if the broker reports it. The epoch
-            changes with each election, and is not part of the range.
+            offset if there is no such record; None if ``since`` is None.
+        first_at: the same, but for ``Question.at``.
+        leader_epoch: the current leader epoch of the partition, if the broker reports it. The epoch
+            changes with each election, so it is not part of the range.
     """
 
     start: int
@@ -39,7 +39,7 @@ class LogRange:
     leader_epoch: int | None = field(default=None, compare=False)
 
     def covers(self, offset: int) -> bool:
-        """Return whether a reader can start at an offset, in the log or at the log end."""
+        """Return whether a reader can start at an offset, which can be in the log or at its end."""
         return self.start <= offset <= self.end
 
 
@@ -49,11 +49,12 @@ class Committed:
 
     Attributes:
         next_offset: the offset of the next record to read.
-        metadata: the string that the committer stored with the offset, up to
+        metadata: the string that the committing client stored with the offset, up to
             ``offset.metadata.max.bytes`` bytes of UTF-8. It belongs to the group's client.
-        leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
-            Flink stores none. A consumer that starts from an offset with an epoch first asks the
-            broker whether the log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
+        leader_epoch: the leader epoch of the last record that the committing client read, if the
+            client stored it. Flink does not store it. A consumer that starts from an offset with an
+            epoch first asks the broker whether the log was truncated (KIP-320; SubscriptionState @
+            kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -76,11 +77,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A consumer group as its coordinator describes it.
+    """A consumer group, as described by its coordinator.
 
     Attributes:
         exists: True if the group exists.
-        state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
+        state: Kafka's name for the state: Empty, Stable, Dead, PreparingRebalance, …
         type: classic, consumer, streams (Kafka Streams, with either protocol), or unknown. An
             existing group of type unknown is a share group or a streams group without committed
             offsets.
@@ -101,7 +102,7 @@ class GroupView:
         return committed.next_offset if committed is not None else None
 
 
-# A transaction as (transactional id, producer id, producer epoch).
+# A transaction as (transactional ID, producer ID, producer epoch).
 Transaction = tuple[str, int, int]
 
 
@@ -120,17 +121,17 @@ class ClusterSnapshot:
 
     Attributes:
         topics: the log ranges of all partitions of each topic that exists.
-        topic_ids: the ids of the topics; empty for brokers without topic ids (Kafka < 2.8). A
-            recreated topic has a new id.
-        source_group: the consumer group to read offsets from. It is the Flink job's group, the
+        topic_ids: the IDs of the topics; empty for brokers without topic IDs (Kafka < 2.8). A
+            recreated topic has a new ID.
+        source_group: the consumer group from which to read offsets: the Flink job's group, the
             group to move from, or the group that ``verify`` checks.
-        target_group: the consumer group to commit offsets for.
+        target_group: the consumer group for which to commit offsets.
         alike: for each topic that does not exist, the existing topics with a similar name.
         matched_topics: for each topic that matches ``Question.pattern`` and is not one of
-            ``Question.topics``, the time of its first record with a timestamp, in milliseconds of
-            the epoch; None without such a record.
+            ``Question.topics``, the time of its first record with a timestamp, in epoch
+            milliseconds; None without such a record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
-        transactions_error: why the outcomes could not be read; empty if they were read.
+        transactions_error: the reason that the outcomes could not be read; empty if they were read.
         unreachable: for each partition without an answer, the reason, such as a missing leader.
             Empty unless ``Question.partial`` is set. ``topics`` lacks these partitions.
     """
@@ -153,13 +154,13 @@ class Question:
 
     Attributes:
         source_group, target_group: as in ``ClusterSnapshot``.
-        since: when the checkpoint was written, in milliseconds of the epoch; see
+        since: the time when the checkpoint was written, in epoch milliseconds; see
             ``LogRange.first_since``.
-        at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
-            epoch; see ``LogRange.first_at``.
-        pattern: the log ranges of the topics that match this pattern are needed, too. See
+        at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in epoch milliseconds;
+            see ``LogRange.first_at``.
+        pattern: a pattern; the log ranges of the topics that match it are also required. See
             ``ClusterSnapshot.matched_topics``.
-        partial: True if an answer for some of the partitions is enough.
+        partial: True if an answer for only some of the partitions is sufficient.
     """
 
     topics: frozenset[str]

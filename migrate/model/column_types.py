@@ -1,8 +1,8 @@
 """The column types in tables of keyed state and of scans.
 
-A column type has a DDL string (the form of Spark's ``DataType.sql``), an Arrow type, and a function
-that converts a value for Arrow. The extra pyarrow is imported only for Arrow. Tables can be listed
-or written as CSV without pyarrow.
+A column type has a DDL string (in the format of Spark's ``DataType.sql``), an Arrow type, and a
+function that converts a value for Arrow. The pyarrow extra is imported only for Arrow. Tables can
+be listed, or written as CSV, without pyarrow.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -104,7 +104,7 @@ class StructOf:
 
 @dataclass(frozen=True, slots=True)
 class PairsOf(ArrayOf):
-    """A map as an array of structs of key and value, for keys that Spark's maps cannot have."""
+    """A map as an array of structs of key and value, for keys that Spark maps do not support."""
 
     @property
     def convert(self) -> Convert:
@@ -126,7 +126,7 @@ class Column:
 
 
 def quoted(name: str) -> str:
-    """Return a name as DDL writes it, in backticks if necessary."""
+    """Return a name in DDL format, in backticks if necessary."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -156,7 +156,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
             return pa.struct([(name, arrow_type(part)) for name, part in fields])
 
 
-# Arrow's type names, by the DDL of a leaf.
+# Arrow type names, by the DDL of a leaf type.
 _ALIASES = {
     "BOOLEAN": "bool",
     "TINYINT": "int8",

@@ -11,7 +11,7 @@ from migrate.model.wording import hint
 
 
 class MigrateError(Exception):
-    """The base of the errors of ``migrate``; ``str`` is the reason, in one line."""
+    """The base class of the errors in ``migrate``; ``str`` is the reason, in one line."""
 
 
 class UsageError(MigrateError):
@@ -25,7 +25,7 @@ class NoSuchName(UsageError):
         problem: the problem, in words.
         name: the unknown name; the message suggests the known names closest to it.
         known: the known names; if this is a mapping, the message shows its values, not its keys.
-        others: the end of the message, such as "there are: 'a', 'b'".
+        others: the end of the message, for example "there are: 'a', 'b'".
     """
 
     def __init__(
@@ -35,19 +35,19 @@ class NoSuchName(UsageError):
 
 
 class InputError(MigrateError):
-    """An input that is missing or damaged, or has a wrong kind or an unknown version."""
+    """An input that is missing or damaged, or that has the wrong kind or an unknown version."""
 
 
 class Refused(MigrateError):
-    """A move that is ambiguous, or would lose, duplicate or overwrite something.
+    """A move that is ambiguous, or that would lose, duplicate, or overwrite something.
 
     Nothing was written.
 
     Attributes:
-        reasons: each reason in one line.
+        reasons: the reasons, one line each.
 
     Args:
-        reasons: one reason, or several.
+        reasons: one or several reasons.
     """
 
     def __init__(self, reasons: str | Sequence[str]) -> None:
@@ -73,11 +73,11 @@ class ServiceError(MigrateError):
 
 
 def add_notes(error: BaseException, *notes: str) -> None:
-    """Add lines to show after an error, as ``add_note`` of Python 3.11 does."""
+    """Add lines to show after an error, as ``add_note`` in Python 3.11 does."""
     vars(error).setdefault("__notes__", []).extend(notes)
 
 
 def take_notes(error: BaseException) -> list[str]:
-    """Remove and return the lines of ``add_notes``: since Python 3.11, a traceback shows them."""
+    """Remove and return the lines from ``add_notes``, which Python 3.11 shows in tracebacks."""
     notes: list[str] = vars(error).pop("__notes__", [])
     return notes

@@ -1,6 +1,6 @@
 """The meaning of each code of a finding or a warning, and the user's remedies.
 
-The texts are in ``explanations.md``. The first lines of that file describe its form.
+The texts are in ``explanations.md``. The first lines of that file describe its format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Explanation(NamedTuple):
     Attributes:
         meaning: the meaning of the finding or the warning for the input or the move.
         advice: the user's remedies; empty if there are none.
-        section: the page and section of docs/ that explain more, or empty.
+        section: the page and section in docs/ with more details, or empty.
     """
 
     severity: str
@@ -28,7 +28,7 @@ class Explanation(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The start of the meaning, for a list of codes in 80 columns."""
+        """The start of the meaning, for an 80-column list of codes."""
         sentence = re.split(r"[.:;] | \(|\.$", self.meaning)[0].replace("`", "")
         return shorten(sentence, 55, placeholder=" …")
 

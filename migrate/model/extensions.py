@@ -1,10 +1,10 @@
-"""The extensions, and the only way from the core to them.
+"""The extensions, and the only access to them from the core.
 
 The core imports no extension. It finds the extensions by the names in ``EXTENSIONS``, and imports a
-package when a name of the package is needed. An extension declares in its package, as constants:
+package when a name in the package is needed. An extension declares these constants in its package:
 
-- ``COMMANDS``: a ``CommandText`` by command. The functions of the commands are in its module
-  ``cli``.
+- ``COMMANDS``: a ``CommandText`` by command. The functions of the commands are in its ``cli``
+  module.
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark`` export, by module.
 - ``SERVICES``: the names that the core and other extensions use (``service``), by module.
 - ``MOVED_OPTIONS``: a command line by the option that it replaces, such as ``to-spark --state``.
@@ -41,8 +41,9 @@ class CommandText(NamedTuple):
 
     Attributes:
         section: the section of ``migrate --help``.
-        line: the line there, which is also the summary of the docstring of the command's function.
-        examples: pairs of lines: a comment, and a command.
+        line: the line in this section, which is also the summary in the docstring of the command's
+            function.
+        examples: pairs of lines: a comment and a command.
     """
 
     section: str

@@ -1,4 +1,4 @@
-"""Findings about a checkpoint or another input, and the policy of each finding's code."""
+"""Findings about a checkpoint or another input, and the policy for each finding code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Severity(str, Enum):
     """The severity of a finding.
 
     A blocker stops a move. A warning states the records that a move may duplicate or miss. A note
-    only informs.
+    is only informational.
     """
 
     BLOCKER = "blocker"
@@ -27,17 +27,17 @@ class Severity(str, Enum):
 
 
 class CodePolicy(NamedTuple):
-    """The effect of the findings with one code on a move.
+    """The effect on a move of the findings with one code.
 
     Attributes:
-        severity: the severity of a finding that is certain.
+        severity: the severity of a certain finding.
         job_wide: True if the finding is about the whole job; a blocker then counts for every
             source.
         another_source: True if the finding is about a source that cannot be chosen. Such a finding
             does not count if the user chooses sources by name.
         unread: True if a Kafka source cannot be read. If the checkpoint has no other source, the
-            plan shows this finding, not the error "no Kafka source".
-        by_partition: True if the plan shows the fact in the row of each partition, and not as a
+            plan shows this finding instead of the error "no Kafka source".
+        by_partition: True if the plan shows the fact in each partition's row instead of as a
             finding.
         scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
         shown_for_groups: True if a move to a consumer group shows the finding at any severity.
@@ -94,7 +94,7 @@ class Code(str, Enum):
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
-    # These two findings are for Spark queries. A query's location does not show the facts.
+    # These two findings are for Spark queries. A query's location does not show these facts.
     KAFKA_ASSUMED = "kafka-assumed", _warning()
     QUERY_ID_MISSING = "query-id-missing", _warning()
     LATEST_MARKER = "latest-marker", _warning(by_partition=True, scan_obstacle=True)
@@ -150,14 +150,14 @@ class Finding:
     """A fact about an input that the user must consider before a move.
 
     Attributes:
-        operator_id: the operator that the finding is about, or None.
-        is_certain: True if the fact is certain. If not, the severity is a warning.
-        void_after_stop: True if a later stop-with-savepoint of the job makes the finding void, for
-            example because the stop commits pending output.
-        void_if_finished: True if the finding is void for a job that has FINISHED with this
+        operator_id: the operator to which the finding refers, or None.
+        is_certain: True if the fact is certain. If False, the severity is a warning.
+        void_after_stop: True if the finding no longer applies after a later stop-with-savepoint of
+            the job, for example because the stop commits pending output.
+        void_if_finished: True if the finding does not apply to a job that has FINISHED with this
             savepoint, because the stop has then committed the pending output.
         when_restored: the message to show instead if the job is restored from the input; if empty,
-            it is made from the sink's transactions (``resolve_transactions``).
+            the message is made from the sink's transactions (``resolve_transactions``).
     """
 
     code: Code
@@ -175,7 +175,7 @@ class Finding:
 
     @property
     def operator(self) -> str:
-        """The operator in words; empty if the finding is not about an operator."""
+        """The operator in words; empty if the finding does not refer to an operator."""
         if self.operator_id is None:
             return ""
         if not self.operator_name:
@@ -184,5 +184,5 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message, with the operator if the finding is about one."""
+        """The message, with the operator if the finding refers to one."""
         return f"{self.operator}: {self.message}" if self.operator else self.message

@@ -1,4 +1,4 @@
-"""The logger ``migrate`` (shown on stderr by the command line), and the stages of long work."""
+"""The ``migrate`` logger (shown on stderr by the command line), and the stages of long tasks."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ log = logging.getLogger("migrate")
 # Without a handler on this logger, Python would print warnings to stderr.
 log.addHandler(logging.NullHandler())
 
-# The attribute of a log record: True if the record is shown each time. Equal warnings and details
-# are otherwise shown once.
+# The attribute of a log record: True if the record is shown each time. Otherwise, equal warnings
+# and details are shown once.
 REPEATED = "repeated"
 
 
 class StageWatcher(Protocol):
-    """Something that shows the progress of stages; see ``watchers``."""
+    """An object that shows the progress of stages; see ``watchers``."""
 
     def begin(self, what: str) -> None: ...
     def seen(self, text: str) -> None: ...
     def end(self) -> None: ...
 
 
-# Each stage reports its start, its observations and its end to these.
+# Each stage reports its start, its observations, and its end to these watchers.
 watchers: list[StageWatcher] = []
 
 
 class Stage:
-    """A stage of work that is running."""
+    """A running stage of work."""
 
     def __init__(self) -> None:
         self._seen = ""
 
     def seen(self, text: str) -> None:
-        """Report the last observation of the stage, such as "batch 3 has started", if it is new."""
+        """Report the stage's last observation, such as "batch 3 has started", if it is new."""
         if text != self._seen:
             self._seen = text
             for watcher in watchers:

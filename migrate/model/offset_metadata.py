@@ -1,4 +1,4 @@
-"""The metadata of committed offsets. It belongs to the group's client."""
+"""The metadata of committed offsets, which belongs to the group's client."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from migrate.model.cluster_snapshot import Committed
 from migrate.model.positions import TopicPartition
 
-# Kafka Streams encodes a magic byte and the partition time (a long) in Base64, from magic byte 2 on
-# followed by the processors' metadata (StreamTask @ kafka-streams 2.8.2, TopicPartitionMetadata @
+# Kafka Streams encodes a magic byte and the partition time (a long) in Base64; from magic byte 2
+# on, the processor metadata follows (StreamTask @ kafka-streams 2.8.2, TopicPartitionMetadata @
 # kafka-streams 4.1.1).
 _STREAMS_MAGIC_BYTES = (1, 2)
 _STREAMS_BYTES = 9
 
-# In bytes of UTF-8: Kafka's protocol has the length as an int16. Brokers allow
+# In UTF-8 bytes; in the Kafka protocol, the length is an int16. Brokers allow
 # offset.metadata.max.bytes, 4,096 by default.
 LONGEST_METADATA = 32_767
 
@@ -32,11 +32,11 @@ def is_of_kafka_streams(metadata: str) -> bool:
 
 
 def holds_offset(held: Committed | None, wanted: Committed) -> bool:
-    """Return whether the group already has an offset, so that no commit is needed.
+    """Return whether the group already has an offset, so no commit is needed.
 
-    Metadata of another client may change the meaning of an equal offset, so it must be replaced.
-    A different leader epoch must be replaced, too. If the epoch is of a topic that was recreated, a
-    Java consumer waits forever.
+    Metadata from another client may change the meaning of an equal offset, so it must be replaced.
+    A different leader epoch must also be replaced, because a Java consumer waits forever if the
+    epoch belongs to a recreated topic.
     """
     if held is None or held.next_offset != wanted.next_offset:
         return False
@@ -54,8 +54,8 @@ def with_client_metadata(
 ) -> list[TopicPartition]:
     """Return the partitions whose metadata may contain more than the offset, in order.
 
-    The metadata of Parallel Consumer encodes the records beyond the offset that are processed
-    already. The timestamps of Kafka Streams contain no such information.
+    The metadata of Parallel Consumer encodes the already processed records beyond the offset. The
+    timestamps of Kafka Streams contain no such information.
     """
     return sorted(
         partition for partition, offset in committed.items() if _may_mean_more(offset.metadata)

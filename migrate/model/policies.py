@@ -36,7 +36,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # at the log start if Flink would do so, else refused
+    AS_FLINK = "as-flink"  # start at the log start if Flink would do so, else refuse
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -50,17 +50,17 @@ class Gone(str, Enum):
 
 
 class Unresolved(str, Enum):
-    """The policy for a partition of the checkpoint whose next offset is unknown."""
+    """The policy for a partition in the checkpoint whose next offset is unknown."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
-    COMMITTED = "committed"  # the offset that the Flink job's group (--source-group) has committed
+    COMMITTED = "committed"  # the committed offset of the Flink job's group (--source-group)
     TIMESTAMP = "timestamp"  # the offset of the first record at or after a time
 
 
 class MergeSources(str, Enum):
-    """The policy for sources that read one topic from different positions."""
+    """The policy for sources that read the same topic from different positions."""
 
     FAIL = "fail"
     MIN = "min"
@@ -74,7 +74,7 @@ class OnAmbiguous(str, Enum):
 
 
 class Compare(str, Enum):
-    """How many records of a topic and its copy in another cluster are compared."""
+    """The extent of the comparison between a topic and its copy in another cluster."""
 
     SAMPLES = "samples"  # up to a limit on each side of the position, and samples beyond it
     ALL = "all"
@@ -84,7 +84,7 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     """Parse ``OLD=NEW`` strings.
 
     Raises:
-        UsageError: a text has another form, or an OLD occurs twice.
+        UsageError: a string has a different format, or an OLD occurs twice.
     """
     topics: dict[str, str] = {}
     for pair in pairs:
@@ -110,7 +110,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# The largest range of partitions. A mistyped range must not fill the memory.
+# The largest range of partitions. A mistyped range must not exhaust the memory.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -118,7 +118,7 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
     """Parse ``TOPIC:0-3,5`` strings.
 
     Raises:
-        UsageError: a text has another form.
+        UsageError: a string has a different format.
     """
     partitions: dict[str, set[int]] = {}
     for text in texts:
@@ -141,14 +141,14 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The user's choices about the effects that a move may have.
+    """The user's choices about the permitted effects of a move.
 
     Attributes:
-        topic_map: the topics' names at the target, by their names in the input.
-        partitions: the partitions to move, by the topic's name in the input; None: all.
+        topic_map: the topic names at the target, by their names in the input.
+        partitions: the partitions to move, by the topic name in the input; None for all partitions.
         topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
             the checkpoint, all its partitions are new partitions.
-        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
+        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in epoch milliseconds.
         one_cluster: True to assume that all sources of a topic read the same Kafka cluster.
     """
 
@@ -178,7 +178,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     """Return the policies among the arguments of a command.
 
     Raises:
-        UsageError: an argument has a wrong form.
+        UsageError: an argument has the wrong format.
     """
     values: dict[str, Any] = {
         policy.name: parse_choice(type(policy.default), policy.name, value)
@@ -237,8 +237,8 @@ def parse_time(text: str, before: str = "") -> int:
         before: the option's name or another text before the time, for errors.
 
     Raises:
-        UsageError: the text is not a time; no record can have this time; or the text is a number
-            for a time before Kafka existed, so it is probably in seconds.
+        UsageError: the string is not a time; no record can have this time; or the string is a
+            number for a time before Kafka existed, which is probably in seconds.
     """
     try:
         if text.isdecimal():

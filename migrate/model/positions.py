@@ -1,4 +1,4 @@
-"""Positions of topic-partitions, their origin and their target.
+"""Positions of topic-partitions, their origin, and their target.
 
 A start is a next offset (the offset of the next record to read, >= 0), a ``Marker``, or unknown.
 ``migrate.inputs.flink`` translates Flink's numbers for markers, such as -1, to ``Marker``.
@@ -29,8 +29,8 @@ class ClusterPartition(NamedTuple):
         return f"{self.topic}-{self.partition}{suffix}"
 
 
-# The prefixes that mark a text as a Spark query's checkpoint location or a consumer group's name.
-# Seconds. The storage's clock may differ from the clocks of this machine and of producers by this.
+# The prefixes that mark a string as a Spark query's checkpoint location or a consumer group name.
+# Seconds. The storage's clock may differ by this from the clocks of this machine and of producers.
 CLOCK_DIFFERENCE = 60.0
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
@@ -67,15 +67,15 @@ class Origin:
     """The origin of positions, such as a checkpoint or a batch of a Spark query.
 
     Attributes:
-        kind: ``checkpoint`` is also for a savepoint, ``positions`` for any other input.
+        kind: ``checkpoint`` also for a savepoint, and ``positions`` for any other input.
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
-            order of ``Siblings.newer``. A saved plan has only the last of them.
+            order of ``Siblings.newer``. A saved plan contains only the last of them.
         stopped: True if the job ended with this checkpoint.
-        written_at: when the checkpoint was written or the batch was committed, in milliseconds of
-            the epoch; None if unknown.
+        written_at: the time when the checkpoint was written or the batch was committed, in epoch
+            milliseconds; None if unknown.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
             ``written_at`` may then be the time of the copy.
         is_legacy: True if a source is a FlinkKafkaConsumer, whose stop-with-savepoint stores the
@@ -100,7 +100,7 @@ class Origin:
 
     @property
     def title(self) -> str:
-        """Return ``checkpoint 42``, ``savepoint 43``, ``batch 7`` or ``positions``."""
+        """Return ``checkpoint 42``, ``savepoint 43``, ``batch 7``, or ``positions``."""
         if self.kind == "positions":
             return self.kind
         # A savepoint's directory is savepoint-<job>-<random> in Flink.
@@ -119,13 +119,13 @@ class Origin:
 class PositionState(str, Enum):
     """The state of one topic-partition in a source."""
 
-    NEXT = "next"  # assigned to a reader, and read up to the next offset
+    NEXT = "next"  # assigned to a reader and read up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
     LATEST = "latest"  # assigned, no record read yet; starts at the log end as of the job's start
     COMMITTED = "committed"  # assigned, no record read yet; starts at the group's committed offset
-    FINISHED = "finished"  # of a bounded source, and read to the stopping offset
+    FINISHED = "finished"  # in a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
-    UNRESOLVED = "unresolved"  # its position is not in the state
+    UNRESOLVED = "unresolved"  # the position is not in the state
 
 
 class Marker(str, Enum):
@@ -137,7 +137,7 @@ class Marker(str, Enum):
 
 
 class Unknown(str, Enum):
-    """The reason why a partition has neither a next offset nor a marker."""
+    """The reason that a partition has neither a next offset nor a marker."""
 
     UNRESOLVED = "unresolved"  # the input has the partition without a position
     ABSENT = "absent"  # the input does not have the partition
@@ -147,17 +147,18 @@ Start: TypeAlias = int | Marker | Unknown
 
 
 class Position(NamedTuple):
-    """One topic-partition of one source.
+    """One topic-partition in one source.
 
-    A source may have 100,000 positions, and creating a frozen dataclass takes four times as long.
+    This is not a frozen dataclass, because a source may have 100,000 positions, and creating frozen
+    dataclasses takes four times as long.
 
     Attributes:
         start: the next offset to read, or a marker; None if the state has neither.
-        stopping_offset: the offset at which a bounded source stops, as Flink stored it (-1 and -3
+        stopping_offset: the offset at which a bounded source stops, as stored by Flink (-1 and -3
             are markers for latest and committed); None for an unbounded source.
         subtask: the subtask whose reader has the partition, or None.
-        cluster: the id of the Kafka cluster for a DynamicKafkaSource, else None.
-        reason: the reason for an unknown start, else empty.
+        cluster: for a DynamicKafkaSource, the ID of the Kafka cluster; otherwise None.
+        reason: the reason for an unknown start; otherwise empty.
     """
 
     topic: str
@@ -179,8 +180,8 @@ class Position(NamedTuple):
         return (self.topic, self.partition)
 
 
-# The fields of a Position as a plain tuple. Creating it takes a third of the time. A Position is of
-# this type, too.
+# The fields of a Position as a plain tuple, which takes a third of the time to create. A Position
+# also has this type.
 PositionFields: TypeAlias = tuple[
     str, int, PositionState, int | Marker | None, int | None, int | None, str | None, str
 ]
@@ -199,7 +200,7 @@ class PartitionRow:
 
     @property
     def name(self) -> str:
-        """The partition as Kafka's tools write it: ``orders-3``."""
+        """The partition, as written by the Kafka tools: ``orders-3``."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -212,7 +213,7 @@ class PositionSet:
 
     Attributes:
         label: the user's name for the input.
-        starts: the start of each partition of the input, never ``ABSENT``.
+        starts: the start of each partition in the input; never ``ABSENT``.
         note: a remark about the input, such as ``after batch 7``.
     """
 
@@ -238,8 +239,9 @@ class PositionSet:
 def resolve(start: Start, log: LogRange | None) -> int | None:
     """Return the next offset of a start, or None if the log range does not determine it.
 
-    A log range determines only the marker ``earliest``. ``latest`` is the log end when the job
-    started, not the log end now; ``committed`` is an offset of a consumer group.
+    A log range determines only the ``earliest`` marker. ``latest`` refers to the log end offset
+    when the job started, not to the current log end offset. ``committed`` refers to an offset of a
+    consumer group.
     """
     match start:
         case int():

@@ -1,6 +1,6 @@
-"""Lines that report the progress of long stages where no line can be redrawn.
+"""Progress messages for long stages, for outputs on which lines cannot be redrawn.
 
-Examples are a log file, a terminal of cron, and a notebook. A stage is the block of ``timed``.
+Examples are a log file, a cron job, and a notebook. A stage is the block of ``timed``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from migrate.model.log import watchers
 from migrate.model.wording import printable
 
-# Seconds between two lines, and before the first one.
+# Seconds between two lines, and before the first line.
 INTERVAL = 10.0
 
 
 @dataclass(slots=True)
 class RunningStage:
-    """A stage that has not ended.
+    """A stage that has not ended yet.
 
     Attributes:
-        started: the time of its start, by ``time.monotonic``.
-        seen: the last observation of the stage; may be empty.
+        started: the start time, by ``time.monotonic``.
+        seen: the last observation of the stage; can be empty.
     """
 
     what: str
@@ -42,8 +42,9 @@ class Ticker:
     """Calls a function at regular intervals while at least one stage runs.
 
     Args:
-        interval: seconds between two calls.
-        tick: gets the stage that started last. It runs in a thread of the ticker.
+        interval: the number of seconds between calls.
+        tick: the function to call with the stage that started last. It runs in a thread of the
+            ticker.
     """
 
     def __init__(self, interval: float, tick: Callable[[RunningStage], None]) -> None:
@@ -83,7 +84,7 @@ class ProgressLines(Ticker):
     """A watcher that writes a line for every ten seconds of a stage.
 
     Args:
-        write: writes a line.
+        write: the function that writes a line.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -92,9 +93,10 @@ class ProgressLines(Ticker):
 
 @contextmanager
 def progress_lines() -> Iterator[None]:
-    """Write progress lines to stderr inside the block, unless something shows the progress already.
+    """Write progress lines to stderr inside the block, unless the progress is already shown.
 
-    Library functions that run for minutes use this. The command line shows the progress itself.
+    Library functions that run for minutes use this context manager. The command line shows the
+    progress itself.
     """
     if watchers:
         yield

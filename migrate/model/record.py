@@ -1,4 +1,4 @@
-"""Records of a partition, with the fields that identify the same records in another log."""
+"""Records in a partition, with the fields that identify the same records in another log."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Record(NamedTuple):
 
     Attributes:
         offset: the record's own offset.
-        digest: a hash of the key, the value and the timestamp.
+        digest: a hash of the key, the value, and the timestamp.
         key: a hash of the key.
-        headers: the headers in their order.
-        timestamp: milliseconds of the epoch; negative if the record has none.
+        headers: the headers, in order.
+        timestamp: epoch milliseconds; negative if the record has no timestamp.
         is_append_time: True if the broker set the timestamp when it appended the record.
         is_tombstone: True if the record has no value.
     """
@@ -31,10 +31,10 @@ class Record(NamedTuple):
     is_tombstone: bool = False
 
     def is_copied_as(self, copy: Record) -> bool:
-        """Return whether ``copy`` is this record in another log.
+        """Return whether ``copy`` is a copy of this record in another log.
 
-        The key, the value and the timestamp must be equal. The copy must have all headers of this
-        record, in their order. It may have more headers, because a mirror can add some.
+        The key, the value, and the timestamp must be equal. The copy must have all headers of this
+        record, in the same order. It may have additional headers, because a mirror can add them.
         """
         if self.digest != copy.digest:
             return False
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Successive records of a log around a position.
+    """Successive records in a log around a position.
 
     Offsets without a record, such as transaction markers, are skipped.
 
@@ -54,11 +54,12 @@ class Surroundings:
         position: the offset of the next record to read.
         before: the last records below the position.
         after: the first records from the position on.
-        first_unread: the first unread offset. The log might have more records from this offset on.
-        is_from_start: True if the log has no record before these.
-        is_to_end: True if the log had no record after these.
-        log_start, log_end: the log range. With a log start of 0, the log has never lost a record at
-            its start.
+        first_unread: the first unread offset. The log might contain more records from this offset
+            on.
+        is_from_start: True if the log has no record before these records.
+        is_to_end: True if the log had no record after these records.
+        log_start, log_end: the log range. If the log start offset is 0, the log has never lost a
+            record at its start.
     """
 
     position: int
@@ -76,7 +77,7 @@ class Surroundings:
 
 
 class Side(Enum):
-    """The log to read, in the job's cluster (old) or in the cluster with its copy (new)."""
+    """The log to read: in the job's cluster (old) or in the cluster with the copy (new)."""
 
     OLD = "old"
     ALL_OLD = "all old"  # with the records of aborted transactions
@@ -86,12 +87,12 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """At most ``before`` records below and ``after`` records from an offset or a time on, to read.
+    """A read of up to ``before`` records below and ``after`` records from an offset or time on.
 
     Attributes:
-        is_time: True if ``at`` is a time in milliseconds of the epoch. It then means the first
-            record that is at least as new, or the log end if there is none.
-        partition: another partition of the topic to read.
+        is_time: True if ``at`` is a time in epoch milliseconds. It then refers to the first record
+            that is at least as new, or to the log end if there is no such record.
+        partition: a different partition of the topic to read.
     """
 
     side: Side

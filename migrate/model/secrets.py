@@ -1,6 +1,6 @@
 """Redaction of passwords and other secrets in texts from libraries and services.
 
-The values of names such as ``password``, and the credentials of URLs, are replaced by ``…``:
+The values of names such as ``password``, and credentials in URLs, are replaced with ``…``:
 ``password="SECRET"`` becomes ``password=…``.
 """
 
@@ -16,9 +16,10 @@ _SECRET_NAMES = (
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
 # Names that are also ordinary words (`unexpected token: x`). The value of such a name is redacted
-# only after `=`; if the name is in quotes, also after `:`, `=>` and `->`.
+# only after `=` or, if the name is in quotes, also after `:`, `=>`, and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
-# A name after a slash does not count. In a path such as `/key=5`, the name is a partition column.
+# A name after a slash does not count, because the name in a path such as `/key=5` is a partition
+# column.
 _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])
@@ -54,12 +55,12 @@ _SECRET_ELEMENT = re.compile(
 
 
 def redact_secrets(text: str) -> str:
-    """Return a service's text without passwords, keys, tokens and credentials in URLs.
+    """Return a service's text without passwords, keys, tokens, and URL credentials.
 
     These secrets are not recognized: the rest of an unquoted password after a space; a password
     without a name before it (``login("me", "x")``); a name of one letter (``-p x``); a name that
-    continues after the word (``password.old=x``); a value in another XML attribute than its name
-    (``<property name="password" value="x"/>``); encoded text (base64).
+    continues after the word (``password.old=x``); a value in a different XML attribute than its
+    name (``<property name="password" value="x"/>``); and encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)

@@ -1,12 +1,11 @@
 """The pattern by which a job finds its topics; checkpoints do not contain it.
 
-At their start and at intervals, KafkaSource and FlinkKafkaConsumer list all topics except Kafka's
-internal topics. They read the topics whose whole name matches the pattern:
+When they start and at regular intervals, KafkaSource and FlinkKafkaConsumer list all topics except
+Kafka's internal topics. They read the topics whose entire name matches the pattern:
 KafkaSubscriberUtils.getTopicMetadata @ apache/flink-connector-kafka 32e80df. A checkpoint lacks
 topics that were created after the last discovery.
 
-The pattern is a regular expression of Java; only tokens with the same meaning in Python are
-accepted.
+The pattern is a Java regular expression; only tokens with the same meaning in Python are accepted.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from migrate.model.option_names import option
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# The most matches of a suggested pattern to use. The broker is queried about each match.
+# The maximum number of matches of a suggested pattern. The broker is queried about each match.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Not accepted are: a class within a class, and && in a class (set operations in Java); a ] at the
-# start of a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
-# quantifiers (some versions of Python match these wrongly).
+# These are not accepted: a class within a class, and && in a class (set operations in Java); a ] at
+# the start of a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
+# quantifiers (some Python versions match these incorrectly).
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""
@@ -50,12 +49,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A pattern of topics to find in addition to the known topics.
+    """A pattern for topics to find in addition to the known topics.
 
     Attributes:
-        text: the pattern in Java's syntax.
+        text: the pattern in Java syntax.
         suggested: True if the pattern was derived from the names of known topics.
-        excluded: topics that are excluded, even if their names match.
+        excluded: the topics that are excluded even if their names match.
     """
 
     text: str
@@ -63,7 +62,7 @@ class TopicPattern:
     excluded: frozenset[str] = frozenset()
 
     def matching(self, topics: Iterable[str]) -> list[str]:
-        """Return the topics that match, sorted; at most 20 if the pattern is a suggested one."""
+        """Return the matching topics, sorted; at most 20 for a suggested pattern."""
         pattern = _compiled(self.text)
         excluded = _INTERNAL | self.excluded
         matches = sorted(
@@ -76,7 +75,7 @@ def topic_pattern(text: str) -> TopicPattern:
     """Parse ``--topic-pattern``.
 
     Raises:
-        UsageError: the pattern is empty or wrong, or Java and Python may read it differently.
+        UsageError: the pattern is empty or invalid, or Java and Python may read it differently.
     """
     if not text:
         raise UsageError(f"{option('topic_pattern')} is empty; a variable may be unset")
@@ -94,8 +93,8 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            # Of sets such as [a--b], and in Python 3.10 of flags that are not at the start. Other
-            # warnings may be about objects that the garbage collector finds now.
+            # About sets such as [a--b] and, in Python 3.10, about flags that are not at the start.
+            # Other warnings may be about objects that the garbage collector finds now.
             for category in (FutureWarning, DeprecationWarning):
                 warnings.simplefilter("error", category)
             _compiled(text)
@@ -107,7 +106,7 @@ def topic_pattern(text: str) -> TopicPattern:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """Compile a pattern with re.ASCII: the flag ``i`` is for ASCII letters only, as in Java."""
+    """Compile a pattern with re.ASCII, so the ``i`` flag covers only ASCII letters, as in Java."""
     return re.compile(text, re.ASCII)
 
 
@@ -116,13 +115,13 @@ def suggested_pattern(
 ) -> TopicPattern | None:
     """Derive a pattern from each source's topics; None if no names have a common part.
 
-    The pattern has the common start and the common end of a source's topics, each cut at a
-    separator. For example, ``orders-eu`` and ``orders-us`` suggest ``orders-.*``. The patterns of
-    several sources are joined by ``|``.
+    The pattern consists of the common prefix and the common suffix of a source's topics, each
+    truncated at a separator. For example, ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.
+    The patterns of several sources are joined with ``|``.
 
     Args:
         topics_by_source: the topics of each source.
-        excluded: topics that are excluded, even if their names match.
+        excluded: the topics that are excluded even if their names match.
     """
     valid = (set(filter(is_legal_topic, topics)) for topics in topics_by_source)
     texts = sorted({text for topics in valid if (text := _common_pattern(sorted(topics)))})
@@ -140,6 +139,6 @@ def _common_pattern(topics: list[str]) -> str:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Return the common start of names, cut after its last separator."""
+    """Return the common prefix of names, truncated after its last separator."""
     common = os.path.commonprefix(names)  # noqa: RUF071 - compares characters, as intended
     return common[: max(common.rfind(separator) for separator in _SEPARATORS) + 1]

@@ -1,6 +1,6 @@
 """Warnings: one sentence, and a code that ``migrate explain`` explains.
 
-A warning may come from a finding; it then has the code of the finding.
+A warning that comes from a finding has the finding's code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WarningCode(str, Enum):
     JOB_MAY_RUN = "job-may-run"
     LATE_RECORDS = "late-records"
     LOG_START = "log-start"
-    LOOK_FAILED = "look-failed"  # ``follow`` could not read the query, the brokers or the group
+    LOOK_FAILED = "look-failed"  # ``follow`` could not read the query, the brokers, or the group
     MAYBE_RECREATED = "maybe-recreated"
     MERGED_POSITIONS = "merged-positions"
     METADATA_DISCARDED = "metadata-discarded"
@@ -106,9 +106,10 @@ _records: list[list[WarningText]] = []
 
 @contextmanager
 def record_warnings() -> Iterator[list[WarningText]]:
-    """Yield a list that receives the warnings that are logged inside the block.
+    """Yield a list that collects the warnings that are logged inside the block.
 
-    Library calls that print their result use this, because a plain script does not show the log.
+    Library calls that print their result use this context manager, because a plain script does not
+    show the log.
     """
     record: list[WarningText] = []
     _records.append(record)

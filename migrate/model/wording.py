@@ -1,4 +1,4 @@
-"""Texts in messages: counts, lists, times, suggestions."""
+"""Texts in messages: counts, lists, times, and suggestions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def join_some(texts: Iterable[str], most: int, separator: str = ", ") -> str:
-    """Join the first ``most`` texts, and add the number of the rest: ``a, b and 3 more``."""
+    """Join the first ``most`` texts, and add the number of the others: ``a, b and 3 more``."""
     texts = list(texts)
     more = len(texts) - most
     tail = f"{separator.strip(', ')} and {more} more" if more > 0 else ""
@@ -49,7 +49,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape all characters that are not printable, so that a text cannot control the terminal."""
+    """Escape all non-printable characters, so a text cannot control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -57,7 +57,7 @@ def printable(text: str) -> str:
 
 
 def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> tuple[str, ...]:
-    """Return the known names that are most similar to a mistyped name, the best match first."""
+    """Return the known names that are most similar to a mistyped name, best match first."""
     from difflib import get_close_matches  # imported here because only error messages need it
 
     return tuple(get_close_matches(name, sorted(known), cutoff=cutoff))
@@ -76,8 +76,8 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the commands that install an extra of this package, from a clone or a wheel."""
-    if getattr(sys, "frozen", False):  # the program of `make program` cannot be extended
+    """Return the commands that install an extra of this package from a clone or a wheel."""
+    if getattr(sys, "frozen", False):  # the program from `make program` cannot be extended
         wheel = f"flink_offset_migrate-{package_version()}-py3-none-any.whl[{extra}]"
         return f"this program does not have it, so install the wheel: pip install '{wheel}'"
     # pip in the user's shell does not change a tool's own environment.
@@ -97,10 +97,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.
 
 
 def parse_duration(text: str) -> float:
-    """Return a duration such as ``500ms``, ``5m`` or ``10`` in seconds.
+    """Return a duration such as ``500ms``, ``5m``, or ``10`` in seconds.
 
     Raises:
-        ValueError: the text is not a duration, or the duration is zero.
+        ValueError: the string is not a duration, or the duration is zero.
     """
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0

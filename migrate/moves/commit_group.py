@@ -57,13 +57,14 @@ class GroupChange:
     """A planned change to a consumer group and, once the change is made, its outcome.
 
     Attributes:
-        group: the state of the group when the broker was queried.
-        refusals: the reasons against the change, each in one line with the remedy.
+        group: the state of the group at the time of the broker query.
+        refusals: the reasons against the change, one line each, with the remedy.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
-        metadata: the string that is committed with each offset; empty by default, because clients
-            such as Kafka Streams before 3.2 fail on metadata that they have not written.
-        cut_over: the id of the cut-over that makes the change, or None; for the rollback file.
+        metadata: the string to commit with each offset; empty by default, because clients such as
+            Kafka Streams before 3.2 fail on metadata that they did not write.
+        cut_over: the ID of the cut-over that makes the change, or None; recorded in the rollback
+            file.
     """
 
     group: GroupView
@@ -86,11 +87,11 @@ class GroupChange:
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Make the change, unless the cluster, the group or the job has changed in the meantime.
+        """Make the change, unless the cluster, the group, or the job has changed in the meantime.
 
         If the group already has the new offsets and there is no ``cut_over``, return immediately.
-        Otherwise first wait for as long as a running job takes to a checkpoint (at most a minute),
-        and refuse if there is a new one. See ``wait_for_checkpoint``.
+        Otherwise, first wait for as long as a running job needs for its next checkpoint (at most a
+        minute), and refuse if there is a new checkpoint. See ``wait_for_checkpoint``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
@@ -99,7 +100,8 @@ class GroupChange:
         Raises:
             Refused: the change has refusals, something has changed in the meantime, or
                 ``rollback_path`` exists; nothing was written.
-            UsageError: no file can be written at ``rollback_path``, as checked before the wait.
+            UsageError: no file can be written at ``rollback_path``; this is checked before the
+                wait.
             BrokerError: the group could not be read; nothing was written.
             OSError: the rollback file could not be written after the wait; nothing was committed.
         """
@@ -122,7 +124,7 @@ class GroupChange:
         )
         if confirm is not None:
             confirm()
-        # The wait or the user's answer may have taken long.
+        # The wait or the user's answer may have taken a long time.
         recheck_plan(self._request, self.plan)
         if self._request.flink_rest is not None:
             again = judge(self.plan.origin, self._request.flink_rest)
@@ -157,34 +159,34 @@ def commit_group(
 ) -> GroupChange:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    Without ``execute`` this is a dry run. It returns the current group, the change, and the reasons
-    against the change; ``GroupChange.execute`` then makes the change.
+    Without ``execute``, the call is a dry run. It returns the current group, the change, and the
+    reasons against the change; ``GroupChange.execute`` then makes the change.
 
     Args:
-        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for the positions
+        chk: the checkpoint, as in ``migrate.plan``; or ``spark:DIR`` for the positions
             that a Spark query has committed.
-        group: the consumer group, by default the group of ``plan``. It must be empty.
-        plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
-            has changed since the plan was made.
-        execute: make the change.
+        group: the consumer group, which must be empty; by default the group of ``plan``.
+        plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group, or the
+            job has changed since the plan was made.
+        execute: True to make the change.
         rollback_file: the file to which the group's current offsets are saved before the change; by
-            default ``rollback-<group>-<time>.json`` in the current folder.
+            default ``rollback-<group>-<time>.json`` in the current directory.
         sink: the directory of the table that a Flink job will write to when it continues from this
             group without state. The table is checked for checkpoints of earlier jobs, because they
             might make the table drop the new job's records.
-        allow_moved_on: rewind the group even if other clients, such as its consumers, have newer
-            commits (see ``newer_commit_refusals``).
-        metadata: the string to commit with each offset, for users who want a trace. By default
-            there is none, because it belongs to the group's client.
-        arguments: see ``MoveArguments``; a broker is needed.
+        allow_moved_on: True to rewind the group even if other clients, such as its consumers, have
+            newer commits (see ``newer_commit_refusals``).
+        metadata: the string to commit with each offset, such as a note about the move. By default,
+            no string is committed, because the metadata belongs to the group's client.
+        arguments: see ``MoveArguments``; a broker is required.
 
     Raises:
         Refused: ``plan`` has refusals or is out of date, or ``sink`` cannot be read; or, with
             ``execute``, there are reasons against the change. Nothing was written.
-        UsageError: arguments that do not go together, or that name something that does not exist.
+        UsageError: arguments cannot be combined, or they name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
-        FlinkRestError: Flink did not answer, or denied the request.
+        BrokerError: the broker did not answer, or it denied the request.
+        FlinkRestError: Flink did not answer, or it denied the request.
         OSError: with ``execute``, the rollback file could not be written; nothing was committed.
     """
     if group is None:

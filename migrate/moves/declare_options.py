@@ -1,4 +1,4 @@
-"""The declaration of options. The command line and the keys of a spec are made from it.
+"""The declaration of options, from which the command line and the keys of a spec are made.
 
 A ``TypedDict`` declares the options of a call.
 """
@@ -19,8 +19,8 @@ class Option:
     """The declaration of an option, except for its name and its type.
 
     Attributes:
-        flags: by default made from the name, like ``--on-expired``.
-        metavar: the placeholder for the value in the help; by default Typer's.
+        flags: the flags, such as ``--on-expired``; by default made from the name.
+        metavar: the placeholder for the value in the help; by default the Typer placeholder.
         panel: the section of the help; None for the first section.
         read: converts the strings of a repeatable option to its value; None if the option can be
             passed at most once.
@@ -61,8 +61,8 @@ class ReadArguments(TypedDict, total=False):
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
     """Return the type and the ``Option`` of each key of a TypedDict.
 
-    For an option that is declared as an enum or its literals, the type is the enum. Its first
-    member is the default.
+    If an option is declared as an enum or its literals, its type is the enum, and its default is
+    the first member.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():

@@ -33,19 +33,19 @@ def diff(
 
     Args:
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-            ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` or
+            ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest``, or
             ``broker:TIME``.
-        right: as for ``left``.
-        topic_map: the names of LEFT's topics in the cluster of RIGHT, if the clusters differ.
+        right: the same kinds of names as in ``left``.
+        topic_map: the names that LEFT's topics have in RIGHT's cluster, if the clusters differ.
         arguments: see ``ChoiceArguments`` and ``ConnectionArguments``.
 
     Raises:
-        Refused: a side has two different positions of a partition, or positions of several
+        Refused: a side has two different positions for one partition, or positions in several
             clusters.
-        UsageError: a side has an unknown form, or needs a broker and none is named; or the
-            arguments do not fit together.
+        UsageError: a side has an unknown format, or it needs a broker but none is set; or the
+            arguments cannot be combined.
         DecodeError, InputError: a side cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
+        BrokerError: the broker did not answer, or it denied the request.
     """
     left_side, right_side = parse_side(left), parse_side(right)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)

@@ -1,4 +1,4 @@
-"""Find positions of one cluster in another, by the records of both."""
+"""Find the positions of one cluster in another by comparing the records of both."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions whose records are in memory together, and the same if all are compared.
+# The number of partitions that are in memory together, and this number if all records are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
-# A read of more records is of one partition at a time.
+# Longer reads cover one partition at a time.
 _LONG_READ = 4000
-# How many records of each log are compared, in all partitions together, unless all are.
+# The number of records of each log to compare, over all partitions, unless all are compared.
 _MOST_RECORDS = 10_000_000
-# Seconds between two polls of a mirror that lags.
+# Seconds between polls of a lagging mirror.
 _PAUSE = 2.0
-# Seconds between two lines about the progress.
+# Seconds between progress messages.
 _PROGRESS = 10.0
 
 
@@ -55,11 +55,11 @@ def translate_positions(
 
     Args:
         positions: the next offset of each partition in the old cluster.
-        old: librdkafka's properties for the old cluster.
-        new: librdkafka's properties for the new cluster.
-        names: the topics' names in the new cluster, by their names in the old one.
-        wait: seconds to wait for a mirror that lags.
-        is_whole: True to compare every record, from the log starts on.
+        old: the librdkafka properties for the old cluster.
+        new: the librdkafka properties for the new cluster.
+        names: the topic names in the new cluster, by their names in the old cluster.
+        wait: seconds to wait for a lagging mirror.
+        is_whole: True to compare every record, beginning at the log start offsets.
     """
     from migrate.kafka.log_pairs import LogPairs
     from migrate.kafka.records import RecordReader
@@ -104,22 +104,21 @@ def compare_logs(
 ) -> dict[TopicPartition, Match]:
     """Find the offset in the other cluster that corresponds to each position.
 
-    A mirror copies the records of aborted and open transactions, unless it reads committed records
-    only. If a position is not found, it is therefore compared a second time, excluding these
-    records.
+    A mirror copies the records of aborted and open transactions, unless it reads only committed
+    records. If a position is not found, the comparison is therefore repeated without these records.
 
     Args:
         pairs: the logs, with all records of the old cluster.
-        committed_pairs: the same without records of aborted and open transactions.
+        committed_pairs: the same logs, without records of aborted and open transactions.
         positions: the next offset of each partition in the old cluster.
-        depth: how much is read.
+        depth: the amount to read.
     """
     pairs.take_snapshot(list(positions))
     committed_pairs.take_snapshot(list(positions), is_new=False)
     results = _compare(pairs, positions, depth)
     again = {p: at for p, at in positions.items() if _may_lack_aborted(results[p])}
     if again:
-        # Beyond the last stable offset, records of an open transaction were consumed. If the
+        # Beyond the last stable offset, the job has consumed records of an open transaction. If the
         # transaction is committed, the mirror still copies them.
         stable = committed_pairs.old_log_ends(list(again))
         again = {p: at for p, at in again.items() if at <= stable[p]}
@@ -129,7 +128,7 @@ def compare_logs(
 
 
 def _may_lack_aborted(match: Match) -> bool:
-    """Return whether a match may be different if aborted records have no copies."""
+    """Return whether a match may differ if aborted records have no copies."""
     if match.is_doubtful:
         return True
     if match.outcome is MatchOutcome.NOT_FOUND:
@@ -145,8 +144,8 @@ def _may_lack_aborted(match: Match) -> bool:
 def _choose(match: Match, committed: Match) -> Match:
     """Return the match to use, from the matches with and without aborted records.
 
-    The mirror may seem to lag by aborted records alone, while no earlier aborted record shows
-    whether it copies such records. A start at the end may then duplicate them.
+    The mirror may appear to lag only by aborted records, although no earlier aborted record shows
+    whether it copies such records. A start at the log end may then duplicate them.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
@@ -175,7 +174,7 @@ def _choose(match: Match, committed: Match) -> Match:
 
 
 def _choose_violation(match: Match, committed: Match) -> Match:
-    """Return the match to use, if neither has a place.
+    """Return the match to use, if neither match has an offset.
 
     A mirror that copies no aborted records has not skipped them.
     """
@@ -188,7 +187,7 @@ def _choose_violation(match: Match, committed: Match) -> Match:
 
 
 def _choose_lag(match: Match, committed: Match) -> Match:
-    """Return the match to use, if the mirror lags, or copies no aborted records."""
+    """Return the match to use, assuming that the mirror lags or copies no aborted records."""
     if committed.outcome is MatchOutcome.LAGGING:
         return _combine_lags(match, committed)
     if committed.outcome is MatchOutcome.FILTERED:
@@ -206,7 +205,7 @@ def _choose_lag(match: Match, committed: Match) -> Match:
 
 
 def _combine_lags(match: Match, committed: Match) -> Match:
-    """Return how far the mirror lags, whether it copies records of aborted transactions or not."""
+    """Return the mirror's lag, regardless of whether it copies records of aborted transactions."""
     bounds = {match.bound, committed.bound}
     if match.records == committed.records and len(bounds) == 1:
         return match
@@ -218,7 +217,7 @@ def _combine_lags(match: Match, committed: Match) -> Match:
 
 
 def _combine(match: Match, committed: Match) -> Match:
-    """Return the match if both are possible, because aborted records equal other records."""
+    """Return the match if both are possible because aborted records equal other records."""
     both = (match, committed)
     if match.outcome.is_match and committed.outcome.is_match:
         return match
@@ -259,7 +258,7 @@ def _run(
     reads = {partition: next(reading) for partition, reading in readings.items()}
     while reads:
         short = {p: read for p, read in reads.items() if read.before + read.after <= _LONG_READ}
-        # A partition keeps its records, so it is finished before the next one reads as much.
+        # A partition's records stay in memory, so finish it before another one reads as much.
         now = short or dict(islice(reads.items(), 1))
         if not short:
             (only,) = now
@@ -293,7 +292,7 @@ def _finish(
 
 
 class _Progress:
-    """Logs how many records were compared, from time to time."""
+    """Periodically logs the number of compared records."""
 
     def __init__(self) -> None:
         self._records, self._logged_at = 0, time.monotonic()

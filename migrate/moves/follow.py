@@ -42,28 +42,30 @@ def follow(
 ) -> Followed:
     """Commit a Spark query's positions for a consumer group, repeatedly until interrupted.
 
-    The group gets the positions after the newest batch in the query's commit log. It never gets
-    lower positions than before, except with ``allow_moved_on``. If a broker or a store does not
-    answer, it is queried again in the next round; with ``once`` this is an error.
+    The group gets the positions after the newest batch in the query's commit log. Without
+    ``allow_moved_on``, its positions never decrease. If a broker or an object store does not
+    answer, the next round queries it again; with ``once``, this is an error.
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
-        group: the consumer group; it must be empty, with only one running ``follow``.
-        every: the pause between two rounds, for example ``10s``.
-        once: run one round, and return.
-        metrics_file: a file in Prometheus' text format, rewritten after each successful round.
-        allow_moved_on: in the first successful round, rewind the group if it is beyond the query.
+        group: the consumer group; it must be empty, and only one ``follow`` may run for it.
+        every: the interval between rounds, for example ``10s``.
+        once: True to run one round and return.
+        metrics_file: a file in the Prometheus text format, rewritten after each successful round.
+        allow_moved_on: True to rewind the group in the first successful round, if it is ahead of
+            the query.
         arguments: see ``KafkaArguments``.
 
     Returns:
         The outcome of the round; without ``once``, this function does not return.
 
     Raises:
-        Refused: as for ``GroupFollower.commit_progress``; nothing was committed in this round.
+        Refused: as in ``GroupFollower.commit_progress``; nothing was committed in this round.
         UsageError: an argument is missing or malformed.
         InputError: the directory is not a checkpoint location, is damaged, or lacks ``metadata``.
-        BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
-        OSError: the metrics file cannot be written; or, with ``once``, a store did not answer.
+        BrokerError: with ``once``, the broker did not answer, or it did not accept every offset.
+        OSError: the metrics file cannot be written; or, with ``once``, an object store did not
+            answer.
     """
     from migrate.targets.group.follower import GroupFollower
 
@@ -82,9 +84,9 @@ def follow(
         raise UsageError(f"{option('every')} {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     files = Files()
-    with suppress(OSError):  # a store that does not answer is queried again
+    with suppress(OSError):  # the next round queries the object store again
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
-        # Before the query's first start, the directory is missing, empty, or has only Spark's
+        # Before the query's first start, the directory is missing, is empty, or has only Spark's
         # temporary files. The names of these files start with a dot.
         names = [name for name in list_directory(files, location) or () if name[0] != "."]
         if query_id(location, files) is None and names and "commits" not in names:
@@ -100,7 +102,7 @@ def follow(
             if followed.batch is not None and before is None:
                 output = output_warning(follower.directory, files)
             if followed.batch is None and before is not None:
-                # An unmounted directory is empty too, so this is reported. A query that restarts
+                # An unmounted directory is also empty, so report this. A query that restarts
                 # from scratch soon has batch 0.
                 problem = (
                     f"batch {before} was committed, but {query} now has no committed batch; {again}"
@@ -139,7 +141,7 @@ def _log_round(followed: Followed, group: str, *, may_have_output_beyond: bool) 
 
 
 def _write_metrics(file: Path, followed: Followed, group: str) -> None:
-    """Write the metrics for Prometheus' node exporter; replace the file in one step."""
+    """Write the metrics for the Prometheus node exporter; replace the file atomically."""
     of = f'group="{_label(group)}"'
     lines = [
         "# HELP migrate_follow_look_seconds Time of the last poll of the query, in seconds "

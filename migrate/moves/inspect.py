@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
-    """Read a checkpoint: positions per source, state per operator, findings.
+    """Read a checkpoint: positions per source, state per operator, and findings.
 
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory (its newest complete ``chk-<n>``); a local path or a URL.
+            directory (for its newest complete ``chk-<n>``); each as a local path or a URL.
         arguments: see ``ReadArguments``.
 
     Raises:
-        DecodeError: ``chk`` cannot be read, or is not a checkpoint. Damaged bytes raise no other
-            error.
+        DecodeError: ``chk`` cannot be read, or it is not a checkpoint. Damaged bytes raise only
+            this error.
         UsageError: the extra for the URL's scheme is not installed (``MissingExtra``).
     """
     return read(os.fspath(chk), **arguments)

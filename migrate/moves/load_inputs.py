@@ -23,7 +23,7 @@ from migrate.storage.uris import AnyPath, check_no_credentials
 
 
 class ChosenInput(NamedTuple):
-    """Positions that were read, and the chosen sources among them."""
+    """The positions that were read, and the sources that were chosen."""
 
     positions: PlanInput
     chosen: Sequence[Source]
@@ -32,14 +32,15 @@ class ChosenInput(NamedTuple):
 def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = ()) -> ChosenInput:
     """Read a Flink checkpoint or, if the target allows it, another side, and choose its sources.
 
-    ``topics`` are the topics of a ``broker:`` side, if the user passes no partitions.
+    ``topics`` are the topics of a ``broker:`` side, if the user does not pass partitions.
 
     Raises:
-        Refused: as for ``side_input``.
-        UsageError: options that do not go together, an unknown form of a side, an unknown source.
+        Refused: as in ``side_input``.
+        UsageError: options cannot be combined, a side has an unknown format, or a source is
+            unknown.
         DecodeError: the checkpoint cannot be read.
         InputError: the side cannot be read, or its URL contains credentials.
-        BrokerError: the broker did not answer, or denied access.
+        BrokerError: the broker did not answer, or it denied access.
     """
     if chk is None:
         raise UsageError(f"specify a checkpoint (CHK), or a saved plan with {option('plan')}")
@@ -67,14 +68,14 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
 def ask_about(
     request: Request, chosen_input: ChosenInput, into: PlanInput | None = None
 ) -> ClusterSnapshot | None:
-    """Query the broker about the sources' topics; return None if no broker is named.
+    """Query the broker about the sources' topics; return None if no broker is set.
 
-    ``into`` is the savepoint or query that receives the positions, or None. The broker is queried
-    about its topics and transactions, too.
+    ``into`` is the savepoint or query that receives the positions, or None. The broker is also
+    queried about the topics and transactions of ``into``.
 
     Raises:
-        UsageError: options that do not go together, or that list a topic that no source reads.
-        BrokerError: the broker did not answer, or denied the request.
+        UsageError: options cannot be combined, or they list a topic that no source reads.
+        BrokerError: the broker did not answer, or it denied the request.
     """
     policies = request.policies
     positions, chosen = chosen_input

@@ -1,4 +1,4 @@
-"""The options of a move, each declared once.
+"""The options of a move, each of which is declared once.
 
 The functions of ``migrate.moves`` take the options as keyword arguments.
 """
@@ -75,7 +75,7 @@ def spark_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """The arguments for the connection to Kafka, in every function that queries a broker."""
+    """The arguments for the Kafka connection of every function that queries a broker."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -109,7 +109,7 @@ class KafkaArguments(TypedDict, total=False):
 
 
 class ToKafkaArguments(TypedDict, total=False):
-    """The connection to the cluster that the target reads, if it is not the job's."""
+    """The connection to the cluster that the target reads, if it is not the job's cluster."""
 
     to_bootstrap_servers: Annotated[
         str | None,
@@ -131,11 +131,11 @@ class ToKafkaArguments(TypedDict, total=False):
 
 
 class ConnectionArguments(KafkaArguments, ToKafkaArguments, total=False):
-    """The connections to the job's cluster and to the target's."""
+    """The connections to the job's cluster and to the target's cluster."""
 
 
 class ChoiceArguments(ReadArguments, total=False):
-    """The choice of a source of a checkpoint."""
+    """The choice of a source in a checkpoint."""
 
     source: Annotated[
         str | None,
@@ -154,7 +154,7 @@ class ChoiceArguments(ReadArguments, total=False):
 
 
 class SideArguments(ChoiceArguments, ConnectionArguments, total=False):
-    """The arguments of a comparison, for the choice of a source and the connections to Kafka."""
+    """The arguments of a comparison: the choice of a source, and the connections to Kafka."""
 
 
 class DiffArguments(SideArguments, total=False):
@@ -399,7 +399,7 @@ class Kafka:
     """The user's options for the connection to Kafka.
 
     Attributes:
-        kafka_properties: texts ``key=value``.
+        kafka_properties: ``key=value`` strings.
     """
 
     bootstrap_servers: str | None = None
@@ -408,19 +408,20 @@ class Kafka:
 
     @property
     def is_given(self) -> bool:
-        """True if the user has set one of the options, so that a broker is queried.
+        """True if the user has set any of the options, which means that a broker is queried.
 
-        An empty address (an unset shell variable) counts; ``config`` refuses it.
+        An empty address counts as set, for example from an unset shell variable; ``config`` refuses
+        it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)
 
     @property
     def names_brokers(self) -> bool:
-        """True if the address, the file or a property specifies brokers.
+        """True if the address, the file, or a property specifies brokers.
 
         Raises:
-            ConfigError: the file cannot be read, or a text is not a property.
+            ConfigError: the file cannot be read, or a string is not a property.
         """
         if self.bootstrap_servers is not None or not self.is_given:
             return self.bootstrap_servers is not None
@@ -430,18 +431,18 @@ class Kafka:
 
     @property
     def broker(self) -> KafkaConfig | None:
-        """The properties of ``config``; None unless ``is_given``."""
+        """The properties of ``config``; None if ``is_given`` is False."""
         return self.config() if self.is_given else None
 
     def config(self) -> KafkaConfig:
-        """Return librdkafka's properties.
+        """Return the librdkafka properties.
 
         Raises:
-            ConfigError: they cannot be used.
+            ConfigError: the properties cannot be used.
         """
         from migrate.kafka.config import kafka_config
 
-        # AWS's own tools read AWS_REGION, too.
+        # AWS tools also read AWS_REGION.
         region = os.environ.get("AWS_REGION")
         return kafka_config(
             self.bootstrap_servers, self.kafka_config, self.kafka_properties, aws_region=region
@@ -452,11 +453,11 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     """Return ``KafkaArguments`` as a ``Kafka``.
 
     Args:
-        arguments: the connection to Kafka, and perhaps other arguments.
-        kind: the TypedDict of all arguments of the calling function.
+        arguments: the connection to Kafka, and possibly other arguments.
+        kind: the TypedDict with all arguments of the calling function.
 
     Raises:
-        TypeError: an argument is no key of ``kind``.
+        TypeError: an argument is not a key of ``kind``.
     """
     for name in arguments.keys() - kind.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {name!r}")
@@ -489,14 +490,15 @@ def choice(arguments: ChoiceArguments) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request(Choice):
-    """The options of a move, and its target.
+    """The options and the target of a move.
 
     Attributes:
-        flink_rest: the address of Flink's JobManager. It is queried whether the job still runs.
+        flink_rest: the address of the Flink JobManager, which is asked whether the job is still
+            running.
         kafka: the cluster that the job reads.
-        to_kafka: the target's cluster; unset if it is the job's.
-        wait: seconds to wait for a mirror.
-        compare: how many records of both clusters are compared.
+        to_kafka: the target's cluster; unset if the target reads the job's cluster.
+        wait: the number of seconds to wait for a mirror.
+        compare: the extent of the comparison between the records of both clusters.
     """
 
     source_group: str | None = None
@@ -512,8 +514,8 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        If the target reads another cluster, ``topic_map`` has the names of that cluster, and is
-        omitted here.
+        If the target reads another cluster, ``topic_map`` contains the names in that cluster, and
+        is therefore omitted here.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 
@@ -534,8 +536,8 @@ def move_request(
         plan: a saved plan, which specifies most of the options, or None.
 
     Raises:
-        TypeError: an argument is no key of ``MoveArguments``.
-        UsageError: an argument is malformed, or some do not go together.
+        TypeError: an argument is not a key of ``MoveArguments``.
+        UsageError: an argument is malformed, or some arguments cannot be combined.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":

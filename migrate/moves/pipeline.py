@@ -1,4 +1,4 @@
-"""The steps of every move after its input is read: query the broker, plan, report."""
+"""The steps of every move after its input is read: query the broker, plan, and report."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Move:
     def report(
         self, names: Sequence[str] = ("",), more_warnings: Iterable[str] = ()
     ) -> tuple[str, ...]:
-        """Log the origin, the plans' lines and the warnings; return the warnings.
+        """Log the origin, the plans' lines, and the warnings; return the warnings.
 
         Args:
             names: for each plan, a name to print before its lines, or an empty string.
-            more_warnings: warnings to log after the plans' warnings.
+            more_warnings: the warnings to log after the plans' warnings.
         """
         origin = self.chosen_input.positions.origin
         log.info(f"{origin.title}: {origin.pointer}")
@@ -72,13 +72,14 @@ def make_move(
     into: PlanInput | None = None,
     ignore_other_sources: bool = False,
 ) -> Move:
-    """Ask the job's cluster once, if a broker is named, and plan each part.
+    """Query the job's cluster once, if a broker is set, and plan each part.
 
-    ``parts`` has the sources of each plan; by default there is one plan for all that move. ``into``
-    is as for ``ask_about``. Other sources are always ignored if ``request.source`` is set.
+    ``parts`` contains the sources of each plan; by default, one plan covers all sources that move.
+    ``into`` is the same as in ``ask_about``. If ``request.source`` is set, other sources are always
+    ignored.
 
     Raises:
-        UsageError, BrokerError: as for ``ask_about``.
+        UsageError, BrokerError: as in ``ask_about``.
     """
     positions, chosen = chosen_input
     snapshot = ask_about(request, chosen_input, into)
@@ -100,7 +101,7 @@ def make_move(
         )
         pointer = plan.origin.pointer
         if plan.origin.kind != "positions" and "://" not in pointer:
-            # The plan may be applied from another folder. Links are resolved, as by the decoder.
+            # The plan may be applied in a different directory. Resolve links, as the decoder does.
             origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
         if request.to_kafka.is_given:

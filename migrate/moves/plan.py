@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:
-    """Plan a move, and write nothing.
+    """Plan a move without writing anything.
 
-    ``Plan.save`` does not wait for a newer checkpoint of a running job; applying the plan does.
+    ``Plan.save`` does not wait for a newer checkpoint of a running job, but applying the plan does.
 
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory; a local path or a URL. For a group, ``chk`` can also be ``spark:DIR``; for
-            Spark, any side that ``diff`` compares.
-        group: the consumer group to plan for; None plans for Spark.
+            directory; each as a local path or a URL. For a group, ``chk`` can also be
+            ``spark:DIR``; for Spark, any side that ``diff`` compares.
+        group: the consumer group to plan for; None to plan for Spark.
         arguments: see ``MoveArguments``.
 
     Raises:
-        UsageError: arguments that do not go together, or that name something that does not exist.
+        UsageError: arguments cannot be combined, or they name something that does not exist.
         DecodeError, InputError: the checkpoint cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
-        Refused, FlinkRestError: as for ``check_job``, with ``flink_rest``.
+        BrokerError: the broker did not answer, or it denied the request.
+        Refused, FlinkRestError: as in ``check_job``, with ``flink_rest``.
     """
     request = move_request(target_of(group), arguments)
     move = plan_move(read_input(chk, request), request)
@@ -62,7 +62,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 
 def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> Judgment:
-    """Judge the job of a plan's checkpoint; arguments and errors as for ``check_job``."""
+    """Judge the job that wrote a plan's checkpoint; see ``check_job`` for arguments and errors."""
     return check_job(
         plan.origin,
         request.flink_rest,
@@ -73,10 +73,10 @@ def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> J
 
 
 def compared_group(*plans: Plan) -> str | None:
-    """Return the job's group if its commits show that the job did not continue, else None.
+    """Return the job's group if its commits show that the job did not continue, or else None.
 
-    They show it if each commit is at the position of the checkpoint. A lower commit may be of
-    another time, or of another client.
+    The commits show this if each one is at the position in the checkpoint. A lower commit may come
+    from a different time or a different client.
     """
     compared = [
         (planned.flink_committed, planned.position)
@@ -91,9 +91,9 @@ def compared_group(*plans: Plan) -> str | None:
 def check_origin(
     origin: Origin, request: Request, plans: Sequence[Plan] = (), *, writes: bool
 ) -> None:
-    """Judge the job of an origin and, if ``writes``, check as ``check_before_write``.
+    """Judge the job of an origin and, if ``writes``, check as ``check_before_write`` does.
 
-    ``plans`` move the positions of the origin.
+    ``plans`` are the plans that move the origin's positions.
     """
     group, allow_ran_on = compared_group(*plans), request.policies.allow_ran_on
     judgment = check_job(origin, request.flink_rest, allow_ran_on=allow_ran_on, source_group=group)
@@ -111,12 +111,12 @@ def check_origin(
 def check_before_writing_plan(
     request: Request, plan: Plan, judgment: Judgment, *, saved: bool = False
 ) -> None:
-    """Check just before a plan, or its start offsets, are written, as ``check_before_write``.
+    """Check just before a plan or its start offsets are written, as ``check_before_write`` does.
 
     Raises:
-        Refused: as for ``check_before_write`` and ``recheck_plan``.
-        BrokerError: the broker did not answer, or denied the request.
-        FlinkRestError: as for ``check_before_write``.
+        Refused: as in ``check_before_write`` and ``recheck_plan``.
+        BrokerError: the broker did not answer, or it denied the request.
+        FlinkRestError: as in ``check_before_write``.
     """
     check_before_write(
         plan.origin,
@@ -131,20 +131,20 @@ def check_before_writing_plan(
 
 
 def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
-    """Make one plan, and report it."""
+    """Make one plan and report it."""
     move = make_move(request, chosen_input)
     move.report()
     return move.plans[0]
 
 
 def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:
-    """Check that a saved plan is still valid, and return it with the present cluster.
+    """Check that a saved plan is still valid, and return it with the current cluster.
 
     Raises:
-        Refused: the cluster, the group or the job has changed since the plan was made.
-        UsageError: arguments that do not go together, such as a plan and ``chk``.
+        Refused: the cluster, the group, or the job has changed since the plan was made.
+        UsageError: arguments cannot be combined, such as a plan and ``chk``.
         InputError: the plan cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
+        BrokerError: the broker did not answer, or it denied the request.
     """
     if chk is not None:
         raise UsageError(
@@ -174,7 +174,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
 
 
 def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
-    """Return a plan, and its name for messages (its file or "this").
+    """Return a plan and its name for messages (its file name or "this").
 
     Raises:
         Refused: the ``Plan`` has refusals.
@@ -190,7 +190,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error that a plan is for another command; ``name`` is as in ``load_plan``."""
+    """Return the error for a plan that is for another command; for ``name``, see ``load_plan``."""
     command = shlex.join(plan.target.command)
     way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
@@ -199,13 +199,13 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
 def recheck_plan(
     request: Request, plan: Plan, way_out: str = ""
 ) -> tuple[ClusterSnapshot | None, list[str]]:
-    """Check that a plan is still valid. A command that writes repeats this just before it writes.
+    """Check that a plan is still valid. Commands that write repeat this check.
 
     ``way_out`` ends each line of a refusal, except for a job that kept running.
 
     Returns:
-        The target's cluster now (None if the plan was made without a broker), and the signs that
-        the job kept running.
+        The current state of the target's cluster (None if the plan was made without a broker), and
+        the signs that the job kept running.
 
     Raises:
         Refused: the cluster or the group has changed; or the job kept running, and the plan does
@@ -246,7 +246,8 @@ def recheck_plan(
     lines = [f"{since}{line}" for line in ran_on]
     refusals = [line + way_out for line in moved]
     if not plan.allow_ran_on:
-        # A new plan from a checkpoint would be refused as soon as the job has written the next one.
+        # A new plan from a checkpoint would be refused once the job has written its next
+        # checkpoint.
         is_job = plan.origin.kind == "checkpoint"
         end = f"; {plan.origin.how_to_stop}, and move from that savepoint" if is_job else way_out
         refusals += [line + end for line in lines]

@@ -1,4 +1,4 @@
-"""Read the origin of a saved plan again, and compare it with the plan."""
+"""Reread the origin of a saved plan, and compare it with the plan."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from migrate.planning import Plan, PlannedPartition
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
-# The start of a partition, by operator id.
+# The start of a partition, by operator ID.
 _StartByOperator = dict[str, int | Marker | None]
-# The errors of an origin that cannot be read any more.
+# The errors that an origin raises if it can no longer be read.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
@@ -38,7 +38,7 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
 
 
 class _AnotherOrigin(Exception):
-    """The path of the plan's origin now has another checkpoint or query."""
+    """The path of the plan's origin now contains a different checkpoint or query."""
 
 
 def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
@@ -46,7 +46,7 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 
     Raises:
         DecodeError, InputError, MissingExtra, OSError: the origin can no longer be read.
-        _AnotherOrigin: the path has another checkpoint or query now.
+        _AnotherOrigin: the path now contains a different checkpoint or query.
     """
     origin = plan.origin
     match origin.kind:
@@ -81,7 +81,7 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 def describe_batches_since(plan: Plan) -> str:
     """Return the progress of the plan's Spark query since the plan's batch, or an empty string.
 
-    If the checkpoint location cannot be read, or is of another query now, return this fact.
+    If the checkpoint location cannot be read or now belongs to a different query, the text says so.
     """
     files = Files()
     try:
@@ -98,11 +98,11 @@ def describe_batches_since(plan: Plan) -> str:
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
-    """Return the checkpoint location of the plan's Spark query, and the query's operator id.
+    """Return the checkpoint location of the plan's Spark query, and the query's operator ID.
 
     Raises:
         InputError: the location or its metadata is missing, or the metadata is damaged.
-        _AnotherOrigin: the query is not the plan's.
+        _AnotherOrigin: the query is not the one in the plan.
     """
     directory = query_directory(plan.origin.pointer, files)
     operator_id = query_operator_id(directory, files)
@@ -133,7 +133,7 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
-    """Name, with their verdicts, the partitions that do not start at the origin's offset."""
+    """List the partitions that do not start at the origin's offset, with their verdicts."""
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "
         f"{format_position(planned.position)}, the plan starts at {planned.next_offset})"

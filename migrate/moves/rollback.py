@@ -34,13 +34,13 @@ _PROGRESS = {
 
 @dataclass(frozen=True, slots=True)
 class GroupRollback:
-    """A rollback of a change to a consumer group, planned or done.
+    """A planned or completed rollback of a change to a consumer group.
 
     Attributes:
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
-        outcome: the outcome, if ``rollback`` was called with ``execute``; else None. The method
-            ``execute`` returns its outcome, and does not set it here.
+        outcome: the outcome, if ``rollback`` was called with ``execute``, or else None. The
+            ``execute`` method returns its outcome without setting this attribute.
     """
 
     preview: RollbackPreview
@@ -57,7 +57,7 @@ class GroupRollback:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Warnings that the user must read before the rollback."""
+        """The warnings that the user must read before the rollback."""
         return self.preview.warnings
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
@@ -70,7 +70,7 @@ class GroupRollback:
             Refused: the rollback has refusals, the group has changed since the preview, or a file
                 exists at ``rollback_path``; this call changed nothing.
             UsageError: no file can be written at ``rollback_path``.
-            BrokerError, OSError: as for ``restore``; nothing was changed.
+            BrokerError, OSError: as in ``restore``; nothing was changed.
         """
         from migrate.targets.group.commit import ChangeOutcome
         from migrate.targets.group.rollback import restore
@@ -97,27 +97,28 @@ def rollback(
 ) -> GroupRollback:
     """Restore the offsets that a consumer group had before a change, from a rollback file.
 
-    Without ``execute`` this is a dry run. It returns the offsets that would change, and the reasons
-    against the rollback; ``GroupRollback.execute`` then rolls back. The offsets are restored with
-    their metadata and their leader epochs. If a partition had no committed offset before the
-    change, its current offset is removed.
+    Without ``execute``, the call is a dry run. It returns the offsets that would change, and the
+    reasons against the rollback; ``GroupRollback.execute`` then rolls back. The offsets are
+    restored with their metadata and their leader epochs. If a partition had no committed offset
+    before the change, its current offset is removed.
 
     Args:
         file: the rollback file.
-        execute: roll back.
-        force: roll back even if the group has newer commits, or an offset is no longer in its log;
-            offsets of deleted partitions are omitted.
+        execute: True to roll back.
+        force: True to roll back even if the group has newer commits or an offset is no longer in
+            its log; offsets of deleted partitions are omitted.
         rollback_file: the file to which the group's current offsets are saved before the rollback;
             by default ``rollback-<group>-<time>.json`` next to ``file``.
-        arguments: see ``KafkaArguments``; by default the brokers that ``file`` lists.
+        arguments: see ``KafkaArguments``; by default, the call uses the brokers that ``file``
+            lists.
 
     Raises:
-        Refused: the file is of another cluster; or, with ``execute``, there are other reasons
-            against the rollback; nothing was changed.
+        Refused: the file was written for a different cluster; or, with ``execute``, there are other
+            reasons against the rollback; nothing was changed.
         UsageError: the Kafka properties cannot be used.
         InputError: the file is not a rollback file of this version.
-        BrokerError: the broker did not answer, or denied the request.
-        OSError: with ``execute``, as for ``GroupRollback.execute``.
+        BrokerError: the broker did not answer, or it denied the request.
+        OSError: with ``execute``, as in ``GroupRollback.execute``.
     """
     from migrate.targets.group.rollback import read_preview
 
@@ -133,7 +134,7 @@ def rollback(
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
-    # Next to ``file``: commit-group searches the folder of its rollback file for later changes.
+    # Next to ``file``, because commit-group searches its rollback file's directory for changes.
     path = rollback_files.default_path(change.group, file.parent)
     if rollback_file is not None:
         path = local_path(os.fspath(rollback_file))

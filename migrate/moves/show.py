@@ -27,7 +27,7 @@ _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
 
 
 class NothingToShow(InputError):
-    """The named path is neither a plan, nor a rollback file, nor a checkpoint location."""
+    """The path is not a plan, a rollback file, or a checkpoint location."""
 
 
 def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
@@ -40,7 +40,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     Raises:
         NothingToShow: ``file`` is none of these.
         InputError: ``file`` cannot be read.
-        Refused: as for ``committed_positions``.
+        Refused: as in ``committed_positions``.
     """
     files = Files()
     name = os.fspath(file)

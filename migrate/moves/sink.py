@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # The maximum number of writers that a message names; a table may remember hundreds.
 _MAX_NAMED = 20
-# The checkpoint id with which a Flink job commits at the end of its input:
+# The checkpoint ID with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
 _END_OF_INPUT = 2**63 - 1
 
@@ -34,7 +34,7 @@ def named_location(name: str, path: AnyPath) -> LocalDirectory | RemoteDirectory
     """Return the directory that the option ``name`` specifies.
 
     Raises:
-        UsageError: as for ``location``, or the name starts with ``spark:``.
+        UsageError: as in ``location``, or the name starts with ``spark:``.
     """
     directory = os.fspath(path)
     if directory.startswith("spark:"):
@@ -46,14 +46,14 @@ def named_location(name: str, path: AnyPath) -> LocalDirectory | RemoteDirectory
 
 
 def check_apart(location: Location, sink: AnyPath | None) -> None:
-    """Check that neither a location nor a sink is in the other.
+    """Check that neither the location nor the sink contains the other.
 
-    A location such as ``SINK/_NAME`` is allowed, because Delta keeps locations there.
+    A location such as ``SINK/_NAME`` is allowed, because Delta stores checkpoint locations there.
 
     Raises:
-        Refused: the two are one folder, or the sink is in the location; or the location is in the
-            sink, and no part of the path between them starts with ``_``.
-        UsageError: as for ``location``.
+        Refused: both are the same directory; or the location contains the sink; or the sink
+            contains the location, and no part of the path between them starts with ``_``.
+        UsageError: as in ``location``.
     """
     if sink is None:
         return
@@ -68,14 +68,14 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
-    """Check that a sink skips no batches of a new Spark query. The query starts with batch 0.
+    """Check that a sink skips no batches of a new Spark query, which starts with batch 0.
 
     ``writer`` is the name under which the query writes: Hudi's checkpoint identifier, or Delta's
     ``txnAppId``.
 
     Raises:
-        Refused: the sink would skip batches, or cannot be read.
-        UsageError: as for ``location``, or ``writer`` is set without ``sink``.
+        Refused: the sink would skip batches, or it cannot be read.
+        UsageError: as in ``location``, or ``writer`` is set without ``sink``.
     """
     check_combinations(SinkArguments, {"sink": sink, "sink_writer": writer})
     if sink is None:
@@ -99,17 +99,17 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 
 
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
-    """Check that a sink skips no batches of a copied query. The copy keeps the query's id.
+    """Check that a sink skips no batches of a copied query, which keeps the query's ID.
 
-    If the log of a file sink lacks a batch before the newest, Spark does not read the sink. The
+    If a file sink's log lacks a batch before the newest batch, Spark cannot read the sink. The
     query fails when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
 
-    ``query`` is the query's id, and ``batch`` the newest batch in the copy.
+    ``query`` is the query's ID, and ``batch`` the newest batch in the copy.
 
     Raises:
         Refused: the sink cannot be read; a writer that is or might be this query has written
-            batches after ``batch`` to the sink; or the log of a file sink ends before ``batch``.
-        UsageError: as for ``location``.
+            batches after ``batch`` to the sink; or a file sink's log ends before ``batch``.
+        UsageError: as in ``location``.
     """
     if sink is None:
         log.info(
@@ -160,7 +160,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
     Raises:
         Refused: the sink cannot be read.
-        UsageError: as for ``location``.
+        UsageError: as in ``location``.
     """
     if sink is None:
         return ()
@@ -210,8 +210,8 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Yield refusals of a sink that would skip the first batches of a new query.
 
-    A file sink skips them for every new query, the other sinks only for a query that writes under
-    a name in their memory.
+    A file sink skips the first batches of every new query. Other sinks skip them only if the query
+    writes under a name that they remember.
     """
     scope = " (the default of queries without one)" if writer is None else ""
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
@@ -262,7 +262,7 @@ def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]
 
 
 def _listed(writers: Mapping[str, int]) -> str:
-    """Return the first ``_MAX_NAMED`` writers with their last numbers, as text."""
+    """Return a text that lists the first ``_MAX_NAMED`` writers with their last numbers."""
     named = [
         f"{writer!r} up to {last}{' (permanently)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()

@@ -31,15 +31,15 @@ def plan_streams(
 ) -> tuple[list[SourceStart], Sequence[Plan], tuple[str, ...]]:
     """Make a separate plan for each Spark source.
 
-    ``names`` has the names of each Spark source's Flink sources, in the forms of ``--source``.
+    ``names`` maps each Spark source to the names of its Flink sources, in the ``--source`` format.
 
     Returns:
-        The start and the plan of each Spark source, and all warnings.
+        The start offsets and the plan of each Spark source, and all warnings.
 
     Raises:
-        Refused: the move would lose or duplicate records and no option allows it; or a topic of an
-            assigned Flink source goes to no Spark source.
-        UsageError: no source has one of the names, or options do not go together.
+        Refused: the move would lose or duplicate records and no option allows it; or an assigned
+            Flink source has a topic that is not assigned to any Spark source.
+        UsageError: a name does not match any source, or options cannot be combined.
     """
     assignment = _assign(chosen_input, request, names)
     moving = chosen_input._replace(chosen=assignment.assigned)
@@ -71,15 +71,15 @@ def plan_as_one(
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
     """Make one plan for all Spark sources, with one start for each partition.
 
-    For the arguments see ``plan_streams``. The plan has a refusal if Flink sources have different
+    For the arguments, see ``plan_streams``. The plan has a refusal if Flink sources have different
     positions in one topic, and no option allows this.
 
     Returns:
-        The plan, and the topics of each Spark source, with their names at the target.
+        The plan, and the topics of each Spark source under their names at the target.
 
     Raises:
-        Refused: a Flink source, or one of its topics, goes to no Spark source.
-        UsageError: as for ``plan_streams``.
+        Refused: a Flink source or one of its topics is not assigned to any Spark source.
+        UsageError: as in ``plan_streams``.
     """
     assignment = _assign(chosen_input, request, names)
     moving = chosen_input._replace(chosen=assignment.assigned)
@@ -144,9 +144,9 @@ def _report_assignment(assignment: Assignment) -> None:
 
 
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
-    """Yield refusals of topics that several Flink sources read, perhaps on two clusters.
+    """Yield refusals of topics that several Flink sources read, possibly on two clusters.
 
-    The broker's answers are about one cluster. Without a broker, nothing is refused, because each
+    The broker answers for only one cluster. Without a broker, nothing is refused, because each
     Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
@@ -164,7 +164,7 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
 def _unassigned_topic_refusals(
     sources: Sequence[Source], assignment: Assignment, policies: Policies
 ) -> Iterator[str]:
-    """Yield refusals of topics that should move, but go to no Spark source."""
+    """Yield refusals of topics that should move but are not assigned to any Spark source."""
     taken = {
         (part.operator_id, topic)
         for part in chain.from_iterable(assignment.by_number.values())

@@ -1,4 +1,4 @@
-"""``to_spark``: compute Spark's start offsets, and write a checkpoint location with them."""
+"""``to_spark``: compute the start offsets for Spark, and write them to a checkpoint location."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def to_spark(
     """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
-        chk: the checkpoint, as for the function ``plan``, or another side, as for ``diff``. For a
+        chk: the checkpoint, as in ``plan``, or another side, as in ``diff``. For a
             ``broker:`` side, ``partitions`` lists the topics.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
-        checkpoint_dir: a new or empty directory, or URL, to seed.
-        sink: the directory or table that the query will write to; refused if it remembers batches
-            of earlier queries and would skip the new query's.
+        checkpoint_dir: a new or empty directory to seed, as a path or a URL.
+        sink: the directory or table that the query will write to; refused if it remembers the
+            batches of earlier queries and would skip the new query's batches.
         sink_writer: the name under which the query writes to ``sink``: Hudi's checkpoint
             identifier, or Delta's ``txnAppId``.
-        spark_source: the names of Flink sources by the number of the query's Kafka source that
-            continues them: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
-        isolation_level: Kafka's isolation level in the options; None leaves Kafka's default.
-        state: keyed states that move too, each as ``OPERATOR/NAME``. With keyed states, this
-            function does not write the checkpoint location. The program from ``code("python")``
+        spark_source: the names of Flink sources, by the number of the Kafka source in the query
+            that continues from them: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        isolation_level: the Kafka isolation level in the options; None for the Kafka default.
+        state: the keyed states to move, each as ``OPERATOR/NAME``. With keyed states, this function
+            does not write the checkpoint location, because the program from ``code("python")``
             writes it.
         keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
             ``checkpoint_dir``; the copy keeps the query's state, and continues from the positions
@@ -70,13 +70,14 @@ def to_spark(
         arguments: see ``MoveArguments``.
 
     Raises:
-        Refused: the move would lose or duplicate records and no option allows it, or the job runs
-            (see ``check_job`` and, with ``checkpoint_dir``, ``check_before_write``), or
-            ``checkpoint_dir`` is not free, or the sink would skip batches; nothing was written.
-        UsageError: arguments that do not go together, or that name something that does not exist.
+        Refused: nothing was written, because the move would lose or duplicate records and no option
+            allows it; the job is still running (see ``check_job`` and, with ``checkpoint_dir``,
+            ``check_before_write``); ``checkpoint_dir`` is already in use; or the sink would skip
+            batches.
+        UsageError: arguments cannot be combined, or they name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
-        FlinkRestError: Flink did not answer, or denied the request.
+        BrokerError: the broker did not answer, or it denied the request.
+        FlinkRestError: Flink did not answer, or it denied the request.
         OSError: the checkpoint location cannot be written.
     """
     level = None
@@ -161,8 +162,8 @@ def check_directories(
         The location to seed, or None; and warnings about the sink.
 
     Raises:
-        Refused: the location is not free; or the sink would skip batches, or cannot be read.
-        UsageError: the location cannot be written from here, or there is no such sink.
+        Refused: the location is already in use; or the sink would skip batches or cannot be read.
+        UsageError: the location cannot be written from here, or the sink does not exist.
     """
     target = None
     if checkpoint_dir is not None:

@@ -1,4 +1,4 @@
-"""Find the positions of a plan in the cluster that the target reads, by the same records there."""
+"""Find the positions of a plan in the target's cluster, by the same records there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
     Raises:
         BrokerError: a cluster did not answer, or denied the request.
-        ConfigError: the properties cannot be used.
+        ConfigError: the Kafka properties cannot be used.
     """
     if plan.refusals:
         return plan
@@ -58,7 +58,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
-    """Return how many offsets of both clusters are read to compare all records."""
+    """Return the number of offsets in both clusters that a comparison of all records reads."""
     old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
     new = sum(
         log.end - log.start
@@ -69,10 +69,10 @@ def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
-    """Check that the user specifies the target's cluster if it is not the job's, and only then.
+    """Check that the user specifies the target's cluster if and only if it is not the job's.
 
     Raises:
-        UsageError: the target's cluster is not specified, or must not be.
+        UsageError: the target's cluster is missing, or it must not be specified.
     """
     if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
@@ -94,11 +94,11 @@ def translate_side(
     new: KafkaConfig,
     names: Mapping[str, str],
 ) -> PositionSet:
-    """Return the positions of the left side of a diff in the cluster of the right side.
+    """Return the positions of a diff's left side in the cluster of the right side.
 
     A position without a match becomes ``Unknown.UNRESOLVED``. If there is no record between the
-    translated offset and the right side's offset, the right side's offset is returned, so that
-    the sides do not differ.
+    translated offset and the right side's offset, the right side's offset is returned, so the sides
+    do not differ.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
@@ -125,13 +125,14 @@ def translate_side(
 
 @dataclass(frozen=True, slots=True)
 class TranslationChanges:
-    """A saved plan's positions that do not match the other cluster any more, each in one line.
+    """A saved plan's positions that no longer match the other cluster, one line each.
 
     Attributes:
-        other_places: positions that are at another offset now.
+        other_places: positions that are now at a different offset.
         unmatched: positions that have no certain match.
-        duplicates: the same, if the plan has accepted that the cluster has records twice.
-        sampled: positions that match, but not all records were compared.
+        duplicates: positions without a certain match, if the plan accepts that the cluster contains
+            records twice.
+        sampled: positions that match, although not all records were compared.
     """
 
     other_places: Sequence[str]
@@ -143,10 +144,11 @@ class TranslationChanges:
 def find_translation_changes(
     plan: Plan, old: KafkaConfig, new: KafkaConfig, *, is_whole: bool = False
 ) -> TranslationChanges:
-    """Translate the positions of a saved plan again, and compare them with the plan.
+    """Retranslate the positions of a saved plan, and compare them with the plan.
 
-    ``old`` and ``new`` are librdkafka's properties for the job's and for the target's cluster;
-    ``is_whole`` is as for ``translate_positions``. A plan with proved positions is compared whole.
+    ``old`` and ``new`` are the librdkafka properties for the job's cluster and the target's
+    cluster; ``is_whole`` is the same as in ``translate_positions``. If a plan has proved positions,
+    all records are compared.
     """
     other_places, unmatched = list[str](), list[str]()
     duplicates, sampled = list[str](), list[str]()

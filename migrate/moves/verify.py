@@ -77,52 +77,55 @@ def verify(
     one_cluster: bool = False,
     **arguments: Unpack[SideArguments],
 ) -> Verification:
-    """Check after the move that the target started where the checkpoint ended.
+    """Check, after a move, that the target started where the checkpoint ended.
 
     Args:
-        moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
+        moved: the checkpoint, as in ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
-        run: for ``spark:DIR``, start Spark on a copy of the seed, and check its start offsets.
-        spark_conf: with ``run`` or ``state``, Spark's settings.
-        state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. Flink's
-            and Spark's state are compared key by key (``Verification.state``).
-        expect: with ``state``, Spark SQL expressions over the columns of Flink's state, first for
-            each field of Spark's key, then for each field of Spark's value. By default the parts of
-            Flink's key, the window if there is one, and the parts of the value.
-        sample: with ``state``, compare only this number of Flink's keys.
-        merge_keys: with ``state``, merge entries of Flink whose keys become equal in Spark, as for
-            ``aggregate_rows``, and cut nanoseconds in keys. By default they are differences.
+        run: True to start Spark on a copy of the seed and check its start offsets; only for
+            ``spark:DIR``.
+        spark_conf: with ``run`` or ``state``, the Spark settings.
+        state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. The Flink
+            state and the Spark state are compared key by key (``Verification.state``).
+        expect: with ``state``, Spark SQL expressions over the columns of the Flink state: first one
+            for each field of the Spark key, then one for each field of the Spark value. By default,
+            they are the parts of the Flink key, the window if there is one, and the parts of the
+            value.
+        sample: with ``state``, the number of Flink keys to compare; by default all.
+        merge_keys: with ``state``, True to merge Flink entries whose keys become equal in Spark, as
+            in ``aggregate_rows``, and to truncate nanoseconds in keys. By default, such entries
+            count as differences.
         ttl_ms: the TTL of ``state``, in milliseconds, if it has one. Entries that had expired when
             the job was stopped are omitted. None keeps every entry.
-        stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
-            default the time of the checkpoint's ``_metadata`` or of the last access in the state,
+        stopped_at_ms: with ``ttl_ms``, the time when the job stopped, in epoch milliseconds. By
+            default, the time of the checkpoint's ``_metadata`` or of the last access in the state,
             whichever is later.
-        one_cluster: as for ``plan``, True to assume that sources of one topic read the same Kafka
-            cluster if their state identifies no cluster. For ``verify``, their positions must also
-            be equal.
-        arguments: see ``ChoiceArguments``, ``KafkaArguments`` and ``ToKafkaArguments``.
+        one_cluster: as in ``plan``, True to assume that sources of the same topic read the same
+            Kafka cluster if their state does not identify a cluster. In ``verify``, their positions
+            must also be equal.
+        arguments: see ``ChoiceArguments``, ``KafkaArguments``, and ``ToKafkaArguments``.
 
     Returns:
         The outcome of each partition. ``verified`` is true if
 
         - the result has partitions, and the outcome of each is ``ok``,
         - a plan does not differ from its origin, if the origin can be read,
-        - the positions of a plan for another cluster have a match there,
+        - the positions of a plan for another cluster have matches there,
         - the states, if compared, are equal,
         - the query's log has not lost its first batches, and
-        - no log start is above the start of a query that has run.
+        - no log start offset is above the start offset of a query that has run.
 
         ``verified_or_moved_on`` also accepts partitions that have moved on, a log that has lost its
-        first batches, and records that retention may have taken before the first batch.
+        first batches, and records that retention may have deleted before the first batch.
 
     Raises:
-        QueryFailed: Spark's first batch failed, or did not end in time.
-        ServiceError: Spark failed while it read the query's state.
+        QueryFailed: Spark's first batch failed, or it timed out.
+        ServiceError: Spark failed while reading the query's state.
         Refused: the positions are ambiguous; the plan was made for another cluster; or the states
             cannot be compared, for example because ``ttl_ms`` is missing.
-        UsageError: arguments that do not go together, or that name something that does not exist.
-        DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
+        UsageError: arguments cannot be combined, or they name something that does not exist.
+        DecodeError, InputError: the checkpoint, the plan, or the target cannot be read.
+        BrokerError: the broker did not answer, or it denied the request.
     """
     if state is not None:
         verify_with_state = service("stateful_query", "verify_with_state")
@@ -188,7 +191,7 @@ def verify(
 
 
 def _check_order(moved: str, target: str) -> None:
-    """Refuse a target in the place of ``moved``, and a mistyped prefix of ``moved``."""
+    """Refuse a target passed as ``moved``, and a mistyped prefix of ``moved``."""
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
@@ -205,8 +208,8 @@ def _parse_target(target: str) -> Side:
     """Parse the target's name.
 
     Raises:
-        UsageError: it is neither ``spark:DIR`` nor ``group:NAME``.
-        InputError: its URL contains credentials.
+        UsageError: the name is neither ``spark:DIR`` nor ``group:NAME``.
+        InputError: the URL contains credentials.
     """
     if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         return parse_side(target)
@@ -225,7 +228,7 @@ def _parse_target(target: str) -> Side:
 
 
 def _similar_name(name: str, prefixes: Collection[str]) -> str:
-    """Return a mistyped name with the prefix that was probably meant, or "" for any other name."""
+    """Return a mistyped name with the probable prefix, or "" for any other name."""
     prefix, colon, rest = name.partition(":")
     similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
     return f"{similar[0]}:{rest}" if similar else ""
@@ -237,7 +240,7 @@ class _Expected(NamedTuple):
     Attributes:
         new_at_earliest: True if a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
-        written_at: when the checkpoint was written, in milliseconds of the epoch; None for a plan
+        written_at: the time when the checkpoint was written, in epoch milliseconds; None for a plan
             with topic IDs.
     """
 
@@ -257,7 +260,7 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
     """Read the expected start from ``plan:FILE``.
 
     Raises:
-        UsageError: an option about a checkpoint is set, or no file is named.
+        UsageError: an option for checkpoints is set, or the file name is missing.
         InputError: the plan cannot be read.
     """
     from migrate.planning.plan_file import read_plan
@@ -282,7 +285,8 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
     """Read the expected start from a checkpoint.
 
     Raises:
-        Refused: several sources read one topic, at different positions or perhaps on two clusters.
+        Refused: several sources read the same topic, at different positions or possibly on two
+            clusters.
     """
     extraction = read(moved, allow_external_files=choice.allow_external_files)
     chosen = choose(extraction, choice)
@@ -304,7 +308,7 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
 
 
 def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> ClusterSnapshot | None:
-    """Ask the broker for the logs and the group.
+    """Query the broker about the logs and the group.
 
     Raises:
         Refused: the plan was made for another cluster.
@@ -316,7 +320,7 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     if since is not None:
         since += round(
             1000 * CLOCK_DIFFERENCE
-        )  # the producers' clocks may differ from the storage's
+        )  # the producers' clocks may differ from the storage clock
     snapshot = ask_broker(broker, Question(topics, group, since=since))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)
@@ -344,9 +348,10 @@ def _only_planned(
 def _compare_records(
     plan: Plan, job: Kafka, to_kafka: Kafka
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Compare both clusters' records.
+    """Compare the records of both clusters.
 
-    Return a line for each offset of other records, and one for each position without a match.
+    Return a line for each offset that has different records, and one for each position without a
+    match.
     """
     if not (job.is_given and to_kafka.is_given):
         both_clusters = (
@@ -368,7 +373,7 @@ def _verify_query(
 ) -> Verification:
     """Check the start of a query or, with ``run_with``, Spark's start on a copy of the seed.
 
-    Without a broker, ``snapshot`` is None. ``settings`` are Spark's settings for the run on the
+    Without a broker, ``snapshot`` is None. ``settings`` are the Spark settings for the run on the
     copy.
     """
     with timed(f"reading {side.label}"):
@@ -399,7 +404,7 @@ def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> Positi
 def _verify_group(
     side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
 ) -> Verification:
-    """Check the offsets that a consumer group has."""
+    """Check the offsets of a consumer group."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
     # The current folder, and the records of cut-overs in it.
@@ -411,7 +416,7 @@ def _verify_group(
             topic for (topic, _), change in written.items() if change.from_cluster_id is not None
         }
         topics, committed = expected.starts.topics, {topic for topic, _ in group.committed}
-        # With --topic-map, the group has none of the checkpoint's topics.
+        # With --topic-map, the group does not have the checkpoint's topics.
         if translated & topics or (translated and not committed & topics):
             raise _translated_error(side.label)
     if warning := client_metadata_warning(group, written):

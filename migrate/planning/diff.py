@@ -1,4 +1,4 @@
-"""Compare two position sets, the left and the right side. Pure, no I/O.
+"""Compare two sets of positions, the left side and the right side. Pure, no I/O.
 
 The right side is ahead in a partition if its next offset is higher than the left side's.
 """
@@ -37,7 +37,7 @@ class Relation(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DiffRow(PartitionRow):
-    """One topic-partition of two sides.
+    """One topic-partition on both sides.
 
     Attributes:
         left, right: the start on each side.
@@ -62,9 +62,9 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """Upper bound of the number of records between the sides, because some offsets lack one.
+        """The upper bound on the number of records between the sides; some offsets have no record.
 
-        With a log range, only offsets in it count. None if either offset is unknown.
+        With a log range, only offsets inside the range count. None if either offset is unknown.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -75,9 +75,9 @@ class DiffRow(PartitionRow):
 
     @property
     def lag(self) -> int | None:
-        """The log end minus the right side's next offset: an upper bound of its records to read.
+        """The log end offset minus the right side's next offset: an upper bound on its lag.
 
-        None if one of them is not known, or if the next offset is beyond the log end.
+        None if either offset is unknown, or if the next offset is beyond the log end offset.
         """
         if self.right_offset is None or self.log is None or self.right_offset > self.log.end:
             return None
@@ -92,7 +92,7 @@ class DiffTotals:
 
     Attributes:
         lag: the sum of the known lags, or None if no lag is known.
-        lag_unknown: the number of the right side's partitions whose lag is not known.
+        lag_unknown: the number of the right side's partitions whose lag is unknown.
     """
 
     partitions: int
@@ -108,18 +108,18 @@ class DiffTotals:
     lag_unknown: int
 
     def of(self, relation: Relation) -> int:
-        """Return how many rows have this relation."""
+        """Return the number of rows with this relation."""
         count: int = getattr(self, relation.name.lower())
         return count
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Two sides compared: rows sorted by topic and partition number.
+    """A comparison of two sides, with rows sorted by topic and partition number.
 
     Attributes:
         warnings: warnings about the sides: findings that would block a move from a checkpoint, a
-            group's note, a Spark query's output beyond its positions.
+            group's note, or a Spark query's output beyond its positions.
     """
 
     left: PositionSet
@@ -143,15 +143,16 @@ class Diff:
 
     @property
     def is_clipped(self) -> bool:
-        """True if the log of a partition lacks some of the offsets between the sides."""
+        """True if a partition's log lacks some of the offsets between the sides."""
         return any(row.records_between not in (None, abs(row.difference or 0)) for row in self.rows)
 
 
 def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str, ...] = ()) -> Diff:
     """Compare two sides.
 
-    ``earliest`` on both sides is the same. The markers ``latest``, ``committed`` and ``unresolved``
-    have no offset. They cannot be compared, even if both sides have the same marker.
+    ``earliest`` on both sides counts as the same. The markers ``latest``, ``committed``, and
+    ``unresolved`` have no offset, so they cannot be compared, even if both sides have the same
+    marker.
 
     ``logs`` is empty without a broker.
     """

@@ -1,18 +1,19 @@
-"""Find a position of one log in its copy, and test that the log is a copy. Pure, no I/O.
+"""Find a position of one log in its copy, and test whether it is a copy. Pure, no I/O.
 
-``find_copy`` is a generator. It yields the range to read, and is sent the records. A caller can
-therefore read the same step of many partitions together.
+``find_copy`` is a generator. It yields the range to read, and the caller sends it the records. The
+caller can therefore read one step for many partitions together.
 
 1. *Around the position.* The records around the position are found in the new log
-   (``match_records``). If they do not match, longer runs are compared.
-2. *From the log start to the position.* The mirror is followed record by record (``Follower``). If
-   there are more than ``counted`` records, samples are compared: blocks at many offsets, the
-   anchors, must be in the new log, and in order. If two anchors are equally far apart in both logs,
-   and neither log has gaps, the records between them are not read. They count as ``unread``.
-3. *From the position to the log end.* The same, except that the new log may end with records of
-   producers that have moved.
+   (``match_records``). If these records do not match, longer runs are compared.
+2. *From the log start to the position.* ``find_copy`` follows the mirror record by record
+   (``Follower``). If there are more than ``counted`` records, samples are compared: blocks at many
+   offsets, the anchors, must be in the new log, and in order. If two anchors are equally far apart
+   in both logs, and neither log has gaps, the records between them are not read. They count as
+   ``unread``.
+3. *From the position to the log end.* The same as step 2, except that the new log may end with
+   records from producers that have moved.
 
-With ``is_whole``, there are no samples.
+With ``is_whole``, no samples are used.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from migrate.planning.match_records import (
     violation_match,
 )
 
-# The most other partitions in which to search for a record that the old log lacks.
+# The maximum number of other partitions to search for a record that the old log lacks.
 _MOST_OTHERS = 8
 
-# How many times as many records are compared in a compacted topic.
+# The factor by which the number of compared records grows for a compacted topic.
 _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
@@ -54,7 +55,7 @@ MAY_HAVE_GONE_BACK = (
     "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
     "been deleted"
 )
-# The outcomes that depend on the record of which the last copy is.
+# The outcomes that depend on the origin of the last copy.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
@@ -69,17 +70,19 @@ def no_origin() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How much is read of each partition.
+    """The amount that is read from each partition.
 
     Attributes:
         around: the number of records on each side of the position.
-        searched: the number of records of the new log in which to search for the position.
-        around_at_most, searched_at_most: the same for a longer search.
+        searched: the number of records in the new log to search for the position.
+        around_at_most, searched_at_most: the limits of ``around`` and ``searched`` in a longer
+            search.
         anchors: the number of anchors before the position.
-        anchors_after: the number of anchors after it.
-        block: the number of records of an anchor.
-        counted: the largest number of records that are all compared, on each side of the position.
-        chunk: how many records are read together.
+        anchors_after: the number of anchors after the position.
+        block: the number of records in an anchor.
+        counted: the largest number of records that are compared without samples, on each side of
+            the position.
+        chunk: the number of records to read together.
         is_whole: True to compare all records.
     """
 
@@ -108,12 +111,13 @@ def find_copy(
 
     Args:
         position: the next offset in the old log.
-        depth: how much to read.
+        depth: the amount to read.
         is_compacted: True if Kafka compacts either log.
         others: the other partitions of the topic.
-        syncs: returns the offset syncs of each mirror. They show where to look, and can show which
-            of equal records is copied.
-        may_search_long: returns whether runs of ``searched_at_most`` records may be read.
+        syncs: a function that returns the offset syncs of each mirror. Syncs show where to search,
+            and can show which of several equal records is the origin of a copy.
+        may_search_long: a function that returns whether runs of ``searched_at_most`` records may be
+            read.
     """
     own, copies, match = yield from _around(position, depth, is_compacted, syncs, may_search_long)
     if match.next_offset is not None:
@@ -151,7 +155,7 @@ def _around(
     """Compare the records around the position; return both runs, and the match."""
     find_place = match_compacted if is_compacted else match_records
     around = depth.around
-    if is_compacted:  # the records that explain a missing record may be further away
+    if is_compacted:  # records that explain a missing record may be farther away
         around = depth.around_at_most if depth.is_whole else _FURTHER * around
     own = yield Read(Side.OLD, position, around, around)
     time = _nearest_time(own)
@@ -175,7 +179,7 @@ def _around(
     if not is_compacted and _is_open(match):
         match = match_records(own, copies, syncs=syncs())
     if match.unknown is not None and not (own.is_from_start and own.is_to_end):
-        # The copy may be of a record that was not read.
+        # The origin of the copy may be a record that was not read.
         match = yield from _check_unknown(match, match.unknown, own, depth)
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER, OTHER_ORDER)
     if match.outcome is MatchOutcome.NOT_FOUND and own.records and not is_equal:
@@ -190,7 +194,7 @@ def _around(
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Return the match to use if the last copy may be of an equal record that was not read."""
+    """Return the match to use if the last copy's origin may be an equal, unread record."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
@@ -204,10 +208,10 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
-    """Return the violation to report, depending on whether the old log has a certain copy."""
+    """Return the violation to report, depending on whether the old log contains a certain copy."""
     is_filtered = match.outcome is MatchOutcome.FILTERED
     if is_filtered and own.is_from_start:
-        return match  # the copy is of a record that the old log has lost
+        return match  # the origin is a record that the old log has lost
     is_known = yield from _are_known([unknown], depth)
     if is_filtered and is_known:
         return match
@@ -219,7 +223,7 @@ def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Dept
 
 
 def _is_open(match: Match) -> bool:
-    """Return whether equal records leave several places open."""
+    """Return whether equal records leave several offsets possible."""
     if match.outcome in (MatchOutcome.LAGGING, MatchOutcome.EXPIRED):
         return match.bound is not Bound.EXACT
     is_equal = match.reason in (EQUAL_RECORDS, MAY_BEGIN_LATER)
@@ -231,7 +235,7 @@ def _first_offset(run: Surroundings) -> int:
 
 
 def _outside(run: Surroundings) -> int:
-    """Return how many offsets of a log were not read."""
+    """Return the number of offsets in a log that were not read."""
     before = 0 if run.is_from_start else _first_offset(run) - run.log_start
     return before + (0 if run.is_to_end else run.log_end - run.first_unread)
 
@@ -239,10 +243,10 @@ def _outside(run: Surroundings) -> int:
 def _count_aborted(
     place: int, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, int]:
-    """Return how many records of aborted transactions the new log has from a place on.
+    """Return the number of records from aborted transactions in the new log from an offset on.
 
-    The count covers the records that were read. Each transaction leaves an offset without a
-    record, and an aborted one leaves more.
+    The count covers only what was read. Each transaction leaves one offset without a record, and an
+    aborted transaction leaves more.
     """
     after = [copy.offset for copy in copies.records if copy.offset >= place]
     if all(last - first <= 2 for first, last in pairwise([place, *after, copies.first_unread])):
@@ -255,7 +259,7 @@ def _count_aborted(
 
 
 def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
-    """Return whether longer runs cannot show more."""
+    """Return whether longer runs would provide no new evidence."""
     if match.outcome.is_match or match.outcome is MatchOutcome.LAGGING:
         return True
     if match.outcome is MatchOutcome.WENT_BACK and match.bound is Bound.EXACT:
@@ -265,7 +269,7 @@ def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
 
 
 def _nearest_time(around: Surroundings) -> int:
-    """Return the time of the first record after a position, or else of the last one before it.
+    """Return the time of the first record after a position, or else of the last record before it.
 
     Return 0 if there is no record.
     """
@@ -300,9 +304,10 @@ def _match_at_log_ends(
 def _check_lag(
     match: Match, own: Surroundings, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, Match]:
-    """Return how far a mirror lags, if it may have copied more records before it went back.
+    """Return a mirror's lag if it may have copied more records before it went back.
 
-    It has not if the first record that seems to lack a copy has none in all of the new log.
+    The mirror has copied no more records if the first record without a visible copy has no copy
+    anywhere in the new log.
     """
     if not match.records:
         return match
@@ -322,7 +327,7 @@ def _check_lag(
 def _origin(
     copy: Record, depth: Depth, partition: int | None = None
 ) -> Generator[Read, Surroundings, int | None]:
-    """Return the offset that a record of the new log has in the old log, or None."""
+    """Return the offset in the old log of a record in the new log, or None."""
     time = max(0, copy.timestamp)
     run = yield Read(Side.OLD, time, 0, depth.searched, is_time=True, partition=partition)
     return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
@@ -337,7 +342,7 @@ def _are_known(
 ) -> Generator[Read, Surroundings, bool | None]:
     """Return whether any of these records is in the log of ``side``, below the offset ``end``.
 
-    Return None after too many records.
+    Return None if the search reads too many records.
     """
     alike: dict[bytes, list[Record]] = defaultdict(list)
     for copy in copies:
@@ -373,12 +378,12 @@ class _Anchor:
 
 @dataclass(slots=True)
 class _Stretch:
-    """How far the logs of a stretch were read.
+    """The progress of reading a stretch of both logs.
 
     Attributes:
         old_at, new_at: the next offsets to read.
-        new_end: the offset at which the new log's stretch ends; None for the log end.
-        read: how many records of the new log were read.
+        new_end: the end offset of the stretch in the new log; None for the log end offset.
+        read: the number of records that were read in the new log.
     """
 
     old_at: int
@@ -390,16 +395,16 @@ class _Stretch:
 
 
 def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
-    """Return whether two anchors have equal distance in both logs and no missing block between."""
+    """Return whether two anchors are equally far apart in both logs, without a missing block."""
     first, last = span
     return last.old - first.old == last.new - first.new and not first.is_doubtful
 
 
 class _Check:
-    """A test that the new log is a copy, outside of the runs that were compared.
+    """A test of whether the new log is a copy outside the compared runs.
 
     Attributes:
-        starts_later: True if the new log starts with a later record than the compared runs.
+        starts_later: True if the first record of the new log comes after the first compared record.
     """
 
     def __init__(
@@ -412,16 +417,16 @@ class _Check:
     ) -> None:
         self._others = others[:_MOST_OTHERS]
         self._depth, self._own, self._copies, self._match = depth, own, copies, match
-        self._read = 0  # the records that were read between anchors
+        self._read = 0  # the number of records read between anchors
         self._is_sampled = False  # whether not all records before the position are read
         # The old offsets that were compared.
         self._seen = match.seen
-        # In the history, a mirror that goes back may have copied later records, too.
+        # In the history, a mirror that goes back may also have copied later records.
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         self.starts_later = False
-        self._has_unknown = False  # whether the search for a copy's origin has ended early
+        self._has_unknown = False  # whether the search for a copy's origin ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
         self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
@@ -429,7 +434,7 @@ class _Check:
     # -- before ------------------------------------------------------------------------------------
 
     def history(self) -> Reading:
-        """Compare the logs from their starts to the compared runs."""
+        """Compare the logs from their start offsets to the compared runs."""
         match = self._match
         if match.first_pair is None:
             copies = self._copies
@@ -467,7 +472,7 @@ class _Check:
             elif follower.has_begun:
                 foreign += bool(follower.trailing)
             if own_start == 0 and self._is_first_known is False:
-                foreign += bool(follower.leading)  # the old log never had older records
+                foreign += bool(follower.leading)  # the old log never contained older records
             is_done &= not (follower.leading and self._is_first_known is not False)
             is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
@@ -479,12 +484,12 @@ class _Check:
             self._skip(follower.undecided)
             if follower.late:
                 is_later = yield from _are_known(follower.late, self._depth)
-                if is_later:  # the mirror has skipped records, and copied them afterwards
+                if is_later:  # the mirror skipped records and copied them later
                     return Match(MatchOutcome.FILTERED, records=1)
                 checked = 0 if is_later is None else len(follower.late)
                 self._skip(follower.late_count - checked)
-            # The old log had at most as many older records as offsets. Other clients may have
-            # written the rest, or the mirror has copied records again.
+            # The old log contained at most one older record per offset. Other clients may have
+            # written the rest, or the mirror has recopied records.
             older = follower.leading if follower.has_begun else follower.trailing
             self._skip(older - own_start)
             is_from_log_start = follower.is_from_first or is_known_first
@@ -497,7 +502,7 @@ class _Check:
         return self._match
 
     def _look_for_markers(self) -> Generator[Read, Surroundings, None]:
-        """Note whether a log ends with an offset without a record, as after a transaction."""
+        """Note whether the last offset of a log has no record, as after a transaction."""
         own, copies = self._own, self._copies
         if own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end:
             return  # everything is compared
@@ -506,7 +511,7 @@ class _Check:
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _skip(self, offsets: int) -> None:
-        """Note that offsets of the new log were not read."""
+        """Note that some offsets in the new log were not read."""
         self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
@@ -517,9 +522,9 @@ class _Check:
         return not before.before
 
     def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
-        """Return the anchor of the first record that both logs have.
+        """Return the anchor of the first record that both logs contain.
 
-        Return None if the new log must be read from its start, and a match for a violation.
+        Return None if the new log must be read from its start, or a match if there is a violation.
         """
         depth, block = self._depth, self._depth.block
         first = yield Read(Side.NEW, self._copies.log_start, 0, block)
@@ -529,7 +534,7 @@ class _Check:
         if old is not None:
             return _Anchor(old, first.after[0].offset)
         is_first_complete = self._is_search_complete
-        # The new log starts with older records than the old log has, or with foreign records.
+        # The new log starts with foreign records, or with records older than all in the old log.
         begin = yield Read(Side.OLD, self._own.log_start, 0, block)
         if not begin.after:
             return None
@@ -543,7 +548,7 @@ class _Check:
         # A mirror that went back may have copied later records first.
         self._is_first_known = yield from _are_known(first.after[:1], depth)
         if self._own.log_start == 0 and self._is_first_known is False:
-            # The old log never had older records.
+            # The old log never contained older records.
             return violation_match(0, 1)
         if depth.is_whole or known.new - self._copies.log_start <= depth.counted:
             return None  # copies of later records may come before the anchor (see ``history``)
@@ -554,7 +559,7 @@ class _Check:
     def _anchors(
         self, start: _Anchor, known: _Anchor
     ) -> Generator[Read, Surroundings, list[_Anchor]]:
-        """Return anchors from ``start`` to ``known``: spread evenly, and closer towards the end."""
+        """Return anchors from ``start`` to ``known``: evenly spread, but closer near the end."""
         distance = known.old - start.old
         number = self._depth.anchors
         evenly = {start.old + distance * n // (number // 2 + 1) for n in range(1, number // 2 + 1)}
@@ -566,7 +571,7 @@ class _Check:
             run = yield Read(Side.OLD, old, 0, self._depth.block)
             self._has_gaps |= has_gaps(run.after)
             block = [record for record in run.after if record.offset < anchors[-1].old]
-            # Among equal records, only the first and the last have a certain place.
+            # Among equal records, only the first and the last have certain offsets.
             edges = [
                 at for at, (one, two) in enumerate(pairwise(block)) if one.digest != two.digest
             ]
@@ -587,8 +592,8 @@ class _Check:
     ) -> Generator[Read, Surroundings, int | None]:
         """Return the new offset of a record of a block before an anchor, or None.
 
-        ``number`` is the record's place in the block. ``_is_search_complete`` then shows whether
-        every place before the anchor was searched.
+        ``number`` is the record's index in the block. ``_is_search_complete`` then shows whether
+        every offset before the anchor was searched.
         """
         expected = next_.new - (next_.old - block[0].offset)
         if expected >= self._copies.log_start:
@@ -611,7 +616,7 @@ class _Check:
     def _read_from_time(
         self, side: Side, record: Record, end: int
     ) -> Generator[Read, Surroundings, Surroundings]:
-        """Read from a record's time on, until the record is found, and up to an offset."""
+        """Read from a record's time until the record is found, or up to an offset."""
         run = yield Read(side, max(0, record.timestamp), 0, self._depth.searched, is_time=True)
         while not (
             any(record.digest == other.digest for other in run.after)
@@ -641,7 +646,7 @@ class _Check:
         return run.after[places[0]].offset if places else None
 
     def _span(self, first: _Anchor, last: _Anchor) -> Generator[Read, Surroundings, Match | None]:
-        """Compare the logs between two anchors; return a match for a violation."""
+        """Compare the logs between two anchors; return a match if there is a violation."""
         depth = self._depth
         is_short = last.new - first.new <= depth.chunk
         is_trusted = _may_be_trusted((first, last)) and not self._has_gaps
@@ -671,7 +676,7 @@ class _Check:
         return _violation(follower, lacking, foreign)
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records. For ``PROVED``, this number is complete."""
+        """Add to the number of compared records, which is complete for ``PROVED``."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)
@@ -679,7 +684,7 @@ class _Check:
     # -- after -------------------------------------------------------------------------------------
 
     def rest(self, match: Match) -> Reading:
-        """Compare the logs up to their ends; ``match`` is the result of ``history``."""
+        """Compare the logs up to their end offsets; ``match`` is the result of ``history``."""
         self._match = match
         own, copies = self._own, self._copies
         is_all_known = copies.is_to_end and not (match.trailing and not own.is_to_end)
@@ -743,9 +748,9 @@ class _Check:
         return match
 
     def _compare_ends(self, known: _Anchor) -> Generator[Read, Surroundings, Match | None]:
-        """Return a violation if the last records of the new log are too near for logs without gaps.
+        """Return a violation if the new log's last records are too close for logs without gaps.
 
-        They were not read from ``known`` on, because there are too many.
+        The records from ``known`` on were not read, because there are too many.
         """
         end = yield Read(Side.NEW, self._copies.log_end, self._depth.block, 1)
         last = next((copy for copy in end.before if copy.offset > known.new), None)
@@ -800,7 +805,7 @@ class _Check:
             return not_found_match("some copies were not found in the job's log")
         if not match.is_all_copied:
             return Match(MatchOutcome.FOREIGN, records=least)
-        if is_doubtful:  # too many records are as new as these
+        if is_doubtful:  # too many records are as new as these records
             return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match
 
@@ -855,9 +860,9 @@ class _Check:
     def _follow(
         self, follower: Follower, stretch: _Stretch, most: int | None
     ) -> Generator[Read, Surroundings, bool]:
-        """Read both logs up to the end of a stretch, or at most this number of copies.
+        """Read both logs up to the end of a stretch, or up to this number of copies.
 
-        Return whether all of the stretch was read.
+        Return whether the whole stretch was read.
         """
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
@@ -907,10 +912,10 @@ class _Check:
             stretch.is_new_done = run.is_to_end or is_past or not run.after
 
     def _find_origin(self, copy: Record) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset of a copy's origin that is not near the mirror's last record.
+        """Return the offset of a copy's origin if it is not near the mirror's last record.
 
-        Return -1 if the old log has no such record, and None after too many records. The first
-        record that has the copy's time, or a later one, is not after its origin.
+        Return -1 if the old log has no such record, and None if the search reads too many records.
+        The first record with the copy's time or a later time does not come after the origin.
         """
         at, is_time, read = max(0, copy.timestamp), True, 0
         while self._depth.is_whole or read < self._depth.counted:
@@ -958,7 +963,7 @@ def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
-        # The copies before, or those next to an anchor, may be of other records that are equal.
+        # The origins of the copies before, or next to an anchor, may be other, equal records.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
     violation = violation_match(missing, foreign)
     if violation is not None and is_uncertain:
@@ -967,7 +972,7 @@ def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
 
 
 def _agrees(records: Sequence[Record], copies: Sequence[Record]) -> bool:
-    """Return whether successive records are copied one by one, up to the end of either sequence."""
+    """Return whether records are copied one by one, up to the end of either sequence."""
     number = min(len(records), len(copies))
     return number > 0 and all(
         record.is_copied_as(copy)

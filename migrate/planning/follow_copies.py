@@ -1,7 +1,7 @@
 """Follow a mirror through a stretch of both logs, record by record. Pure, no I/O.
 
-In contrast to ``match_records``, the stretch can be of any length, because only the last records
-are in memory.
+Unlike in ``match_records``, the stretch can have any length, because only the last records are in
+memory.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ _MOST_LATE = 1000
 class Follower:
     """The progress of a mirror in the old log, from the copies in the new log.
 
-    Old records are numbered from the first one that was added. ``add_old`` has to be ahead of
-    ``add_copies`` (see ``is_ahead``).
+    Old records are numbered from the first one that was added. Calls to ``add_old`` must be ahead
+    of calls to ``add_copies`` (see ``is_ahead``).
 
     Attributes:
-        leading: with ``is_open``, the number of older records at the start.
+        leading: with ``is_open``, the number of older records at the start of the new log.
         late: with ``is_open``, the first of the copies at the start that are as new as the first
-            old record, so they may be of later records; ``late_count`` is their number.
+            old record, so their origins may be later records; ``late_count`` is the number of these
+            copies.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
         foreign: the number of runs of copies without an origin that a known copy follows. The first
-            copy of a run has no origin outside of the memory, either. With ``is_open``, copies
-            before a copy of the first record do not count, because they may be of older records.
+            copy of a run has no origin outside the memory, either. With ``is_open``, copies before
+            a copy of the first record do not count, because their origins may be older records.
         trailing: the number of copies without an origin since the last known copy.
         first_unknown: the offset of the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
@@ -55,15 +56,15 @@ class Follower:
     ) -> None:
         """Start with these old records. The mirror has copied the first ``passed`` of them.
 
-        With ``begin``, the first copy is of the record at this old offset. With ``is_open``, the
-        new log may start with older records, or with the copy of any record. ``seen`` has the
-        old offsets that were compared before. ``kept`` is how many old records stay in memory, for
-        a mirror that goes back over them.
+        With ``begin``, the origin of the first copy is the record at this old offset. With
+        ``is_open``, the new log may start with older records, or with the copy of any record.
+        ``seen`` contains the old offsets that were compared before. ``kept`` is the number of old
+        records that stay in memory, in case the mirror goes back over them.
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
         self._has_older = is_open  # a mirror that goes back may then copy older records first
         self._seen, self._kept = seen, kept
-        # True if the numbers of repeated records do not matter, so any record may come first.
+        # True if the number of repeated records does not matter, so any record may come first.
         self._may_precede = begin is not None
         self._first = 0  # the number of the first record in memory
         # The number and the offset of a record in each addition, to reread from this record.
@@ -86,11 +87,11 @@ class Follower:
 
     @property
     def has_begun(self) -> bool:
-        """True if the first copy was found, with ``is_open``."""
+        """With ``is_open``, True if the first copy was found."""
         return not self._is_open
 
     def is_ahead(self, number: int) -> bool:
-        """Return whether at least ``number`` old records follow the mirror's last record."""
+        """Return whether at least ``number`` old records come after the mirror's last record."""
         state = self._state if self._begin is None else self._number_of(self._begin)
         return self._first + len(self._index.records) - state >= number
 
@@ -107,10 +108,10 @@ class Follower:
         self._index.add(records)
 
     def add_copies(self, copies: Sequence[Record]) -> int:
-        """Add the next records of the new log; return how many were added.
+        """Add the next records of the new log; return the number of added records.
 
-        Stop at a copy without an origin in memory, if the copy before it has one. Such a copy may
-        be added by ``add_unknown``.
+        Stop at a copy without an origin in memory if the previous copy has one. ``add_unknown`` can
+        add such a copy.
         """
         for number, copy in enumerate(copies):
             possible = self._index.origins(copy)
@@ -154,7 +155,7 @@ class Follower:
         if self._begin is not None:
             self._state = self._number_of(self._begin)
             self._top = max(self._top, self._state)
-            # If the mirror has gone back, it may have gone back to any of several equal records.
+            # A mirror that has gone back may have gone back to any of several equal records.
             self._state = possible[max(0, bisect_right(possible, self._top) - 1)]
             start = self._index.records[possible[0] - self._first]
             is_last_equal = start.digest == self._index.records[-1].digest
@@ -171,12 +172,12 @@ class Follower:
         self._top = max(self._top, self._state)
 
     def go_to(self, origin: int) -> int | None:
-        """Note that the next copy, without an origin in memory, is of the record at ``origin``.
+        """Note that the record at ``origin``, which is not in memory, is the next copy's origin.
 
-        If the mirror has gone back, return the offset from which to add the old log a second time.
-        If the mirror has skipped records, return None, and count them as ``missing``. If the mirror
-        has gone back behind the records that it had copied at first, return None, and count this as
-        ``repeated``.
+        If the mirror has gone back, return the offset from which to add the old log again. If the
+        mirror has skipped records, count them as ``missing`` and return None. If the mirror has
+        gone back to before the records that it copied first, count this as ``repeated`` and return
+        None.
         """
         if not self._marks or (origin < self._marks[0][1] and not self._may_precede):
             self.repeated += 1
@@ -189,14 +190,14 @@ class Follower:
             self._marks.pop()
         if self._marks:
             number, offset = self._marks.pop()
-        else:  # at most as many records as offsets precede the first one
+        else:  # at most one record per offset precedes the first record
             number, offset = first - (first_offset - origin), origin
         self._index, self._first, self._state, self._begin = RecordIndex(), number, number, origin
         return offset
 
     @property
     def has_equal(self) -> bool:
-        """True if records in memory are equal, so ``missing`` may be too high."""
+        """True if some records in memory are equal, so ``missing`` may be too high."""
         return bool(self._index.equal_times())
 
     def _number_of(self, offset: int) -> int:
@@ -208,11 +209,11 @@ class Follower:
         return self._index.records[-1] if self._index.records else None
 
     def lacking(self, end: int) -> int:
-        """Return how many old records below an offset the mirror has yet to copy."""
+        """Return the number of old records below an offset that the mirror has not copied yet."""
         left = self._index.records[max(0, self._state - self._first) :]
         return sum(record.offset < end for record in left)
 
     @property
     def to_come(self) -> int:
-        """The number of records that the mirror will recopy, because it has gone back."""
+        """The number of records that the mirror will recopy because it has gone back."""
         return self._top - self._state

@@ -1,9 +1,9 @@
 """Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
 
-Compaction may have removed any record around the position from either log. The place is found by
-the nearest records that both logs have. The place counts only if compaction explains each nearby
-record that only one log has. Compaction explains a record that is a tombstone, or whose key another
-nearby record has.
+Compaction may have removed any record around the position from either log. The nearest records in
+both logs determine the place. The place counts only if compaction explains each nearby record that
+is in only one log. Compaction explains a record if the record is a tombstone, or if another nearby
+record has the same key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from migrate.planning.match_records import (
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:
     """Find the place of a position in the new log; see ``match_records``."""
     match = match_records(old, new, is_compacted=True)
-    # Records that only the new log has may be consumed ones that the old log has lost.
+    # Records only in the new log may be consumed records that the old log has lost.
     is_certain = match.outcome is MatchOutcome.MATCHED or not match.trailing
     if (match.outcome.is_match and is_certain) or not (old.records and new.records):
         return match
@@ -34,7 +34,7 @@ def match_compacted(old: Surroundings, new: Surroundings) -> Match:
 
 
 class _Comparison:
-    """The records that both logs have, and the records that one of them lacks.
+    """The records that both logs contain, and the records that one of them lacks.
 
     Attributes:
         before, after: for the old records before and after the position, the indexes of their
@@ -57,7 +57,7 @@ class _Comparison:
         return [index for index in copies if record.is_copied_as(self._new_run[index])]
 
     def match(self) -> Match:
-        """Return the match by the nearest records that both logs have."""
+        """Return the match by the nearest records that both logs contain."""
         both = [*self.before, *self.after]
         if not both:
             return match_without_place(self._old, self._new)
@@ -91,20 +91,20 @@ class _Comparison:
         run, low = self._new_run, self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(run)
         if self._is_copied(self._old.position):
-            # The record at the position comes next, so all records before its copy were consumed.
+            # The record at the position is next, so all records before its copy were consumed.
             low = high
         elif self._is_copied(self._old.position - 1):
-            # The record below the position came last, so no record after its copy was consumed.
+            # The record below the position was last, so no record after its copy was consumed.
             high = low
         next_offset = run[low].offset if low < len(run) else self._new.first_unread
         lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.MATCHED if self.after else MatchOutcome.AT_END, 0
         if high > low:
-            # The old log has lost the records between ``low`` and ``high``. They may have been
-            # consumed or not, and a start at ``low`` might duplicate them.
+            # The old log has lost the records between ``low`` and ``high``. They may or may not
+            # have been consumed, so a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # They are compacted or not copied yet. A start here reads them once they are.
+            # These records are compacted or not copied yet. A start here reads them once copied.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(
@@ -126,11 +126,11 @@ class _Comparison:
     def _count_lacking(self, both: Sequence[int]) -> tuple[int, int]:
         """Count the old records without a copy that compaction does not explain.
 
-        Compaction of the new log explains a missing record by a later record of the same key that
-        was copied as well, and a missing tombstone by any later record that was copied. Records
-        before the first copied one do not count if they were consumed. If the new log ends before a
-        copy of a later record, the records after the last copied one count only if they were
-        consumed. The mirror might not have copied the unconsumed records yet.
+        Compaction of the new log explains a missing record if a later record with the same key was
+        copied. It explains a missing tombstone if any later record was copied. Consumed records
+        before the first copied record do not count. If the new log ends before a copy of a later
+        record, records after the last copied record count only if they were consumed. The mirror
+        might not have copied the unconsumed records yet.
 
         Returns:
             The number of records, and the number of tombstones after the last copied record. Either
@@ -163,9 +163,9 @@ class _Comparison:
         return lacking, tombstones
 
     def _has_unexplained(self, both: Sequence[int]) -> bool:
-        """Return whether compaction fails to explain a record that only the new log has.
+        """Return whether compaction fails to explain a record that is only in the new log.
 
-        Records are examined only between the first and the last record that both logs have.
+        Records are examined only between the first and the last record that both logs contain.
         """
         common = set(both)
         return any(

@@ -1,23 +1,23 @@
 """Find a position in a copy of its log, by the records around it. Pure, no I/O.
 
-A mirror copies a partition's records in their order, each with its key, value, timestamp and
-headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed goes back, and
-duplicates some records. The new log is therefore a sequence of passes. A pass copies successive
-records of the old log, and starts at or below the end of the pass before. Retention may have
-removed the start of either log. A record and its copy can have different offsets.
+A mirror copies a partition's records in order, each with its key, value, timestamp, and headers
+(MirrorSourceTask @ connect-mirror 4.1.1). After a mirror is killed, it goes back and duplicates
+some records. The new log is therefore a sequence of passes. A pass copies successive records of the
+old log, and starts at or below the end of the previous pass. Retention may have removed the start
+of either log. A record and its copy can have different offsets.
 
-If all records differ, each copy has one origin, and the passes are certain. A record has several
-possible origins if equal records exist (key, value, timestamp and headers). ``_Alignment`` computes
-the lowest and the highest origin of each copy over all sequences of passes that explain the new
-log. A match must be valid for all of them. A mirror's offset syncs can exclude some sequences (see
-``_Alignment._trusted_syncs``).
+If all records differ, each copy has one origin, and the passes are certain. If equal records exist
+(with the same key, value, timestamp, and headers), a copy has several possible origins.
+``_Alignment`` computes the lowest and the highest origin of each copy over all sequences of passes
+that explain the new log. A match must be valid for all of them. A mirror's offset syncs can exclude
+some sequences (see ``_Alignment._trusted_syncs``).
 
-The new log violates the assumption of a mirror if no sequence of passes explains it. The outcome
-then identifies the violation: records without a copy (``FILTERED``), copies without an origin
-(``FOREIGN``), or both (``OTHER_PARTITIONING``).
+If no sequence of passes explains the new log, it violates the assumption that it is a mirror. The
+outcome then identifies the violation: records without a copy (``FILTERED``), copies without an
+origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 
-A number of records is exact if only one sequence of passes is possible, and all records that can
-change the number were read. Otherwise, it is a bound, or the position is refused:
+A number of records is exact if only one sequence of passes is possible and all records that can
+change the number were read. Otherwise, the number is a bound, or the position is refused:
 
 ==================  ====================================  ======================================
 Number              At least                              At most
@@ -36,8 +36,8 @@ duplicated          copies of records that are already    copies that exceed the
                     copied                                origins, if all of the log is read
 ==================  ====================================  ======================================
 
-Among equal records, copies in another order look like those of a mirror that went back. A pass
-after the first one therefore counts only if it copies a record without an equal record again.
+Among equal records, copies in a different order look like the copies of a mirror that went back.
+After the first pass, a pass therefore counts only if it recopies a record that has no equal record.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class MatchOutcome(str, Enum):
 
     PROVED = "proved"  # every record from the old log start to the position has its copy in order
     MATCHED = "matched"  # all records that were compared agree
-    AT_END = "at the end"  # matched, and no record from the position on is copied yet
+    AT_END = "at the end"  # matched, but no record from the position on is copied yet
     LAGGING = "mirror lags"  # some consumed records are not copied yet
-    WENT_BACK = "mirror went back"  # the new log has records twice from the place on
+    WENT_BACK = "mirror went back"  # from the place on, the new log contains records twice
     AMBIGUOUS = "ambiguous"  # several places in the new log agree
     EXPIRED = "expired there"  # the new log starts after the first unconsumed record
     FILTERED = "filtered"  # records of the old log have no copy
@@ -99,20 +99,20 @@ class Match:
     """The offset in the new log that corresponds to a position.
 
     Attributes:
-        next_offset: the position in the new log; for ``AMBIGUOUS`` and ``WENT_BACK`` the first of
-            several places; None for outcomes without a place.
-        lowest: the lowest offset at which a start reads the same records as one at ``next_offset``.
-            It is one above the offset of the record before the place; None if this offset is
-            unknown.
-        before, after: how many records agree directly before and after the place (in compacted
-            logs: how many around it are in both logs).
-        records: for ``AMBIGUOUS`` and ``WENT_BACK``, how many records a start at ``next_offset``
-            duplicates; for ``LAGGING`` and ``EXPIRED``, how many records are missing; for the
-            violations, how many records violate the assumption.
-        bound: the kind of the number ``records``.
+        next_offset: the position in the new log; the first of several places for ``AMBIGUOUS`` and
+            ``WENT_BACK``; None for outcomes without a place.
+        lowest: the lowest offset at which a start reads the same records as a start at
+            ``next_offset``. It is one above the offset of the last record before the place, or None
+            if that offset is unknown.
+        before, after: the number of records that match directly before and after the place (in
+            compacted logs: the number of records around the place that are in both logs).
+        records: for ``AMBIGUOUS`` and ``WENT_BACK``, the number of records that a start at
+            ``next_offset`` duplicates; for ``LAGGING`` and ``EXPIRED``, the number of missing
+            records; for violations, the number of records that violate the assumption.
+        bound: the kind of the ``records`` number.
         reason: for ``NOT_FOUND``, why there is no place.
-        compared: how many records of the old log were compared with their copies; for ``PROVED``,
-            only records before the position count.
+        compared: the number of records in the old log that were compared with their copies; for
+            ``PROVED``, only records before the position count.
         seen: the offsets of the compared records in the old log.
         is_searched_to_end: True if the new log was compared up to its end; if not, it might have
             further copies of the records.
@@ -125,7 +125,8 @@ class Match:
         trailing: the number of records without an origin after the last copy.
         is_all_copied: True if the last record of the old log is copied.
         unknown: for a violation, a copy without an origin among the records that were read. For
-            ``FILTERED``, the copy before the first known one, if it may be of an older record.
+            ``FILTERED``, the copy before the first known copy, if its origin may be an older
+            record.
         first_pair, last_pair: the offsets (old, new) of the first and the last record of the
             compared runs whose copy is certain.
     """
@@ -176,7 +177,7 @@ def match_records(
     Args:
         old: the records around the position in the old log.
         new: the records of the new log to search for the place.
-        is_compacted: True if the old log may have lost any record.
+        is_compacted: True if the old log may have lost any of its records.
         syncs: the offset syncs (old, new) of each mirror of the partition.
     """
     if not (old.before or old.after):
@@ -199,7 +200,7 @@ def not_found_match(reason: str) -> Match:
 
 
 def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -> Match | None:
-    """Return the outcome for records without a copy, and copies without an origin, or None."""
+    """Return the outcome for records without a copy and copies without an origin, or None."""
     missing, foreign = max(0, missing), max(0, foreign)
     if missing and foreign:
         return Match(MatchOutcome.OTHER_PARTITIONING, records=missing + foreign, bound=bound)
@@ -211,7 +212,7 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 
 
 class RecordIndex:
-    """Records of the old log, found by their copies. Indexes count from the first record added."""
+    """Records of the old log, found by their copies. Indexes start at the first record added."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -223,7 +224,7 @@ class RecordIndex:
             self.records.append(record)
 
     def equal_times(self) -> set[int]:
-        """Return the times of records that have an equal record."""
+        """Return the times of the records that have an equal record."""
         return {
             self.records[indexes[0]].timestamp
             for indexes in self._indexes.values()
@@ -231,7 +232,7 @@ class RecordIndex:
         }
 
     def origins(self, copy: Record) -> list[int]:
-        """Return the indexes of all records that ``copy`` may be a copy of, in order."""
+        """Return the indexes of all possible origins of ``copy``, in order."""
         indexes = self._indexes.get(copy.digest, [])
         if all(self.records[index].headers == copy.headers for index in indexes):
             return indexes
@@ -268,14 +269,14 @@ class _Alignment:
         self.is_found = bool(found)
         if not found:
             return
-        # The records before the first copy are older than ``old``, and those after the last copy
-        # are newer, or of another client.
+        # Records before the first copy are older than ``old``. Records after the last copy
+        # are newer, or come from another client.
         self._first, self._last = found[0], found[-1]
         self._origins = origins[self._first : self._last + 1]
         self._missing = self._foreign = 0
         self._highest = self._find_highest()
         if not old.is_to_end and self._count - 1 in self._highest:
-            # The following copies may be of later records that ``old`` lacks.
+            # The following copies may have later origins that ``old`` lacks.
             length = self._highest.index(self._count - 1) + 1
             self._last = self._first + length - 1
             self._highest, self._origins = self._highest[:length], self._origins[:length]
@@ -284,11 +285,11 @@ class _Alignment:
     def _trusted_syncs(
         self, origins: Sequence[Sequence[int]], syncs: Sequence[Sequence[tuple[int, int]]]
     ) -> dict[int, int]:
-        """Return the origins of copies by a mirror's offset syncs, if these can be trusted.
+        """Return the origins of copies by a mirror's offset syncs, if the syncs can be trusted.
 
-        The syncs of an earlier copy of the topic, or of another target, may agree with equal
+        The syncs of an earlier copy of the topic, or of a different target, may agree with equal
         records by chance. The mirror's newest syncs, in ascending order, must therefore all agree
-        with the records, and at least one with a record that has no equal record.
+        with the records. At least one of them must agree with a record that has no equal record.
         """
         own = {record.offset: index for index, record in enumerate(self._own)}
         copies = {copy.offset: at for at, copy in enumerate(self._run)}
@@ -335,7 +336,7 @@ class _Alignment:
     def _find_lowest(self) -> list[int]:
         """Return the lowest possible origin of each copy, for a new log without violations."""
         lowest = list(self._highest)
-        least = 0  # the mirror must be here at least, to copy the following records
+        least = 0  # the mirror must have come at least this far
         for at in range(len(lowest) - 1, -1, -1):
             possible = self._origins[at]
             fitting = [origin for origin in possible if least - 1 <= origin <= self._highest[at]]
@@ -347,14 +348,14 @@ class _Alignment:
         return lowest
 
     def _had_older(self, number: int) -> bool:
-        """Return whether the old log may have lost this number of records at its start."""
+        """Return whether the old log may have lost this number of records from its start."""
         return self._old.is_from_start and number <= self._old.log_start
 
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
 
-        This is only assumed if some records of its time are equal, or if the copy equals the first
-        of the records that were read.
+        This is assumed only if some records with the copy's timestamp are equal, or if the copy
+        equals the first record that was read.
         """
         if not possible or not self._has_older:
             return False
@@ -368,11 +369,11 @@ class _Alignment:
         """Return the violation of the assumption between the first and the last copy, or None."""
         foreign = self._foreign
         if self._first and not self._has_older:
-            foreign += self._first  # the old log never had older records
+            foreign += self._first  # the old log never contained older records
         mirror_end = self._highest[-1] + 1
         trailing = len(self._run) - 1 - self._last
         if trailing and mirror_end < self._position:
-            # Another client has written before the mirror has copied the consumed records.
+            # Another client wrote before the mirror copied the consumed records.
             foreign += trailing
         violation = violation_match(self._missing, foreign)
         if violation is None:
@@ -381,7 +382,7 @@ class _Alignment:
         copies = {copy.digest for copy in self._run}
         has_equal = self._equal_times or (not is_all_old and len(copies) < len(self._run))
         if has_equal:
-            # Copies may be of equal records, which ``old`` may lack.
+            # The origins of copies may be equal records that ``old`` lacks.
             missing = self._count_surely_missing()
             if is_all_old:
                 missing = max(missing, min(self._missing, 1))
@@ -400,13 +401,13 @@ class _Alignment:
         )
 
     def _last_leading(self) -> Record | None:
-        """Return the copy before the first known one, which may be of an older record."""
+        """Return the copy before the first known copy; its origin may be an older record."""
         return self._run[self._first - 1] if self._first and self._has_older else None
 
     def _count_surely_missing(self) -> int:
-        """Return how many records lack a copy, by the copies without an equal record or copy.
+        """Return the number of records without a copy, judged by copies that have no equal.
 
-        Between two such copies, the mirror has copied each record between their origins.
+        Between two such copies, the mirror should have copied each record between their origins.
         """
         copies = Counter(copy.digest for copy in self._run)
         certain = [
@@ -429,7 +430,7 @@ class _Alignment:
             return not_found_match(EQUAL_RECORDS)
         if not self._first and highest[0] > position:
             if lowest[0] > position and self._new.is_from_start:
-                # A later record, which ``old`` lacks, may equal the last one.
+                # A later record, which ``old`` lacks, may equal the last record.
                 is_open = highest[0] + 1 == self._count and not self._old.is_to_end
                 is_exact = lowest[0] == highest[0] and not is_open
                 bound = Bound.EXACT if is_exact else Bound.AT_LEAST
@@ -454,7 +455,7 @@ class _Alignment:
         # Each origin is certain, so each duplicate is certain.
         top = max(high) + 1
         distinct = len({origin for origin in high if origin >= position})
-        # If the mirror has not come back to its last record, it copies further ones again.
+        # If the mirror has not reached its last record again, it will recopy more records.
         is_exact = high[-1] + 1 == top and self._is_all_known
         return self._make(
             MatchOutcome.WENT_BACK,
@@ -466,13 +467,13 @@ class _Alignment:
     def _may_be_reordered(self) -> bool:
         """Return whether a different order explains the copies as well as a mirror that went back.
 
-        The copies are split into as few passes as possible. A pass after the first one must copy a
-        record again that has no equal record. Otherwise, its copies may be of records that the
-        passes before have skipped. A bit of ``state`` is a possible origin of the last copy.
+        The copies are split into as few passes as possible. Each pass after the first must recopy a
+        record that has no equal record. Otherwise, its copies may be copies of records that earlier
+        passes skipped. Each bit of ``state`` is a possible origin of the last copy.
         """
         if not self._equal_times or all(b == a + 1 for a, b in pairwise(self._highest)):
             return False
-        copied: set[int] = set()  # the origins that are certain
+        copied: set[int] = set()  # the certain origins
         state, is_certain = 0, True
         for possible in self._origins:
             mask = sum(1 << origin for origin in possible)
@@ -498,12 +499,12 @@ class _Alignment:
 
     @property
     def _is_all_known(self) -> bool:
-        """True if the new log was searched to its end, and has no unknown records."""
+        """True if the new log was searched to its end and has no unknown records."""
         is_all_old = self._old.is_to_end and not self._has_older
         return self._new.is_to_end and (is_all_old or self._last + 1 == len(self._run))
 
     def _match_end(self) -> Match:
-        """Return the match if no record from the position on is copied."""
+        """Return the match if no record at or after the position is copied."""
         place = self._last + 1
         least, most = self._lowest[-1] + 1, self._highest[-1] + 1
         trailing = place < len(self._run)
@@ -511,7 +512,7 @@ class _Alignment:
             return not_found_match("too many records have the same timestamp")
         top = max(self._highest) + 1  # before the mirror went back, if it did
         if most < self._position <= top:
-            # It has copied the consumed records, and will copy some of them again.
+            # The mirror has copied the consumed records, and will recopy some of them.
             if least == 0 or not self._old.is_from_start:
                 return not_found_match("the mirror has rewound, and is copying older records again")
             again = self._position - least
@@ -532,9 +533,9 @@ class _Alignment:
         return self._make(MatchOutcome.AT_END, place)
 
     def _is_settled_later(self, low: Sequence[int], high: Sequence[int]) -> bool:
-        """Return whether only the last copies are uncertain, and more records follow in both logs.
+        """Return whether only the last copies are uncertain and more records follow in both logs.
 
-        They are the last records of ``old``, in order.
+        The last copies are the last records of ``old``, in order.
         """
         if self._new.is_to_end or self._old.is_to_end or high[-1] + 1 < self._count:
             return False
@@ -542,7 +543,7 @@ class _Alignment:
         return low[: certain + 1] == high[: certain + 1] and certain >= 0
 
     def _ambiguous(self, place: int, low: Sequence[int], high: Sequence[int]) -> Match:
-        """Return that equal records do not show which of them was consumed."""
+        """Return the match for equal records that do not show which of them was consumed."""
         if not self._is_all_known or -1 in low:
             return not_found_match(EQUAL_RECORDS)
         certain = {
@@ -589,7 +590,7 @@ class _Alignment:
 
 
 def _newest_in_order(syncs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the last syncs of which each one has higher offsets than the one before."""
+    """Return the last syncs, each of which has higher offsets than the previous one."""
     first = next(
         (
             at
@@ -612,7 +613,7 @@ def _count_equal(records: Sequence[Record], copies: Sequence[Record]) -> int:
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
-    """Return ``NOT_FOUND``, with the reason why no record of ``old`` has a copy in ``new``."""
+    """Return ``NOT_FOUND`` with the reason that no record of ``old`` has a copy in ``new``."""
     if any(record.is_append_time for record in new.records):
         return not_found_match(
             "the timestamps of the new topic are the times of the copies "
@@ -620,7 +621,7 @@ def match_without_place(old: Surroundings, new: Surroundings) -> Match:
         )
     copies = {copy.digest: copy for copy in new.records}
     for record in (*old.after[:1], *old.before[-1:]):
-        if copy := copies.get(record.digest):  # it differs from the record only in its headers
+        if copy := copies.get(record.digest):  # the copy differs only in its headers
             return not_found_match(
                 "its copy with the same key, value, and timestamp has different headers"
                 + _lacking_headers(record, copy)

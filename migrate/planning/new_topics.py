@@ -1,7 +1,7 @@
 """Topics that match the job's topic pattern, but are not in the checkpoint.
 
-With ``--topic-pattern``, they move as new partitions. Without it, the user is warned of new topics
-with similar names, because the job may have been about to discover them.
+With ``--topic-pattern``, they move as new partitions. Without this option, ``migrate`` warns about
+new topics with similar names, because the job may have been about to discover them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_NAMED = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
-    """Return whether any source might find topics by a pattern.
+    """Return whether any source might discover topics by a pattern.
 
     A DynamicKafkaSource cannot, because its pattern matches streams, not topics.
     """
@@ -36,7 +36,7 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern of the topics to discover that are not in the checkpoint, or None."""
+    """Return the pattern for discovering topics that are not in the checkpoint, or None."""
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
@@ -56,9 +56,9 @@ def topic_pattern_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Warn of topics that are not in the checkpoint, and of a pattern that matches no topic there.
+    """Warn about topics that are not in the checkpoint, and about a pattern without matches there.
 
-    ``planned`` is the set of the plan's topics.
+    ``planned`` is the set of topics in the plan.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:

@@ -1,4 +1,4 @@
-"""Obstacles to a move as a whole, such as findings and positions of several clusters."""
+"""Obstacles to a move as a whole, such as findings and positions in several clusters."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
 def relevant_findings(
     plan_input: PlanInput, chosen: Sequence[Source], ignore_other_sources: bool
 ) -> list[Finding]:
-    """Return the findings that matter to a move of the chosen sources.
+    """Return the findings that are relevant to a move of the chosen sources.
 
     Findings that the plan reports by partition are omitted. One finding with the total size
-    replaces those about state that does not move. With ``ignore_other_sources``, findings about
-    other sources are omitted, unless they are about the whole job.
+    replaces all findings about state that does not move. With ``ignore_other_sources``, findings
+    about other sources are omitted, unless they are about the whole job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -76,7 +76,7 @@ def relevant_findings(
 
 
 def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
-    """Yield refusals of the blockers that the policies do not allow."""
+    """Yield a refusal for each blocker that the policies do not allow."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
@@ -84,10 +84,10 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Yield a refusal of positions of several clusters, because a target reads only one.
+    """Yield a refusal of positions in several clusters, because a target reads only one cluster.
 
-    Also refuse if only some sources identify their cluster, because the remaining ones may read
-    another.
+    Also refuse if only some sources identify their cluster, because the remaining sources may read
+    a different cluster.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -109,7 +109,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Yield a refusal of each new name taken by a moving topic, unless this topic is renamed."""
+    """Yield a refusal of each new name that a moving topic has, unless that topic is renamed."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield Refusal(
@@ -140,7 +140,7 @@ def shared_group_refusals(
         )
 
 
-# A client's port for an address without one.
+# The port that a client uses for an address without a port.
 _DEFAULT_PORT = "9092"
 _MAX_NAMED = 3
 
@@ -148,10 +148,10 @@ _MAX_NAMED = 3
 def other_brokers_warnings(
     chosen: Sequence[Source], bootstrap_servers: str | None
 ) -> Iterator[WarningText]:
-    """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
+    """Warn if the user did not specify any broker that is in the DynamicKafkaSource's state.
 
-    It is only a warning, because a broker may have several names. Sources of several clusters are
-    refused by ``several_cluster_refusals``.
+    This is only a warning, because a broker may have several names. ``several_cluster_refusals``
+    refuses sources of several clusters.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters if cluster is not None}
     if bootstrap_servers is None or len(clusters) != 1:

@@ -1,4 +1,4 @@
-"""Plan one partition: from a position and a log range to a next offset with a verdict.
+"""Plan one partition: turn a position and a log range into a next offset and a verdict.
 
 A start that would lose or duplicate records is a problem, unless a policy allows it.
 """
@@ -16,10 +16,10 @@ from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
 # If a topic was recreated and has grown past a position, all records below the position are newer
-# than the checkpoint. A partition is therefore suspect if at least this part of the offsets from
-# the log start to the position is at or above ``first_since``, the first record newer than the
-# checkpoint. A smaller part is normal, because timestamps of producers need not rise with the
-# offsets.
+# than the checkpoint. A partition is therefore suspect if at least this fraction of the offsets
+# from the log start to the position is at or above ``first_since``, the offset of the first record
+# newer than the checkpoint. A smaller fraction is normal, because producer timestamps do not always
+# increase with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -104,7 +104,7 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # The job's progress is unknown, so the worst cases count. All records between the log start and
+    # The job's progress is unknown, so assume the worst case. All records between the log start and
     # the chosen offset count as lost, and the rest of the log counts as repeated.
     gap = max(0, log.start - chosen)
     clipped = min(max(chosen, log.start), log.end)
@@ -130,7 +130,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan a known next offset; outside of the log, a policy replaces it or it is a problem."""
+    """Plan a known next offset; if it is outside the log, apply a policy or report a problem."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -159,7 +159,7 @@ def _plan_in_range(
 def looks_recreated(next_offset: int, log: LogRange) -> bool:
     """Return whether most records below a checkpoint's offset are newer than the checkpoint.
 
-    ``log.first_since`` must be of the checkpoint's time. If it is None, return False.
+    ``log.first_since`` must refer to the checkpoint's time. If it is None, return False.
     """
     if log.first_since is None:
         return False
@@ -176,7 +176,7 @@ def new_partition(
     *,
     from_position_list: bool = False,
 ) -> PlannedPartition:
-    """Plan a partition that is in no chosen source.
+    """Plan a partition that is not in any chosen source.
 
     ``at_log_start`` is True if Flink would start it at the log start. ``from_position_list`` is
     True if the positions are not from a checkpoint.
@@ -196,7 +196,7 @@ def new_partition(
         case NewPartitions.AS_FLINK if at_log_start:
             return moved
         case NewPartitions.EARLIEST:
-            # Unless Flink would start it at the log start, the job may have read any part of it.
+            # Unless Flink would start at the log start, the job may have read any part of the log.
             return replace(moved, repeated=0 if at_log_start else size)
         case NewPartitions.LATEST:
             return replace(moved, next_offset=log.end, lost=size)

@@ -16,12 +16,12 @@ from migrate.storage.uris import local_path
 
 
 class Verdict(str, Enum):
-    """The plan's verdict on one topic-partition."""
+    """The plan's verdict on a topic-partition."""
 
     OK = "ok"
     MARKER_RESOLVED = "marker resolved"  # a marker that the broker resolved to an offset
     NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint
-    FINISHED = "finished"  # a bounded source has read it to the stopping offset
+    FINISHED = "finished"  # a bounded source has read up to the stopping offset
     SUSPECT = "suspect"  # in range, but the topic may have been recreated
     EXPIRED = "expired"  # below the log start, so records were already deleted
     BEYOND_END = "beyond end"  # beyond the log end: a recreated topic, or another cluster
@@ -40,10 +40,10 @@ class Translation:
     """The position of a partition in the job's cluster, if the target reads another cluster.
 
     Attributes:
-        before, after: how many records agree directly before and after the position.
-        compared: how many records of the old log were compared with their copies.
-        unread: how many offsets of the new log were not read, before and after the place.
-        is_searched_to_end: True if the new log was searched to its end; if not, it might have
+        before, after: the number of records that match directly before and after the position.
+        compared: the number of records in the old log that were compared with their copies.
+        unread: the number of offsets in the new log that were not read, before and after the place.
+        is_searched_to_end: True if the new log was searched to its end; if False, it might contain
             further copies of the records.
     """
 
@@ -66,30 +66,31 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition(PartitionRow):
-    """One topic-partition of a plan.
+    """One topic-partition in a plan.
 
-    ``topic``, ``next_offset``, ``current`` and the log range are of the target's cluster, all other
-    offsets of the job's.
+    ``topic``, ``next_offset``, ``current``, and the log range refer to the target's cluster. All
+    other offsets refer to the job's cluster.
 
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
         position: the offset or marker in the checkpoint; None if the checkpoint has neither.
-        operator_id: the source that has the position; None for a partition that is in no source.
+        operator_id: the source that has the position; None for a partition that is not in any
+            source.
         subtask: the subtask whose reader has the partition, or None.
         log_start, log_end: the log range; None without a broker, or if the broker lacks the log.
         current: the target's current next offset, if it has one.
         flink_committed: the current offset of the source group, if the user specified the group.
-        lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
-            (lost) or duplicates (repeated); None if unknown. For a refused partition, they refer
-            to the start that was refused; for ``EXPIRED``, to a start at the log start. Records
-            that the job has emitted since it last committed offsets are not counted.
-        job_reached: the job's next offset at this checkpoint, the highest of all sources; None if
-            the next offset of any source is unknown. Not saved.
+        lost, repeated: upper bounds on the number of records that a start at ``next_offset`` skips
+            (lost) or duplicates (repeated); None if unknown. For a refused partition, they refer to
+            the refused start; for ``EXPIRED``, to a start at the log start. Records that the job
+            has emitted since its last offset commit are not counted.
+        job_reached: the job's next offset at this checkpoint, which is the highest of all sources;
+            None if any source's next offset is unknown. Not saved.
         unknown_to_some: True if a source reads the topic without this partition. That source may
             have read none of the partition's records. Not saved.
-        older_offsets: for a partition that is in no source, the number of offsets that are
+        older_offsets: for a partition that is not in any source, the number of offsets that are
             certainly older than the checkpoint. Not saved.
-        problem: why the partition is refused; empty if it is not. Not saved.
+        problem: the reason for the refusal of the partition; empty without a refusal. Not saved.
     """
 
     verdict: Verdict
@@ -115,7 +116,7 @@ class PlannedPartition(PartitionRow):
         return self.translation.next_offset if self.translation is not None else self.next_offset
 
     def in_job_cluster(self, topic: str) -> PlannedPartition:
-        """Return the partition in the job's cluster, where its topic has the name ``topic``.
+        """Return the partition in the job's cluster, where its topic is named ``topic``.
 
         Without a translation, the log range of the target's cluster is kept.
         """
@@ -134,17 +135,17 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """Next offset minus ``current``. If positive, the target skips records; None if unknown."""
+        """The next offset minus ``current``: positive for skipped records, None if unknown."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
 
     @property
     def ran_on_by(self) -> int:
-        """Number of offsets from ``job_reached`` up to ``flink_committed``.
+        """The number of offsets from ``job_reached`` up to ``flink_committed``.
 
-        0 if either is unknown, or without a ``next_offset``. A job commits with each completed
-        checkpoint, so a commit beyond this one proves that the job kept running.
+        0 if either is unknown, or without a ``next_offset``. A job commits at each completed
+        checkpoint, so a commit beyond this checkpoint proves that the job kept running.
         """
         if self.job_reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
@@ -152,14 +153,14 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """Number of offsets that the furthest source had read beyond ``job_next_offset``, or 0."""
+        """The number of offsets that the furthest source read beyond ``job_next_offset``, or 0."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)
 
     @property
     def records_left(self) -> int | None:
-        """Upper bound of the records left to read; some offsets have no record."""
+        """The upper bound on the lag in records; some offsets have no record."""
         if self.next_offset is None or self.log_end is None:
             return None
         return max(0, self.log_end - self.next_offset)
@@ -181,19 +182,19 @@ class Plan:
     """The next offsets that a target starts from. A plan with refusals is not carried out.
 
     Attributes:
-        cluster_id: the id of the job's cluster; None without a broker.
-        topic_ids: the ids of the job's topics, by their names in the job's cluster; empty without a
+        cluster_id: the ID of the job's cluster; None without a broker.
+        topic_ids: the IDs of the job's topics, by their names in the job's cluster; empty without a
             broker.
-        to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if it is the
-            job's.
+        to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if both
+            clusters are the same.
         source_group: Flink's consumer group, if the user specified it.
         only_some_partitions: True if the user chose partitions.
         topic_pattern: the pattern by which the job finds its topics, if the user passed it.
-        source_cluster: the DynamicKafkaSource's id for the Kafka cluster of the positions; None if
-            the state identifies no cluster.
-        topic_map: the topics' names at the target, by their names in the input.
+        source_cluster: the DynamicKafkaSource's ID for the Kafka cluster of the positions; None if
+            the state does not identify a cluster.
+        topic_map: the topic names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
-        notes: remarks such as problems that were ruled out. Not saved.
+        notes: remarks, for example about problems that were ruled out. Not saved.
     """
 
     origin: Origin
@@ -231,16 +232,16 @@ class Plan:
 
     @property
     def is_translated(self) -> bool:
-        """True if the target reads another cluster than the job."""
+        """True if the target reads a different cluster than the job."""
         return self.to_cluster_id is not None
 
     @property
     def target_cluster_id(self) -> str | None:
-        """The id of the target's cluster."""
+        """The ID of the target's cluster."""
         return self.to_cluster_id if self.is_translated else self.cluster_id
 
     def in_target_cluster(self) -> Plan:
-        """Return the plan with the ids of the cluster that the target reads."""
+        """Return the plan with the IDs of the cluster that the target reads."""
         if not self.is_translated:
             return self
         return replace(self, cluster_id=self.to_cluster_id, topic_ids=self.to_topic_ids)
@@ -264,7 +265,7 @@ class Plan:
             raise Refused([str(refusal) for refusal in self.refusals])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan as JSON, to be applied later: ``--plan-out``.
+        """Write the plan as JSON to apply it later (``--plan-out``).
 
         Raises:
             Refused: the plan has refusals, or a file of this name exists.

@@ -1,15 +1,15 @@
 """Save a plan as a file and reload it, so that people can review it before it is applied.
 
-``--plan-out FILE`` writes a plan, ``--plan FILE`` applies it. A plan of another version of the
-schema is refused. The file contains no secrets.
+``--plan-out FILE`` writes a plan, and ``--plan FILE`` applies it. A plan with a different schema
+version is refused. The file contains no secrets.
 
-``sha256`` is the checksum of the file's JSON without this field, with sorted keys, without blanks,
-and with escapes for characters other than ASCII. A file with another checksum was edited, and is
-refused.
+``sha256`` is the checksum of the file's JSON without this field, with sorted keys, without
+whitespace, and with escapes for non-ASCII characters. A file with a different checksum was edited
+and is refused.
 
-If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are of that
-cluster, and each partition with a next offset has a ``translation``. Otherwise ``to_cluster_id``
-and all translations are null, and ``to_topic_ids`` is empty.
+If the target reads a different cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` refer
+to that cluster, and each partition with a next offset has a ``translation``. Otherwise
+``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from migrate.storage.new_file import already_there
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
-# Fields that have the same names and values in a ``Plan`` and in its file.
+# Fields with the same names and values in a ``Plan`` and in its file.
 _SAME_FIELDS = (
     "cluster_id",
     "topic_ids",
@@ -61,15 +61,15 @@ _SAME_FIELDS = (
 
 
 class PlannedCheckpoint(Model):
-    """The checkpoint or other input that a plan was made from.
+    """The checkpoint or other input from which a plan was made.
 
     ``pointer`` is the absolute path or URI of a checkpoint, or the name of another input. ``id`` is
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
     number of the newest complete checkpoint of the job. ``stopped`` is true if the job ended with
-    the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
-    query's id. ``cluster`` is a DynamicKafkaSource's id for its Kafka cluster. ``written_at``,
-    ``copied_from`` and ``is_legacy`` are as in Origin. Plans of earlier releases lack
-    ``written_at``. For such plans the time of the plan is used instead.
+    the checkpoint. ``operators`` are the operator IDs of the chosen sources; for a Spark query, the
+    query's ID. ``cluster`` is a DynamicKafkaSource's ID for its Kafka cluster. ``written_at``,
+    ``copied_from``, and ``is_legacy`` are the same as in Origin. Plans of earlier releases lack
+    ``written_at``. For such plans, the time of the plan is used instead.
     """
 
     pointer: str
@@ -84,7 +84,7 @@ class PlannedCheckpoint(Model):
 
 
 class SavedTranslation(Model):
-    """The position in the job's cluster, with the fields of Translation."""
+    """The position in the job's cluster, with the fields of ``Translation``."""
 
     topic: TopicName
     next_offset: Offset
@@ -100,9 +100,9 @@ class SavedTranslation(Model):
 
 
 class SavedPartition(Model):
-    """One topic-partition, with the fields of PlannedPartition.
+    """One topic-partition, with the fields of ``PlannedPartition``.
 
-    ``position`` is the offset or marker in the checkpoint; null if it has neither.
+    ``position`` is the offset or marker in the checkpoint; null if the checkpoint has neither.
     """
 
     topic: TopicName
@@ -134,12 +134,12 @@ def _check_at_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     return rows
 
 
-# Fields of the file that are computed from other fields.
+# Fields in the file that are computed from other fields.
 _COMPUTED_FIELDS = {"difference", "records_left"}
 
 
 class PlanFile(Model):
-    """A plan without refusals, with the state of the cluster when the plan was made."""
+    """A plan without refusals, with the state of the cluster at the time of the plan."""
 
     kind: Literal["flink-offset-migrate plan"]
     version: Literal[2]
@@ -212,7 +212,7 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        InputError: the file is missing, is no plan of this version, or was edited.
+        InputError: the file is missing, is not a plan of this version, or was edited.
     """
     content = read_content(path, creation_hint=f"{option('plan_out')} writes one")
     raw = _raw_plan(content)
@@ -263,7 +263,7 @@ def _planned_partition(row: SavedPartition) -> PlannedPartition:
 
 
 def _raw_plan(content: bytes) -> Mapping[str, Any]:
-    """Return the JSON of a plan of any version; empty if the content is no plan."""
+    """Return the JSON of a plan of any version; empty if the content is not a plan."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError):

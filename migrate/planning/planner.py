@@ -1,7 +1,7 @@
 """Make a plan: refuse obstacles to the whole move, then plan each partition.
 
-The plans of several sources for one partition are merged. Partitions that only the broker has are
-added.
+The plans of several sources for one partition are merged. Partitions that exist only on the broker
+are added.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make_question(
 ) -> Question:
     """Return the question that the broker must answer for ``make_plan``.
 
-    ``into`` is the savepoint or query that takes over the positions; None for a new target.
+    ``into`` is the savepoint or query that receives the positions; None for a new target.
     """
     topics = topics_of(_select_positions(source, policies) for source in chosen)
     transactions = set(chain.from_iterable(plan_input.pending.values()))
@@ -92,7 +92,7 @@ def make_plan(
 ) -> Plan:
     """Plan the move of the chosen sources.
 
-    ``plan_input`` is the whole checkpoint: records in flight in any operator are an obstacle.
+    ``plan_input`` is the whole checkpoint: in-flight records in any operator are an obstacle.
     ``snapshot`` is the answer to ``make_question``, or None without a broker.
     """
     findings, refusals, notes = resolve_transactions(
@@ -155,7 +155,7 @@ def make_plan(
 
 
 def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
-    """Return the refusal of a plan that moves nothing."""
+    """Return a refusal of a plan that moves nothing."""
     text = "there is nothing to move; no partition has an offset"
     if policies.partitions is not None:
         known = sorted({position.topic_partition for s in chosen for position in s.positions})
@@ -165,7 +165,7 @@ def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with the positions that move, under the topics' names at the target."""
+    """Return the source with the positions that move, under the topic names at the target."""
     kept = policies.partitions
     return replace(
         source,
@@ -180,7 +180,7 @@ def _select_positions(source: Source, policies: Policies) -> Source:
 def _plan_partitions(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> list[PlannedPartition]:
-    """Plan the partitions of the sources and the new ones; sort them by topic and number."""
+    """Plan the sources' partitions and the new partitions; sort them by topic and number."""
     readers: dict[str, list[Source]] = {}
     plans_by_partition: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
@@ -207,7 +207,7 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
     """Merge the plans of several sources for one partition.
 
     The merged plan has the lowest next offset, and the highest ``lost`` and ``repeated`` that a
-    start at this offset has for any source. If a source does not have the partition, all records
+    start at this offset causes for any source. If a source does not have the partition, all records
     from the log start to the next offset count as lost.
     """
     next_offsets = []
@@ -239,7 +239,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the selected partitions of these topics that only the broker has."""
+    """Plan the selected partitions of these topics that exist only on the broker."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()
@@ -256,9 +256,9 @@ def _new_partitions(
 
 
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
-    """Add the offsets that the target's group and Flink's group have committed.
+    """Add the committed offsets of the target group and of the source group.
 
-    If the job kept running, also raise ``repeated``.
+    If the job kept running, also increase ``repeated``.
     """
     target = snapshot.target_group
     planned = replace(
@@ -268,8 +268,8 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on_by:
         return planned
-    # ``ran_on_by`` is 0 if one of the first two is None. With a snapshot, a partition with a next
-    # offset has a log end.
+    # If either of the first two is None, ``ran_on_by`` is 0. With a snapshot, a partition with a
+    # next offset has a log end offset.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -22,7 +22,7 @@ def position_warnings(
 
 
 def position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
-    """Return a line for each partition whose position changes, except removed partitions.
+    """Return a line for each partition whose position changes, except for removed partitions.
 
     For a job without state, ``origin`` is the origin of the new positions. The lines then state the
     records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines

@@ -13,7 +13,7 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
-    """Refuse a plan for another cluster than the snapshot's."""
+    """Refuse a plan if its cluster is not the snapshot's cluster."""
     if plan.cluster_id == snapshot.cluster_id:
         return
     raise Refused(
@@ -24,7 +24,7 @@ def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
-    """Return the topics whose Kafka topic id has changed since the plan was made."""
+    """Return the topics whose Kafka topic ID has changed since the plan was made."""
     return sorted(
         topic
         for topic, topic_id in plan.topic_ids.items()
@@ -33,14 +33,14 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
-    """Yield the changes in the cluster since the plan was made, each in one line.
+    """Yield the changes in the cluster since the plan was made, one line each.
 
     New records, and deleted records below the planned offsets, do not change the plan's effect.
-    ``suspect`` is not recomputed, because a topic that was recreated after the plan has another
-    topic id.
+    ``suspect`` is not recomputed, because a topic that was recreated after the plan has a different
+    topic ID.
 
     Raises:
-        Refused: the plan is for another cluster.
+        Refused: the plan is for a different cluster.
     """
     check_cluster(plan, snapshot)
     recreated = recreated_topics(plan, snapshot)
@@ -69,7 +69,7 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
 
 
 def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the group has all offsets of the plan now, and had not before."""
+    """Return whether the group now has all offsets of the plan but did not have them before."""
     group = snapshot.target_group
     moving = [planned for planned in plan.partitions if planned.next_offset is not None]
     return (
@@ -103,12 +103,13 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
 
 
 def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """Yield signs, each in one line, that the job's group or the group has new commits.
+    """Yield signs, one line each, that the source group or the target group has new commits.
 
     Args:
         plan: the saved plan.
-        snapshot: the cluster now; None without a broker. Its ``source_group`` is the group of the
-            plan's positions or, for a checkpoint, Flink's own.
+        snapshot: the current state of the cluster; None without a broker. Its ``source_group`` is
+            the group that the plan's positions come from or, for a checkpoint, the Flink job's
+            group.
     """
     group = snapshot.source_group if snapshot is not None else None
     if group is None:

@@ -1,4 +1,4 @@
-"""The refusals and warnings of a plan, and the lines about its partitions."""
+"""The refusals and warnings of a plan, and the messages about its partitions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # Partitions in a refusal.
 _MAX_NAMED = 20
-# Verdicts whose problem texts contain offsets, and so differ by partition.
+# Verdicts whose problem texts contain offsets and therefore differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Yield one refusal for each kind of problem that partitions have."""
+    """Yield one refusal for each kind of partition problem."""
     by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -75,7 +75,7 @@ def collect_warnings(
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Yield warnings about findings, partitions, Flink's group, and a missing broker."""
+    """Yield warnings about findings, partitions, the source group, and a missing broker."""
     for_a_group = snapshot is not None and snapshot.target_group is not None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
@@ -105,7 +105,7 @@ def not_checked() -> str:
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
-    """Yield warnings of records that the move may lose or duplicate."""
+    """Yield warnings about records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         every = (
             "; all partitions are suspect, as in a different cluster, where these offsets would "
@@ -146,7 +146,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
 
 
 def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Yield a refusal if Flink's own group proves that the job kept running."""
+    """Yield a refusal if the source group proves that the job kept running."""
     if beyond := _describe_ran_on(partitions):
         yield Refusal(
             f"{beyond}; Flink's output after the checkpoint would be duplicated",
@@ -158,9 +158,9 @@ def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]
 def target_group_warnings(
     origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
 ) -> Iterator[WarningText]:
-    """Yield a warning of a new group, and warnings of records that the group duplicates or skips.
+    """Yield warnings about a new group and about records that the group duplicates or skips.
 
-    These are no refusals, because the user wants to move the group.
+    They are not refusals, because the user wants to move the group.
     """
     if snapshot is None or snapshot.target_group is None:
         return
@@ -185,7 +185,7 @@ def target_group_warnings(
 
 
 def new_group_warning(group: GroupView) -> WarningText:
-    """Return the warning that a consumer group is created."""
+    """Return the warning that a consumer group will be created."""
     return warning_text(
         WarningCode.NEW_GROUP,
         f"group {group.name!r} does not exist and will be created; check its "
@@ -206,7 +206,7 @@ def reader_clause(origin: Origin) -> str:
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Refusal]:
-    """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
+    """Yield a refusal of ``--partitions`` that are in neither the checkpoint nor the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """
@@ -244,9 +244,9 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 
 
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[WarningText]:
-    """Warn that the offsets of one topic are used for a topic of another name.
+    """Warn that the offsets of one topic are used for a topic with a different name.
 
-    ``moved`` has the positions that move, under the topics' names at the target.
+    ``moved`` contains the positions that move, under the topic names at the target.
     """
     topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
@@ -261,9 +261,9 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn if only some partitions of a topic move, because Spark must not read the rest.
+    """Warn if only some partitions of a topic move, because Spark must not read the others.
 
-    ``chosen`` has all positions, under the topics' names in the checkpoint.
+    ``chosen`` contains all positions, under the topic names in the checkpoint.
     """
     if policies.partitions is None:
         return
@@ -284,7 +284,7 @@ def partial_topic_warnings(
 
 
 def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
-    """Return how far Flink's group has committed beyond the positions, or an empty string."""
+    """Return a text about the source group's commits beyond the positions, or an empty string."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
         return ""
@@ -298,7 +298,7 @@ def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield a plan's counts, its partitions that need attention, and its notes."""
+    """Yield a plan's counts, the partitions that need attention, and the notes."""
     if plan.partitions:
         verdicts = Counter(planned.verdict for planned in plan.partitions)
         counts = ", ".join(

@@ -13,7 +13,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
-# The state and the start of the position, for each partition of a topic in one source.
+# The state and the start of each partition's position, for a topic in one source.
 _StartByPartition = dict[int, tuple[PositionState, int | Marker | None]]
 
 
@@ -21,8 +21,9 @@ class SharedTopic(NamedTuple):
     """A topic that several sources read.
 
     Attributes:
-        starts: in the order of ``sources``.
-        differing: the partitions that a source lacks, or whose state or start differs, ascending.
+        starts: the start of each partition in each source, in the order of ``sources``.
+        differing: the partitions that a source lacks, or whose state or start differs, in ascending
+            order.
     """
 
     name: str
@@ -32,7 +33,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """True if the sources might read two clusters, because the state of one identifies none."""
+        """True if the sources might read two clusters because one source identifies none."""
         return any(None in source.clusters for source in self.sources)
 
     @property
@@ -102,7 +103,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Yield refusals of topics whose sources have different positions, or perhaps two clusters."""
+    """Yield refusals of topics whose sources have different positions or possibly two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)
@@ -113,7 +114,7 @@ def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> 
 def one_cluster_warnings(
     topics: Iterable[SharedTopic], policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn of topics whose sources read one cluster according to ``--one-cluster`` alone."""
+    """Warn about topics for which only ``--one-cluster`` says that the sources read one cluster."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(
@@ -129,6 +130,6 @@ def _choose_one() -> str:
 
 
 def _label(source: Source) -> str:
-    """Return a source's operator id, with its uid or name if known."""
+    """Return a source's operator ID, with its uid or name if known."""
     name = source.uid or source.name
     return f"{source.operator_id} ({printable(name)})" if name else source.operator_id

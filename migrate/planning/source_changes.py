@@ -26,13 +26,13 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """The changes of one source of a savepoint, in one cluster.
+    """The changes to one source in a savepoint, in one cluster.
 
     Attributes:
-        new_offsets: the next offset of each partition that changes; None for a removed partition.
-        partitions: the planned partitions that the source has or gets; ``current`` is the first
-            offset whose record the savepoint's state lacks.
-        refusals: why the change must not be made.
+        new_offsets: the next offset of each changed partition; None for a removed partition.
+        partitions: the planned partitions that the source has or gets; ``current`` is the offset of
+            the first record that is missing from the savepoint's state.
+        refusals: the reasons against the change.
     """
 
     operator_id: str
@@ -48,7 +48,7 @@ def source_change(
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
-        cluster: None if the savepoint does not identify it.
+        cluster: the cluster; None if the savepoint does not identify it.
         plan: the new positions.
         side: the name of these positions in messages.
         policies: the user's choices.
@@ -70,7 +70,7 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            # Flink discovers the partition, and starts it at this offset. A Spark query does so
+            # Flink discovers the partition and starts it at this offset. A Spark query does so
             # only at offset 0, and otherwise fails.
             is_query = source.is_from_position_list
             if source.starts_absent_partitions_at_log_start and not (
@@ -100,15 +100,15 @@ def source_change(
 def change_cluster(
     change: SourceChange, source: Source, cluster: str | None, plan: Plan
 ) -> SourceChange:
-    """Return the change of a source that reads another Kafka cluster from now on.
+    """Return the change of a source that will read a different Kafka cluster.
 
-    Each partition gets its topic's name and its offset in the other cluster. A partition that would
-    keep its old offset is refused, because a reader would use it in the other cluster.
+    Each partition gets its topic name and its offset in the other cluster. A partition that would
+    keep its old offset is refused, because a reader would use this offset in the other cluster.
 
     Args:
         change: the change within the job's cluster.
-        source: as for ``source_change``.
-        cluster: as for ``source_change``.
+        source: as in ``source_change``.
+        cluster: as in ``source_change``.
         plan: the translated plan of the source.
     """
     by_own_partition = {
@@ -192,23 +192,24 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
 def remove_partitions_of_others(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[WarningText]]:
-    """Remove from a change the new partitions that other sources read, and warn of each.
+    """Remove from a change the new partitions that other sources read, and warn about each one.
 
-    If several sources read a topic, the sets of partitions that they read now decide about a new
-    one:
+    If several sources read a topic, the sets of partitions that they currently read determine the
+    treatment of a new partition:
 
     * Equal sets: the source gets the partition.
     * Disjoint sets: each source was probably configured with a list of partitions. A partition of
-      another source is removed from the change. A partition of no source is refused.
-    * Overlapping sets: the partition is refused. All sources may subscribe to the topic, and one of
-      them has not discovered all partitions yet.
-    * Different sets, and one of the sources identifies no cluster: the partition is refused.
+      another source is removed from the change. A partition that no source has is refused.
+    * Overlapping sets: the partition is refused. All sources may subscribe to the topic, but one of
+      them may not have discovered all partitions yet.
+    * Different sets, and one of the sources does not identify its cluster: the partition is
+      refused.
 
     Args:
         change: the change of the source.
-        source: as for ``source_change``.
-        cluster: as for ``source_change``.
-        others: the other sources of the savepoint, in every cluster.
+        source: as in ``source_change``.
+        cluster: as in ``source_change``.
+        others: the other sources in the savepoint, in every cluster.
     """
     own = _numbers_by_topic(source)
     readers = [
@@ -218,7 +219,7 @@ def remove_partitions_of_others(
     ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
-        # A topic of which the source has no partition comes from the user's pattern.
+        # A topic without partitions in the source comes from the user's pattern.
         known = own.get(key.topic)
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)

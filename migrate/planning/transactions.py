@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and their outcome on the brokers.
 
-A checkpoint contains the transactions that the job has not committed yet. The job commits them
-only after the checkpoint is complete, and may fail before that.
+A checkpoint contains the transactions that the job has not committed yet. The job commits them only
+after the checkpoint is complete, and it may fail before that.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ def resolve_transactions(
     *,
     restored: bool = False,
 ) -> tuple[list[Finding], list[Refusal], list[str]]:
-    """Replace findings about pending transactions by the outcome of the transactions.
+    """Replace findings about pending transactions with the outcomes of the transactions.
 
-    Return the remaining findings, refusals, and notes about transactions that are committed.
+    Return the remaining findings, the refusals, and notes about committed transactions.
 
     ``restored`` is True if the move restores the Flink job. A restored job commits its pending
-    transactions. If the brokers have aborted one, the job logs an error and continues without it.
+    transactions. If the brokers have aborted a transaction, the job logs an error and continues
+    without it.
 
-    Source: KafkaCommitter.commit, TransactionAborter (it aborts only the transactions of later
+    Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.
     """
     remaining: list[Finding] = []
@@ -84,7 +85,7 @@ def _group_by_outcome(
 
 
 def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
-    """Return the refusal of transactions whose output is or will be lost, or None."""
+    """Return the refusal of transactions with output that is or will be lost, or None."""
     if by_outcome[TxnOutcome.OPEN] and not restored:
         return Refusal(
             f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers; "

@@ -1,10 +1,10 @@
-"""A plan for a target that reads another cluster than the job. Pure, no I/O.
+"""A plan for a target that reads a different cluster than the job. Pure, no I/O.
 
-The plan is made for the job's cluster first. Each next offset is then replaced by the offset in the
-other cluster. The records around both offsets, and samples from all over the logs, must show that
-they correspond (``find_copy``). If records are in the other log more than once, ``--on-ambiguous
-first`` allows the first place. An offset is never computed from another offset, for example by
-adding a constant.
+The plan is made for the job's cluster first. Each next offset is then replaced with the
+corresponding offset in the other cluster. The records around both offsets, and samples from across
+the logs, must show that they correspond (``find_copy``). If the other log contains records more
+than once, ``--on-ambiguous first`` allows the first place. An offset is never computed from another
+offset, for example by adding a constant.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Yield refusals of topics that the other cluster lacks, or has with other partition counts.
+    """Yield refusals of topics that the other cluster lacks or has with different partition counts.
 
-    Two topics under one name there are refused, too. ``names`` has the topics' names there.
+    Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
+    names in the other cluster.
     """
     yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}
@@ -60,9 +61,9 @@ def translated_plan(
     target: ClusterSnapshot,
     policies: Policies,
 ) -> Plan:
-    """Return the plan with the offsets of the other cluster, ``target``.
+    """Return the plan with the offsets in the other cluster, ``target``.
 
-    ``translated`` has the match of each partition that has a next offset.
+    ``translated`` contains the match of each partition that has a next offset.
     """
     partitions = tuple(
         _translate(planned, translated.get(planned.topic_partition), target, policies)
@@ -135,7 +136,7 @@ def _translate(
 def _translation_refusals(
     partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
 ) -> Iterator[Refusal]:
-    """Yield one refusal for each kind of problem of the translated partitions."""
+    """Yield one refusal for each kind of problem with the translated partitions."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
     for planned in partitions:
         if planned.problem and (proof := planned.translation) is not None:
@@ -196,12 +197,12 @@ _WHY_SEVERAL = {
 
 
 def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
-    """Return the sum of the records of matches, with the kind of the sum."""
+    """Return the total number of records in matches, and the kind of this number."""
     bounds = {match.bound for match in matches} - {Bound.EXACT}
     count = counted(sum(match.records for match in matches), noun)
     if not bounds:
         return count
-    if len(bounds) > 1:  # the bound is not a lower or an upper bound
+    if len(bounds) > 1:  # the sum is neither a lower nor an upper bound
         return f"about {count}"
     (bound,) = bounds
     return f"{bound.value} {count}"
@@ -210,7 +211,7 @@ def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
 def _aborted_warnings(
     partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
 ) -> Iterator[WarningText]:
-    """Yield a warning of records of aborted transactions after the positions."""
+    """Yield a warning about records of aborted transactions after the positions."""
     aborted = {
         planned.name: match.aborted
         for planned in partitions
@@ -229,7 +230,7 @@ def _aborted_warnings(
 
 
 def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[WarningText]:
-    """Yield a warning of the partitions whose records were not all compared."""
+    """Yield a warning about the partitions in which not all records were compared."""
     sampled = {
         planned.name: found.unread
         for planned in partitions

@@ -1,16 +1,17 @@
-"""Verify after a move that the target started where the checkpoint ended. Pure, no I/O.
+"""Verify, after a move, that the target started where the checkpoint ended. Pure, no I/O.
 
 A Spark query starts at its seed (``spark_log.starting_positions``). The seed does not change while
-the query runs. A partition that the seed lacks starts at offset 0. If its log starts higher, the
-query fails. If the seed has no partition of a topic, the query is assumed not to read the topic.
-After the query has run, its log of batches shows whether the query continued from the seed and read
-all partitions of the seed (``verify_log``).
+the query runs. A partition that the seed lacks starts at offset 0. If the log start offset is
+higher, the query fails. If the seed has no partition of a topic, the query is assumed not to read
+the topic. After the query has run, its log of batches shows whether the query continued from the
+seed and read all partitions of the seed (``verify_log``).
 
 While the query runs, the answers to two questions can be lost. The outcome ``ok`` then means only
-that the seed was right.
+that the seed was correct.
 
-- Did the first batch read the records at the seed? This is uncertain once the log start is above
-  the seed, because a query with ``failOnDataLoss=false`` skips deleted records without a warning.
+- Did the first batch read the records at the seed? This is uncertain once the log start offset is
+  above the seed, because a query with ``failOnDataLoss=false`` skips deleted records without a
+  warning.
 - Did the query start at the seed? This is uncertain once the query's log has lost its first
   batches. These batches show whether the query started with the continuous trigger, because this
   trigger ignores the seed.
@@ -19,22 +20,24 @@ A consumer group starts at its committed offsets. Its consumers overwrite these 
 group before its consumers start.
 
 - committed at the position: ok.
-- committed below the position: the records between the two are duplicated.
-- committed above the position by ``migrate`` (its rollback file shows it): the records between
-  the two are lost.
+- committed below the position: the records between both offsets are duplicated.
+- committed above the position by ``migrate`` (as shown by its rollback file): the records between
+  both offsets are lost.
 - committed above the position by another client: "moved on", and not verified. Consumers that
-  started at our offset, consumers that skipped records, and a Flink job that still runs are
-  indistinguishable.
+  started at the offset from ``migrate``, consumers that skipped records, and a Flink job that is
+  still running are indistinguishable.
 - nothing committed: missing.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
-start up to the current log start is then right, because the log has no records below it. The same
-applies to a partition that is not in the checkpoint, if Flink would start it at the log start.
+start offset up to the current log start offset is then correct, because the log has no records
+below it. The same applies to a partition that is not in the checkpoint, if Flink would start it at
+the log start offset.
 
 If a broker was queried, the offset that the target reads next must also be between the log start
-and the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``. A checkpoint
-does not contain the IDs of its topics. If most records below the position are newer than the
-checkpoint, the topic may have been recreated, and the outcome is ``SUSPECT`` (``looks_recreated``).
+offset and the log end offset, inclusive. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``. A
+checkpoint does not contain the IDs of its topics. If most records below the position are newer than
+the checkpoint, the topic may have been recreated, and the outcome is ``SUSPECT``
+(``looks_recreated``).
 """
 
 from __future__ import annotations
@@ -66,13 +69,13 @@ class StartOutcome(str, Enum):
     """How a target started in one topic-partition."""
 
     OK = "ok"
-    LOST = "lost"  # it started above the position
-    REPEATED = "repeated"  # it started below the position, or reread some records
-    MISSING = "missing"  # it has no start, or the query does not read it
-    EXPIRED = "expired"  # its next offset is below the log start, so records were deleted
-    BEYOND_END = "beyond end"  # its next offset is beyond the log end (another log or cluster)
-    RECREATED = "topic recreated"  # since the plan was made: the plan's offsets are of the old log
-    SUSPECT = "suspect"  # most records below its offset are newer than the checkpoint
+    LOST = "lost"  # the target started above the position
+    REPEATED = "repeated"  # the target started below the position, or reread some records
+    MISSING = "missing"  # the target has no start, or the query does not read the partition
+    EXPIRED = "expired"  # the next offset is below the log start, so records were deleted
+    BEYOND_END = "beyond end"  # the next offset is beyond the log end (another log or cluster)
+    RECREATED = "topic recreated"  # after the plan was made, so its offsets are for the old log
+    SUSPECT = "suspect"  # most records below the offset are newer than the checkpoint
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # another client has committed for the group, above the position
     UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is unknown
@@ -84,9 +87,9 @@ class VerifiedPartition(PartitionRow):
 
     Attributes:
         started: the offset at which the target started or, if it has not run yet, will start; None
-            if there is none, or if it is unknown.
-        records: the number of offsets that are lost, repeated, expired or passed ("moved on"); some
-            of these offsets can have no record. 0 for other outcomes.
+            if there is no such offset, or if it is unknown.
+        records: the number of offsets that are lost, repeated, expired, or passed ("moved on"),
+            some of which may have no record; 0 for other outcomes.
     """
 
     expected: Start
@@ -97,15 +100,15 @@ class VerifiedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """A comparison of a plan with its origin. The origin is reread for the comparison.
+    """A comparison of a plan with its origin, which is reread for the comparison.
 
     Attributes:
-        differences: the differences between the plan and its origin, each in one line.
-        not_compared: why the origin cannot be read; empty if it was read.
+        differences: the differences between the plan and its origin, one line each.
+        not_compared: the reason that the origin cannot be read; empty if it was read.
         unmatched: the positions of a plan for another cluster that have no certain match there,
-            each in one line.
-        other_starts: the partitions that start at another offset than the checkpoint has: resolved
-            markers, new partitions, and starts that the user's options chose.
+            one line each.
+        other_starts: the partitions that start at a different offset than in the checkpoint:
+            resolved markers, new partitions, and starts set by the user's options.
     """
 
     differences: tuple[str, ...] = ()
@@ -121,22 +124,23 @@ class Verification:
     Attributes:
         target: the user's name for the target.
         has_run: True if a query has run in the target. Always False for a group.
-        continuous: as for ``QueryStart``; if True, every start is unknown.
-        maybe_flink_commits: the number of moved-on partitions whose commit may be Flink's, because
-            it has neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher
-            @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; their other
-            commits may lack it.
-        other_problems: the problems that a further check of an extension has found: a summary,
-            then details; empty if there are none.
-        state: the comparison of the query's state with Flink's (``StateProof``); None if no
+        continuous: as in ``QueryStart``; if True, every start is unknown.
+        maybe_flink_commits: the number of moved-on partitions whose commit may come from Flink,
+            because the commit has neither metadata nor a leader epoch (KafkaSourceReader and
+            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers' automatic commits have an epoch;
+            their other commits may lack it.
+        other_problems: the problems that an extension's additional check has found: a summary, then
+            details; empty without problems.
+        state: the comparison of the query's state with the Flink state (``StateProof``); None if no
             extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
-        passed_by_log_start: if a query has run, the partitions that started at the right offset,
-            and whose log start is now higher. The query may not have read their first records.
-        other_topics: the topics of a query that reads none of the expected topics.
-        more_topics: the other topics of a query that reads expected topics. They are not compared.
-        first_batches_gone: True if a query's log lacks its first batches; it then does not show
-            whether the query started at its seed.
+        passed_by_log_start: if a query has run, the partitions that started at the correct offset
+            but whose log start offset is now higher. The query may not have read their first
+            records.
+        other_topics: the query's topics, if it reads none of the expected topics.
+        more_topics: the query's other topics, if it reads expected topics. They are not compared.
+        first_batches_gone: True if a query's log lacks its first batches; the log then does not
+            show whether the query started at its seed.
     """
 
     target: str
@@ -156,17 +160,17 @@ class Verification:
     def verified(self) -> bool:
         """True if every partition is ``ok``, with no other problem and no difference in the plan.
 
-        False without partitions, if the query's log has lost its first batches, and if retention
-        may have deleted records before the query read them (``passed_by_log_start``).
+        False if there are no partitions, if the query's log has lost its first batches, or if
+        retention may have deleted records before the query read them (``passed_by_log_start``).
         """
         lost_evidence = self.first_batches_gone or self.passed_by_log_start
         return self._outcomes_are(StartOutcome.OK) and not lost_evidence
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """True if every partition is ``ok`` or ``moved on``; the rest as for ``verified``.
+        """True if every partition is ``ok`` or ``moved on``; otherwise the same as ``verified``.
 
-        False without partitions. Evidence that was lost does not count.
+        False if there are no partitions. Lost evidence is ignored.
         """
         return self._outcomes_are(StartOutcome.OK, StartOutcome.MOVED_ON)
 
@@ -181,7 +185,7 @@ class Verification:
 
     @property
     def counts(self) -> dict[StartOutcome, int]:
-        """The number of partitions of each outcome; outcomes without a partition are omitted."""
+        """The number of partitions with each outcome; outcomes without partitions are omitted."""
         counts = Counter(partition.outcome for partition in self.partitions)
         return {outcome: counts[outcome] for outcome in StartOutcome if counts[outcome]}
 
@@ -194,13 +198,13 @@ def verify_query(
     new_at_earliest: bool,
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check where a Spark query started, or will start, and its committed batches.
+    """Check a Spark query's actual or future start offsets, and its committed batches.
 
     Args:
         expected: the positions at which the checkpoint ended, or the positions of a plan.
         query: the start of the query, and its committed batches.
-        logs: the log ranges of the broker's partitions; None without a broker. ``first_since`` is
-            of the checkpoint's time; None for a plan with topic IDs.
+        logs: the log ranges of the broker's partitions; None without a broker. ``first_since``
+            refers to the checkpoint's time; it is None for a plan with topic IDs.
         new_at_earliest: True if a partition that ``expected`` lacks must start at the log start, if
             ``expected`` has other partitions of the topic.
         recreated: the topics that were recreated since the plan was made.
@@ -247,16 +251,16 @@ def verify_log(
 ) -> Verification:
     """Check the committed batches in a Spark query's log.
 
-    The first batch starts at the seeds of its sources, and every other batch at the end of the
-    batch before. If a batch has no offset for a seeded partition, the query does not read this
-    partition (``MISSING``). If a batch ends below its start, the records between are duplicated
-    (``REPEATED``). If a partition is neither seeded nor in the newest batch, the query reads it
-    from its next batch on, or, with ``assign``, never (``UNKNOWN``).
+    The first batch starts at the seeds of its sources, and every other batch starts at the end of
+    the previous batch. If a batch has no offset for a seeded partition, the query does not read
+    this partition (``MISSING``). If a batch ends below its start, the records in between are
+    duplicated (``REPEATED``). If a partition is neither seeded nor in the newest batch, the query
+    reads it from its next batch on or, with ``assign``, never reads it (``UNKNOWN``).
 
     Args:
         verification: the verification of the query's start.
         seeds: the seeded offsets, by source.
-        batches: (number, end offsets by source) of each committed batch, the oldest first.
+        batches: (number, end offsets by source) for each committed batch, oldest first.
     """
     worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
     for source, offsets in seeds.items():
@@ -305,12 +309,12 @@ def verify_group(
     written_by_us: Container[TopicPartition] = (),
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check at which offsets a consumer group starts.
+    """Check the start offsets of a consumer group.
 
-    ``written_by_us`` are the partitions that still have the result of the newest rollback file.
-    Metadata of another client may mean that records beyond the offset are processed. The start of
-    its consumers is then unknown. An offset with a later leader epoch than the partition's is of a
-    topic that was recreated. Java consumers do not start from it. For the other arguments, see
+    ``written_by_us`` contains the partitions that still match the result of the newest rollback
+    file. Metadata from another client may mean that records beyond the offset were processed. The
+    start of its consumers is then unknown. An offset with a later leader epoch than the partition's
+    belongs to a recreated topic. Java consumers do not start from it. For the other arguments, see
     ``verify_query``.
     """
     committed = group.committed.items()
@@ -342,15 +346,15 @@ def verify_group(
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A target, and the broker's log ranges of its topics.
+    """A target, and the broker's log ranges for its topics.
 
     Attributes:
-        starts: the offsets at which the target started, or will start.
+        starts: the offsets at which the target started or will start.
         resumes_at: the known offsets that the target reads next.
-        logs, recreated: as for ``verify_query``.
+        logs, recreated: as in ``verify_query``.
         starts_unknown: True if the start of every partition is unknown.
-        committed_by_others: the partitions whose last commit is not by ``migrate``.
-        epochs: the leader epochs that are committed with the offsets of a group.
+        committed_by_others: the partitions whose last commit is not from ``migrate``.
+        epochs: the leader epochs that were committed with a group's offsets.
     """
 
     starts: Mapping[TopicPartition, int]
@@ -382,9 +386,9 @@ class _Target:
     ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        The first outcome that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``, ``GONE``, ``LOST``
-        (unless another client has committed), ``EXPIRED``, ``BEYOND_END``, ``SUSPECT``, and then
-        the rest.
+        The outcome is the first one that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``,
+        ``GONE``, ``LOST`` (unless another client has committed), ``EXPIRED``, ``BEYOND_END``,
+        ``SUSPECT``, and then the remaining outcomes.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
@@ -419,7 +423,7 @@ class _Target:
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
-    """Compare a start with the expected position; return the outcome and the offsets between."""
+    """Compare a start with the expected position; return the outcome and an offset count."""
     if started is None:
         return StartOutcome.MISSING, 0
     at_earliest = expected is Marker.EARLIEST

@@ -1,1 +1,1 @@
-"""Results as text: tables, JSON, CSV and HTML pages."""
+"""Results as text: tables, JSON, CSV, and HTML pages."""

@@ -1,4 +1,4 @@
-"""The models behind the JSON of ``migrate diff``, and its table and CSV."""
+"""The models for the JSON of ``migrate diff``, and its table and CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import csv_text, difference_text, lag_text
 from migrate.storage.json_models import Model
 
-# The maximum number of partitions that have a row each. For more, each topic has a row instead.
+# The maximum number of partitions with a row each. With more partitions, each topic has a row.
 FOLD_ABOVE = 200
 
 _STYLES = {
@@ -40,7 +40,7 @@ class SideReport(Model):
 
 
 class StartReport(Model):
-    """The start of a side. ``next_offset`` is null if it is not known."""
+    """The start of a side. ``next_offset`` is null if unknown."""
 
     state: _State
     next_offset: _Count | None
@@ -68,7 +68,7 @@ class TotalsReport(Model):
 
 
 class RowReport(Model):
-    """A partition: ``difference`` is right minus left, ``records_between`` an upper bound."""
+    """A partition. ``difference`` is right minus left; ``records_between`` is an upper bound."""
 
     topic: str
     partition: _Count
@@ -85,7 +85,7 @@ class RowReport(Model):
 
 
 class DiffReport(Model):
-    """Two sides compared, partition by partition, sorted by topic and partition number."""
+    """A comparison of two sides by partition, sorted by topic and partition number."""
 
     version: Literal[1]
     left: SideReport
@@ -108,7 +108,7 @@ def diff_json(diff: Diff) -> str:
 
 
 def _side(side: PositionSet) -> SideReport:
-    # A path need not be valid Unicode, but JSON must be.
+    # A path is not always valid Unicode, but JSON must be.
     return SideReport(label=printable(side.label), note=printable(side.note))
 
 
@@ -150,7 +150,7 @@ _CSV_COLUMNS: dict[str, Callable[[DiffRow], object]] = {
 
 
 def diff_csv(diff: Diff) -> str:
-    """Return a header, and a row for each partition. The cell of an unknown value is empty."""
+    """Return a header and a row for each partition; cells with unknown values are empty."""
     values = _CSV_COLUMNS.values()
     return csv_text(_CSV_COLUMNS, ([value(row) for value in values] for row in diff.rows))
 
@@ -163,7 +163,7 @@ def diff_table(
 ) -> str:
     """Return a table of partitions, or of topics for many partitions, and the totals.
 
-    If ``out`` is a terminal, the table is fitted to its width, unless ``wide`` is True.
+    If ``out`` is a terminal, the table is fitted to the terminal's width, unless ``wide`` is True.
     """
     screen = Screen.of(out)
     lines = []

@@ -13,10 +13,10 @@ from migrate.report.diff import start_text
 from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
-# Width and inner margin of a bar in CSS pixels. diff.css has the same width. The margin has room
-# for half of a mark for a side's offset.
+# Width and inner margin of a bar in CSS pixels. diff.css uses the same width. The margin has room
+# for half of the mark for a side's offset.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
-# The minimum width of a part of a bar, so that one record of a million is visible.
+# The minimum width of a part of a bar, so that one record in a million is visible.
 _LEAST_WIDTH = 2.0
 
 
@@ -43,7 +43,7 @@ def diff_page(diff: Diff, made: datetime) -> str:
 def _row(row: DiffRow, *, clipped: bool) -> Markup:
     """Return a row of the table.
 
-    For thousands of rows, a template is four times slower. The topic is the only text of others.
+    For thousands of rows, a template is four times slower. Only the topic is untrusted text.
     """
     left, right = start_text(row.left, row.left_offset), start_text(row.right, row.right_offset)
     log, relation = row.log, row.relation.value
@@ -64,7 +64,7 @@ def _row(row: DiffRow, *, clipped: bool) -> Markup:
 
 
 def _number(value: int | None, text: str = "") -> str:
-    """Return the cell of a number; ``text`` is what it shows, if that is not the number itself."""
+    """Return the cell for a number; ``text`` is the text to show if it is not the number itself."""
     number = "" if value is None else str(value)
     attribute = f' data-value="{number}"' if text and text != number else ""
     return f'<td class="number"{attribute}>{text or number}</td>'
@@ -89,12 +89,12 @@ def _svg(row: DiffRow, left: str, right: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A bar with the log, both sides and the offsets between them, on one scale in CSS pixels.
+    """A bar with the log, both sides, and the offsets between them, on one scale in CSS pixels.
 
     Attributes:
-        stretches: the CSS class, x coordinate and width of the log's stretch, and of the stretch
+        stretches: the CSS class, x-coordinate, and width of the log's stretch and of the stretch
             between the two sides.
-        left, right: the x coordinate of the side's offset; None for an unknown offset.
+        left, right: the x-coordinate of the side's offset; None for an unknown offset.
     """
 
     stretches: list[tuple[str, str, str]]

@@ -1,4 +1,4 @@
-"""The output of ``migrate inspect`` as JSON and CSV; ``schemas`` has the format of the JSON.
+"""The output of ``migrate inspect`` as JSON and CSV; ``schemas`` defines the JSON format.
 
 Each position is on one line. The output is in pieces, because a source may have 100,000 positions.
 """
@@ -15,7 +15,7 @@ from migrate.inputs.flink.source import Source
 from migrate.model.positions import PositionFields, PositionState
 from migrate.report.text import ROWS_AT_ONCE, csv_pieces
 
-# The names of attributes to report. The fields of the reports in ``schemas`` have the same names.
+# The names of the attributes to report. The report fields in ``schemas`` have the same names.
 _SOURCE = (
     *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
     "initial_discovery_finished",

@@ -22,7 +22,7 @@ _STOPPED = {StopKind.SUSPEND: ", job stopped", StopKind.TERMINATE: ", job draine
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
     """Return tables of positions and operators, and the findings.
 
-    Without ``wide``, the tables are fitted to the width of a terminal, if possible.
+    Without ``wide``, the tables are fitted to the terminal width, if possible.
     """
     return "".join(_lines(extraction, Screen.of(out), wide))
 
@@ -51,7 +51,7 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
 
 
 def shown_findings(extraction: Extraction, *, wide: bool) -> list[Finding]:
-    """Return the findings that the table shows; the release of Flink only if it is ``wide``."""
+    """Return the findings that the table shows; the Flink release is included only if ``wide``."""
     return [
         finding for finding in extraction.findings if wide or finding.code is not Code.WRITTEN_BY
     ]

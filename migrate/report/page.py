@@ -1,7 +1,7 @@
-"""Self-contained HTML pages, made by Jinja2 from the templates in a package's ``pages/``.
+"""Self-contained HTML pages, which Jinja2 makes from the templates in a package's ``pages/``.
 
 A page's content security policy allows only its own style and script, by their hashes. Names on a
-page come from checkpoints of unknown origin, so Jinja2 escapes them.
+page come from checkpoints of unknown origin, so Jinja2 escapes these names.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _BASE = "migrate.report"
 
 
 def render_page(name: str, package: str = _BASE, **values: object) -> str:
-    """Return a page in ASCII; other characters are written as character references.
+    """Return a page in ASCII; other characters become character references.
 
     Args:
         name: the template's name. The files are ``<name>.html``, ``<name>.css`` (after
-            ``base.css``) and, if the page has a script, ``<name>.js``.
+            ``base.css``), and, if the page has a script, ``<name>.js``.
         package: the package whose ``pages/`` has these files.
         values: the variables of the template.
     """
@@ -59,6 +59,6 @@ def _template_value(value: object) -> object:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    if type(value) is not str or value.isprintable():  # Markup, a subclass of str, is unchanged
+    if type(value) is not str or value.isprintable():  # Markup, a subclass of str, stays unchanged
         return value
     return printable(value)

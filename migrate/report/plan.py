@@ -1,4 +1,4 @@
-"""Tables of a plan and of a rollback, and lines about the outcome of a change to a group."""
+"""Tables of a plan and a rollback, and lines about the outcome of a change to a group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
-        # Without --wide, shown only if it differs from NEW-OFFSET in some row.
+        # Without --wide, shown only if it differs from NEW-OFFSET in at least one row.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         Column("CURRENT-OFFSET", lambda row: row.current),
@@ -49,7 +49,7 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return how many records around the position agree, and an outcome other than MATCHED."""
+    """Return the number of matching records around a position, and any outcome but MATCHED."""
     proof = planned.translation
     if proof is None:
         return ""
@@ -58,7 +58,7 @@ def _proof(planned: PlannedPartition) -> str:
 
 
 def _origin(planned: PlannedPartition) -> str:
-    """Return the first digits of the operator id, and the subtask if known."""
+    """Return the first digits of the operator ID, and the subtask if known."""
     if planned.operator_id is None:
         return ""
     subtask = "" if planned.subtask is None else f"/{planned.subtask}"
@@ -115,7 +115,7 @@ def committed_text(committed: Committed | None) -> str:
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
-    """Yield a total of the outcome of a change, then a line for each partition with a problem."""
+    """Yield the totals of a change's outcome, then a line for each partition with a problem."""
     from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:

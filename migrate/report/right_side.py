@@ -1,4 +1,4 @@
-"""The right side of ``migrate diff`` in the formats of other programs."""
+"""The right side of ``migrate diff``, in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 def export_right_side(diff: Diff, format: RightFormat) -> str:
     """Return the right side for another program; warn about partitions that the side lacks.
 
-    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` has
-    the options of one table for each topic, because a table accepts the offsets of one topic only.
+    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``
+    contains the options of one table per topic, because a table accepts the offsets of only one
+    topic.
 
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: a position of the right side has no known offset, or the side has no positions.
+        Refused: a position on the right side has no known offset, or the side has no positions.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

@@ -1,8 +1,8 @@
 """The JSON format of ``migrate inspect``, and the schemas of all reports.
 
 ``python -m migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema
-of ``docs/schemas``. No command imports this module, because the import of pydantic takes longer
-than reading a checkpoint.
+of ``docs/schemas``. No command imports this module, because importing pydantic takes longer than
+reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PositionReport(TypedDict):
 
 
 class SourceReport(TypedDict):
-    """A Kafka source, its positions sorted by cluster, topic and partition."""
+    """A Kafka source, with its positions sorted by cluster, topic, and partition."""
 
     operator_id: OperatorId
     name: str | None
@@ -100,7 +100,7 @@ class FindingReport(TypedDict):
 
 
 class InspectReport(TypedDict):
-    """One checkpoint: its sources' positions, its operators' state, and the findings about it."""
+    """A checkpoint: its sources' positions, its operators' state, and the findings about it."""
 
     checkpoint: CheckpointReport
     sources: list[SourceReport]
@@ -115,7 +115,7 @@ _REPORTS = {
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of a command's report, also of an extension's command."""
+    """Return the JSON Schema of a command's report, including an extension's commands."""
     if command in _REPORTS:
         return schema_of(*_REPORTS[command])
     module, name, title = declared("SCHEMAS")[command]

@@ -1,4 +1,4 @@
-"""Widths, styles and colors of text on terminals and in files."""
+"""Widths, styles, and colors of text on terminals and in files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NARROW = 80
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The properties of the file or terminal that text is written to.
+    """The properties of the file or terminal to which text is written.
 
     Attributes:
         width: the terminal's columns, or None if text may have any width.
         styled: True if text has styles, and tables have horizontal lines.
-        colored: True if styles have colors; bold and dim need none (https://no-color.org).
+        colored: True if styles have colors; bold and dim need no colors (https://no-color.org).
     """
 
     width: int | None
@@ -35,7 +35,7 @@ class Screen:
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
-        """Return the screen of a file. COLUMNS, TERM and NO_COLOR apply only to a terminal."""
+        """Return the screen of a file. COLUMNS, TERM, and NO_COLOR apply only to a terminal."""
         if not out.isatty():
             return cls(None, styled=False, colored=False)
         styled = os.environ.get("TERM") not in ("dumb", "unknown")

@@ -1,4 +1,4 @@
-"""The output of ``migrate show`` for a plan, a rollback file or a query's checkpoint location."""
+"""The output of ``migrate show`` for a plan, a rollback file, or a query's checkpoint location."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
-    """Yield the offsets at which a query starts or started, and the offsets that it reads next."""
+    """Yield the offsets at which a query starts or started, and the next offsets that it reads."""
     known = {"STARTS-AT": location.start_positions, "NEXT-OFFSET": location.committed}
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {printable(location.directory)}\n"

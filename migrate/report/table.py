@@ -1,12 +1,12 @@
 """Tables as text.
 
-If a table is wider than the terminal, these steps make it narrower, until it fits:
+If a table is wider than the terminal, these steps make it narrower until it fits:
 
 1. Headings are written on two lines.
 2. The least important columns are omitted. The last line of the output lists the omitted columns.
 3. Long cells (a topic, an operator's states) are written on separate lines.
 
-Words and numbers are never shortened or broken. rich's tables need seconds for ten thousand rows,
+Words and numbers are never shortened or broken. Tables from rich take seconds for ten thousand rows
 and shorten numbers.
 """
 
@@ -42,15 +42,14 @@ class Column(Generic[_Row]):
 
     Attributes:
         heading: the heading; it is broken into two lines only at a space or after a hyphen.
-        cell: returns the value of the cell in a row; None for an empty cell. Control characters in
-            a string are escaped.
-        right: True to align the cells to the right; a column with a number is always aligned to the
-            right.
-        style: returns the style of the cell in a row on a terminal.
-        total: the text in the line of totals; True for the sum of the cells' numbers.
+        cell: a function that returns the value of the cell in a row, or None for an empty cell.
+            Control characters in a string are escaped.
+        right: True to right-align the cells; a column with a number is always right-aligned.
+        style: a function that returns the style of the cell in a row on a terminal.
+        total: the text in the totals line; True for the sum of the numbers in the cells.
         wide: True to show the column only with ``--wide``.
-        drop_order: if the table is too wide, columns are omitted, the highest number first; a
-            column with 0 is never omitted.
+        drop_order: the order in which columns are omitted if the table is too wide, highest number
+            first; a column with 0 is never omitted.
         own_line: the position of a cell's separate line if the table is too wide; None for no
             separate line.
     """
@@ -68,7 +67,7 @@ class Column(Generic[_Row]):
 def table_text(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return the lines of ``table_lines`` as one text for ``out``, a file or a terminal."""
+    """Return the lines from ``table_lines`` as one text for ``out``, a file or a terminal."""
     return "".join(table_lines(columns, rows, Screen.of(out), wide=wide))
 
 
@@ -77,7 +76,7 @@ def table_lines(
 ) -> Iterator[str]:
     """Yield the lines of a table, each with its newline; yield nothing without rows.
 
-    ``wide`` shows all columns that are not empty, and one line for each row, at any width.
+    ``wide`` shows all non-empty columns, and one line for each row, at any width.
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, rows) for column in chosen]
@@ -146,7 +145,7 @@ def _indent(filled: Sequence[_Filled[_Row]]) -> str:
 
 
 def _two_lines(heading: str) -> list[str]:
-    """Break a heading into two lines, of lengths as equal as possible."""
+    """Break a heading into two lines of lengths that are as equal as possible."""
     breaks = [at + 1 for at, letter in enumerate(heading) if letter in "- "]
     split = [[heading[:at].rstrip(), heading[at:]] for at in breaks]
     return min(split, key=lambda lines: max(map(len, lines)), default=[heading])
@@ -207,6 +206,6 @@ def _length(text: str) -> int:
     """Return the width of a text in terminal columns; some characters take two columns."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # here, because the import takes time
+    from rich.cells import cell_len  # imported here, because the import takes time
 
     return cell_len(text)

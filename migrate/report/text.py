@@ -1,4 +1,4 @@
-"""Numbers as text, and rows as CSV."""
+"""Numbers formatted as text, and rows formatted as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def difference_text(difference: int | None) -> str:
 
 
 def operator_names(uid: str | None, name: str | None) -> str:
-    """Return an operator's uid and name in parentheses; empty if it has neither."""
+    """Return an operator's uid and name in parentheses; empty if the operator has neither."""
     names = ", ".join(printable(text) for text in (f"uid {uid}" if uid else None, name) if text)
     return f" ({names})" if names else ""
 

@@ -15,7 +15,7 @@ from migrate.report.table import Column, Line, table_lines
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
-    """Return a table of the offsets at which the target starts or started, and a line of totals."""
+    """Return a table of the offsets at which the target starts or started, and a totals line."""
     screen, rows = Screen.of(out), verification.partitions
     expected_by = "CHECKPOINT" if verification.plan is None else "PLAN"
     columns: tuple[Column[VerifiedPartition], ...] = (
@@ -183,7 +183,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
-    """Yield the result of comparing the plan with the positions that it was made from."""
+    """Yield the result of comparing the plan with the positions from which it was made."""
     plan = verification.plan
     if plan is None:
         return

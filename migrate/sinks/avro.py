@@ -1,4 +1,4 @@
-r"""A reader of one map of strings from an Avro file.
+r"""A reader for one map of strings in an Avro file.
 
 An object container file starts with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
 JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block consists of a ``long``
@@ -10,8 +10,8 @@ negative number -n means n items, and is followed by the size of the run in byte
 with the index of its branch.
 
 The schema in the file may be hostile, so this reader limits nesting and counts. fastavro 1.13.1
-does not limit them. A file of 125 bytes with a record type that contains itself ends the process
-(SIGSEGV). A file of 163 bytes with an array of 2**40 nulls is read forever.
+does not limit them. A 125-byte file with a record type that contains itself crashes the process
+(SIGSEGV). A 163-byte file with an array of 2**40 nulls is read forever.
 
 Source: the Avro specification 1.12.0, object container files, binary encoding.
 """
@@ -31,7 +31,7 @@ from migrate.sinks.directory import UnreadableSink
 _MAGIC = b"Obj\x01"
 # The size of a sync marker in bytes.
 _MARKER = 16
-# The deepest nesting of values that is read, because a record may contain records of the same type.
+# The deepest nesting of values to read; a record may contain records of the same type.
 _DEEPEST = 64
 _SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 _METADATA = avro_types.AvroMap(avro_types.AvroScalar(AvroKind.BYTES))
@@ -42,7 +42,7 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, label: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty without records, or without the field.
+    """Return the map in a field of the last record; empty without records or without the field.
 
     Raises:
         UnreadableSink: the file is damaged or compressed, its schema does not describe a record, or
@@ -80,7 +80,7 @@ def _last_record(cursor: Cursor) -> dict[str, Any]:
 
 
 class _Reader:
-    """A reader of values, with the named types of their schema."""
+    """A reader of values, with the named types in their schema."""
 
     def __init__(self, cursor: Cursor, schema: avro_types.AvroType) -> None:
         self._cursor = cursor
@@ -127,7 +127,7 @@ class _Reader:
         return self._cursor.zigzag(field, 64)
 
     def checked_range(self, count: int) -> range:
-        # An item may have no bytes (null), so without this check a wrong count would loop forever.
+        # An item may have no bytes (null), so without this check, a wrong count would loop forever.
         if not 0 <= count <= self._cursor.remaining:
             self._cursor.fail("more items than there are bytes", "number of items")
         return range(count)

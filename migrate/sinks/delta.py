@@ -1,16 +1,16 @@
-"""Delta sinks skip batches up to the last ``txn`` version of their application id in the log.
+"""Delta sinks skip batches up to the last ``txn`` version for their application ID in the log.
 
-``_delta_log`` contains commits and checkpoints. A commit ``<version>.json`` has one action in each
-line. A checkpoint replaces all commits up to its version. It is one file
+``_delta_log`` contains commits and checkpoints. A commit, ``<version>.json``, contains one action
+per line. A checkpoint replaces all commits up to its version. It is one file
 ``<version>.checkpoint.parquet``, or several files ``<version>.checkpoint.<part>.<parts>.parquet``,
 or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action
 ``{"txn": {"appId", "version"}}`` contains:
 
-- the query's id and the batch, for a streaming query. The commit also has ``commitInfo`` with
-  ``operation`` STREAMING UPDATE, and ``queryId`` in ``operationParameters``. A checkpoint has no
-  ``commitInfo``, so it does not show which application ids are queries.
-- the options ``txnAppId`` and ``txnVersion``, for ``foreachBatch``.
-- ``<job id>-<subtask>`` and the checkpoint id, for Delta's sink for Flink.
+- the query's ID and the batch, for a streaming query. The commit also has ``commitInfo`` with the
+  ``operation`` STREAMING UPDATE, and with ``queryId`` in ``operationParameters``. A checkpoint has
+  no ``commitInfo``, so it does not show which application IDs are queries.
+- the ``txnAppId`` and ``txnVersion`` options, for ``foreachBatch``.
+- ``<job id>-<subtask>`` and the checkpoint ID, for the Delta sink in Flink.
 
 Source: the Delta protocol, ``txn``, ``checkpoint``; DeltaSink, DeltaCommand.hasBeenExecuted @
 io.delta:delta-spark 4.0.0; io.delta.flink.sink.DeltaCommitter @ delta bb1057f.
@@ -41,14 +41,14 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# The limits of a checkpoint's file, in bytes and rows. A checkpoint lists every file of the table.
+# The limits of a checkpoint file, in bytes and rows. A checkpoint lists every file in the table.
 _LARGEST_CHECKPOINT_FILE = 512 << 20
 _MOST_ROWS = 50_000_000
 
 
 @dataclass(slots=True)
 class _Log:
-    """The content read so far (each application's last version, ids of queries, unread parts)."""
+    """The content read so far (each application's last version, query IDs, and unread parts)."""
 
     versions: dict[str, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def _add_actions(log: _Log, content: bytes, name: str) -> None:
-    """Add the versions and ids of queries from a file that has one action in each line."""
+    """Add the versions and query IDs from a file that has one action per line."""
     what = f"{LOG}/{name} is not a Delta commit"
     for line in content.splitlines():
         if not line.strip():
@@ -111,7 +111,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
 
 
 def _add_parquet(log: _Log, content: bytes, name: str) -> None:
-    """Add the ``txn`` actions of a Parquet file, or note the reason why the file was not read."""
+    """Add the ``txn`` actions of a Parquet file, or note the reason that the file was not read."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -126,7 +126,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
             return
         for batch in file.iter_batches(columns=["txn"]):
             rows = batch.column(0).drop_null().to_pylist() if batch.num_columns else []
-            # In rows of other actions, txn is null or, from some writers, has null fields.
+            # In rows for other actions, txn is null or, with some writers, has null fields.
             for row in rows:
                 if row["appId"] is not None:
                     log.versions[row["appId"]] = to_integer(row["version"], what)
@@ -136,9 +136,9 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Add to the log the ids of queries from the commits that the checkpoint replaces."""
+    """Add to the log the query IDs from the commits that the checkpoint replaces."""
     commits = _Log(dict(log.versions), log.queries)
-    not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
+    not_queries = {app for app in log.versions if len(app) != 36}  # a query's ID is a UUID
     for name in reversed(older[-MOST_FILES:]):
         if log.versions.keys() <= commits.queries | not_queries:
             return

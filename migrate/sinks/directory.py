@@ -1,4 +1,4 @@
-"""A sink's directory, and checks of its files' size and content."""
+"""A sink's directory, and checks of the size and content of its files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from decoder.storage import join
 from migrate.model.wording import clipped
 from migrate.storage.files import Files
 
-# The maximum size of a file in bytes. A commit that lists thousands of data files has a few
+# The maximum size of a file in bytes. A commit that lists thousands of data files takes a few
 # megabytes.
 LARGEST = 64 << 20
-# The maximum number of files of a log that are read. Most writers keep a few dozen files.
+# The maximum number of files to read in a log. Most writers keep a few dozen files.
 MOST_FILES = 1_000
 _MAX_SHOWN = 60
 _KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
@@ -92,10 +92,10 @@ def to_integer(value: object, what: str) -> int:
 
 
 def check_type(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """Return a JSON value after a check of its type.
+    """Return a JSON value after checking its type.
 
     Raises:
-        UnreadableSink: the value is not of the type ``kind``.
+        UnreadableSink: the value does not have the type ``kind``.
     """
     if not isinstance(value, kind):
         shown, expected = shorten(repr(value)), _KIND_NAMES[kind]
@@ -104,5 +104,5 @@ def check_type(value: object, kind: type[_Kind], what: str) -> _Kind:
 
 
 def shorten(text: str) -> str:
-    """Return a string for a message, cut if it is long."""
+    """Return a string for a message, truncated if long."""
     return clipped(text, _MAX_SHOWN)

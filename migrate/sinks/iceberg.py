@@ -1,17 +1,16 @@
 """Iceberg sinks search the snapshots, each with its writer, for their own last commit.
 
-The metadata of the table is the file ``metadata/<n>-<uuid>.metadata.json`` or
-``metadata/v<n>.metadata.json`` with the highest number. It lists the snapshots. Each snapshot has a
-parent and a ``summary``:
+The table metadata is the ``metadata/<n>-<uuid>.metadata.json`` or ``metadata/v<n>.metadata.json``
+file with the highest number. It lists the snapshots. Each snapshot has a parent and a ``summary``:
 
 - Spark's streaming sink writes ``spark.sql.streaming.queryId``, and the batch as
   ``spark.sql.streaming.epochId``. It skips batches up to the batch in the query's newest snapshot.
-- Flink's sinks write ``flink.job-id``, ``flink.operator-id`` and
+- Flink's sinks write ``flink.job-id``, ``flink.operator-id``, and
   ``flink.max-committed-checkpoint-id``. IcebergSink and DynamicIcebergSink drop checkpoints up to
-  the id in the newest snapshot with the same job and operator, even in a job that was not restored
+  the ID in the newest snapshot with the same job and operator, even in a job that was not restored
   (apache/iceberg#18098, #10892). The older FlinkSink does so only in a restored job.
 
-A sink follows the parents from the head of the branch that it writes to.
+A sink follows the parents from the head of the branch to which it writes.
 
 Source: SparkWrite.BaseStreamingWrite, SinkUtil.getMaxCommittedCheckpointId, IcebergCommitter,
 IcebergFilesCommitter @ Iceberg 1.10.0; the table specification, table metadata.
@@ -49,7 +48,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
         return None
     newest = max(version for version, _ in files)
     last: dict[_Writer, int] = {}
-    # After a concurrent commit that failed, several files may have the highest number.
+    # After a failed concurrent commit, several files may have the highest number.
     for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name} is not Iceberg table metadata"
         for writer, last_number in _read_table(_read(directory, name), what):

@@ -1,11 +1,11 @@
-"""Paimon snapshots contain a commit user (an id of the writer) and a commit identifier.
+"""Paimon snapshots contain a commit user (an ID for the writer) and a commit identifier.
 
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
-and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job it is the
-checkpoint id. A writer that starts without state has a new user, a UUID with or without a prefix.
-A restored Flink job keeps its user, and skips the checkpoints that this user has committed. No
-other writer keeps its user. Therefore, the sink never skips writes of a new query, or of a Flink
-job that starts without state.
+and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job, it is the
+checkpoint ID. A writer that starts without state has a new user, which is a UUID with or without a
+prefix. A restored Flink job keeps its user and skips the checkpoints that this user has committed.
+No other writer keeps its user. Therefore, the sink never skips writes from a new query or from a
+Flink job that starts without state.
 
 Source: Snapshot, FileStoreCommitImpl.filterCommitted, CommitterOperator.initializeState,
 CoreOptions.createCommitUser, PaimonSink, BatchWriteBuilder @ Paimon 1.3.1.
@@ -21,7 +21,7 @@ from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 LOG = "snapshot"
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
-# The maximum number of snapshots that are read, the newest first.
+# The maximum number of snapshots to read, newest first.
 _MOST = 100
 
 

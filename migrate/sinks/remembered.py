@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-# Hudi's identifier of queries that do not set one. Source: DataSourceWriteOptions @ Hudi 1.1.1.
+# Hudi's identifier for queries that do not set one. Source: DataSourceWriteOptions @ Hudi 1.1.1.
 DEFAULT_IDENTIFIER = "default_single_writer"
 
 
@@ -16,12 +16,12 @@ class WriterKind(str, Enum):
 
     Attributes:
         FILES: batches of any query that writes to a file sink; such a writer has no name.
-        QUERY: batches of a streaming query; the name is the query's id. A new query has a new id.
-        TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query's id.
+        QUERY: batches of a streaming query; the name is the query's ID. A new query has a new ID.
+        TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query ID.
         HUDI: batches of a streaming query; the name is Hudi's checkpoint identifier.
-        FLINK_JOB: checkpoint ids of a Flink job; the name is its job id with its operator or
+        FLINK_JOB: checkpoint IDs of a Flink job; the name is the job ID with the operator or
             subtask.
-        COMMIT_USER: commit identifiers of Paimon; the name is a user that each writer generates.
+        COMMIT_USER: commit identifiers of Paimon; the name is a user, which each writer generates.
     """
 
     FILES = "files"
@@ -43,10 +43,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """The numbers that a sink stores, or that the log of one of its formats stores.
+    """The numbers that a sink stores, or that the log for one of its formats stores.
 
     Attributes:
-        formats: the names of its formats, such as ``a Delta table``; empty if unknown.
+        formats: the names of the sink's formats, such as ``a Delta table``; empty if unknown.
         empty: True if the directory is empty or missing.
     """
 

@@ -1,6 +1,6 @@
 """Spark's file sink skips every batch up to the last batch in ``_spark_metadata``.
 
-This log does not distinguish queries. It has a file ``<batch>`` for each batch; Spark compacts
+This log does not distinguish queries. It contains a ``<batch>`` file for each batch; Spark compacts
 older files into ``<batch>.compact``.
 
 Source: org.apache.spark.sql.execution.streaming.{FileStreamSink, CompactibleFileStreamLog} @ Spark

@@ -1,9 +1,9 @@
 """Functions and data sources for PySpark; no other package of ``migrate`` imports pyspark.
 
-Names are loaded when they are first used, because PySpark is installed only with the extra
-``spark``.
+Names are loaded when they are first used, because PySpark is installed only with the ``spark``
+extra.
 
-- ``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4.
+- ``FlinkCheckpointDataSource`` is the ``flink_checkpoint`` data source for Spark 4.
   ``read_checkpoints`` is the function for Spark 3.5 and later.
 - ``FlinkStateDataSource`` and ``read_keyed_state`` do the same for keyed state.
 - ``prime`` makes a checkpoint location from which a query starts with Flink's keyed state.
@@ -13,7 +13,7 @@ Names are loaded when they are first used, because PySpark is installed only wit
 - ``initial_state`` passes a state to your stateful processor.
 - ``CommitToGroup`` commits a query's offsets to a consumer group.
 - ``add_package`` sends ``decoder`` and ``migrate`` to the executors. ``write_package`` writes both
-  to a zip.
+  to a zip file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MODULES = {
     **declared_names("SPARK_CALLS"),
 }
 __all__ = sorted(_MODULES)
-# The functions to use instead of the data sources before Spark 4.
+# The functions to use instead of the data sources in Spark versions before 4.
 _ALTERNATIVES = {
     "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",
     "FlinkStateDataSource": "read_keyed_state(spark, CHK, operator=…, state=…)",

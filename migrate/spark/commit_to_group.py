@@ -39,17 +39,17 @@ class CommitToGroup(StreamingQueryListener):
         checkpoint_location: the query's checkpoint location, as passed to Spark; events of other
             queries are ignored.
         group: the consumer group; it must be empty.
-        bootstrap_servers: ``host:port`` of some brokers, separated by commas.
-        kafka_config: a file with librdkafka's properties or a Java client's properties.
-        kafka_properties: properties by name; they override the properties in the file.
+        bootstrap_servers: the comma-separated ``host:port`` addresses of some brokers.
+        kafka_config: a file with librdkafka properties or Java client properties.
+        kafka_properties: properties by name, which override the properties in the file.
 
     Attributes:
         followed: the result of the last successful commit; None before the first one.
-        problem: the error of the last commit; None if it succeeded.
+        problem: the error of the last commit; None if the commit succeeded.
 
     Raises:
         ConfigError: the Kafka properties are not valid.
-        InputError: the checkpoint location is of a kind that cannot be read.
+        InputError: the checkpoint location is in a kind of storage that cannot be read.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""The common parts of the data sources of Spark 4, whose readers read chunks.
+"""Code shared by the Spark 4 data sources, which read data in chunks.
 
-When Spark plans a query, the driver finds the chunks: checkpoints for ``flink_checkpoint``, ranges
-of key groups for ``flink_state``. The executors then read the chunks.
+When Spark plans a query, the driver finds the chunks: checkpoints for ``flink_checkpoint``, and
+ranges of key groups for ``flink_state``. The executors then read the chunks.
 
 Filters are not pushed down. To read less, use the options. In Spark 4.1.1, pushed filters
-(``pushFilters``, since 4.1) would also apply to later reads of the same DataFrame without a filter.
-The cause is that the filters are stored in the source object (``PythonDataSourceV2.setReadInfo``),
-and all scans share this object. Later source code stores the filters in each scan.
+(``pushFilters``, since 4.1) would also apply to later unfiltered reads of the same DataFrame. The
+reason is that the filters are stored in the source object (``PythonDataSourceV2.setReadInfo``),
+which all scans share. Later source code stores the filters in each scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChunkReader(DataSourceReader):
-    """A reader with a task for each chunk."""
+    """A reader with one task per chunk."""
 
     def __init__(
         self, chunks: Callable[[], list[Any]], read: Callable[[Any], Iterator[pa.RecordBatch]]
@@ -42,7 +42,7 @@ class ChunkReader(DataSourceReader):
 
 
 def check_schema(schema: StructType, own: StructType) -> None:
-    """Refuse a schema from the user that differs from the data source's own.
+    """Refuse a user's schema that differs from the data source's own schema.
 
     Raises:
         UsageError: the schemas differ.

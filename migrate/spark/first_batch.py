@@ -6,8 +6,8 @@ The program reads a request from stdin, and writes a result or an error to stdou
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
     {"failed": "start" | "query", "message": "…"}
 
-The trigger interval is one hour, so that no second batch runs. With the trigger ``AvailableNow``, a
-query starts at the same offsets, but reads all records. The plan of the first batch is then no
+The trigger interval is one hour, so no second batch runs. With the ``AvailableNow`` trigger, a
+query starts at the same offsets but reads all records. The plan of the first batch is then no
 longer available.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
@@ -31,7 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 _SECONDS = 300
 _CONNECTOR = "spark-sql-kafka-0-10"
-# Settings that override the user's, to read the plan.
+# Settings that override the user's settings, so that the plan can be read.
 _REQUIRED = {
     # An adaptive plan hides its scans.
     "spark.sql.adaptive.enabled": "false",
@@ -45,10 +45,10 @@ _DEFAULTS = {
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Run the queries of a request, one after the other."""
+    """Run the queries in a request, one after the other."""
     try:
         session = _session(request["conf"])
-    except Exception as error:  # an error of py4j or Spark, or no JVM
+    except Exception as error:  # an error from py4j or Spark, or no JVM
         return {"failed": "start", "message": str(error)}
     try:
         batches = [_first_batch(session, query) for query in request["queries"]]
@@ -69,14 +69,14 @@ def _session(conf: dict[str, str]) -> SparkSession:
 def _connector_package(conf: dict[str, str]) -> dict[str, str]:
     """Return the setting that downloads the Kafka connector.
 
-    Return no setting if the connector is installed, the user has set jars or packages, or Spark's
-    version cannot be determined.
+    Return no setting if the connector is installed, the user has set JAR files or packages, or
+    Spark's version cannot be determined.
     """
     # PySpark has no types for this function.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
     if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
         return {}
-    # spark-core_2.13-4.0.0.jar contains the versions of Scala and Spark in its name.
+    # The name spark-core_2.13-4.0.0.jar contains the versions of Scala and Spark.
     core = next((path.stem for path in jars.glob("spark-core_*.jar")), None)
     if core is None:
         return {}
@@ -113,7 +113,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 def _planned_start(query: StreamingQuery) -> str:
     """Return the start offsets of the source's scan in the executed plan, as JSON.
 
-    ``recentProgress`` has start offsets only from the second batch on.
+    ``recentProgress`` contains start offsets only from the second batch on.
     """
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()
@@ -126,7 +126,7 @@ def _planned_start(query: StreamingQuery) -> str:
 
 
 def main() -> None:
-    # All output of Spark and its JVM goes to stderr, so that stdout has only the answer.
+    # All output of Spark and its JVM goes to stderr, so that stdout contains only the answer.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as stdout:
         os.dup2(2, 1)
         json.dump(answer(json.load(sys.stdin)), stdout)

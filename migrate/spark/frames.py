@@ -1,4 +1,4 @@
-"""DataFrames of Spark 3.5 or later from batches that executors read."""
+"""DataFrames for Spark 3.5 or later, made from batches that executors read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def read_chunks(
     read: Callable[[_Chunk], Iterator[pa.RecordBatch]],
     schema: types.StructType | str,
 ) -> DataFrame:
-    """Return a DataFrame of the batches that executors read, with one task for each chunk.
+    """Return a DataFrame of the batches that executors read, with one task per chunk.
 
-    The chunks are pickled, as is ``read``, a function that reads one chunk.
+    The chunks and ``read``, a function that reads one chunk, are pickled.
     """
     send_package_to_server(spark)
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]

@@ -1,13 +1,13 @@
-"""Check with a real Spark the offsets at which a seeded query starts to read.
+"""Check, by running Spark, the offsets at which a seeded query starts to read.
 
 For each Kafka source in the checkpoint location, a query reads some records into a ``noop`` sink.
-It reads the topics of the source's seed (``sources/<n>/0``). It starts at the same offsets as the
-user's query, because these depend only on the seed. It runs on a copy of the seed, so the location
-does not change.
+The query reads the topics in the source's seed (``sources/<n>/0``). It starts at the same offsets
+as the user's query, because the offsets depend only on the seed. It runs on a copy of the seed, so
+the location does not change.
 
-Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
-``kafka_options`` makes them from librdkafka's properties; ``migrate.kafka.config.java_client`` does
-the opposite.
+Spark's options for Kafka are the Java client properties with the prefix ``kafka.``.
+``kafka_options`` makes these options from librdkafka properties;
+``migrate.kafka.config.java_client`` does the opposite.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
@@ -55,7 +55,7 @@ _JAVA_NAMES = {
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
 }
-# Properties with the path of a file for librdkafka; the Java property takes the file's contents.
+# librdkafka properties that take a file path; the Java properties take the file's contents.
 _FILES = {
     "ssl.ca.location": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
@@ -75,12 +75,12 @@ _LOGIN_MODULES = {
 
 
 class QueryFailed(MigrateError):
-    """The first batch failed, or did not end in time; the user's query would probably fail too."""
+    """The first batch failed or timed out; the user's query would probably also fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The result of the first batches: Spark's version, planned starts, number of records."""
+    """The result of the first batches: Spark version, planned starts, and number of records."""
 
     spark: str
     start_positions: PositionSet
@@ -98,20 +98,20 @@ def check_pyspark() -> None:
 def run_first_batch(
     label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
 ) -> Resume:
-    """Run the first micro-batch of a query for each seed in a checkpoint location.
+    """For each seed in a checkpoint location, run the first micro-batch of a query.
 
     Args:
         label: the name of the positions in messages.
-        directory: the checkpoint location; it is only read.
-        kafka: librdkafka's properties.
-        spark_conf: Spark's settings, such as ``spark.jars.packages``.
+        directory: the checkpoint location, which is not changed.
+        kafka: the librdkafka properties.
+        spark_conf: the Spark settings, such as ``spark.jars.packages``.
 
     Raises:
-        UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is not valid.
-        QueryFailed: the first batch of a query failed, or did not end in time.
-        ConfigError: a property cannot be translated to an option of Spark.
-        InputError: the directory has no seed of a Kafka source, or a damaged seed.
-        Refused: two sources start one partition at different offsets.
+        UsageError: PySpark, Java, or the Kafka connector is missing, or a setting is not valid.
+        QueryFailed: the first batch of a query failed or timed out.
+        ConfigError: a property cannot be translated to a Spark option.
+        InputError: the directory has no Kafka source seed, or a seed is damaged.
+        Refused: two sources start the same partition at different offsets.
         OSError: a temporary file cannot be written.
     """
     check_pyspark()
@@ -127,7 +127,7 @@ def run_first_batch(
             with add_path_to_errors(copy):
                 _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
-            # "latest", because a query that ignored its seed would then read nothing.
+            # Use "latest", because a query that ignored its seed would then read nothing.
             query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": query_options})
         properties = {**kafka, **spark_conf}
@@ -186,8 +186,8 @@ def kafka_options(config: KafkaConfig) -> dict[str, str]:
     Properties that only tune librdkafka are omitted.
 
     Raises:
-        ConfigError: a property of a credential or a certificate, or one that is not text, cannot be
-            translated; or a file cannot be read.
+        ConfigError: a property for a credential or a certificate, or a non-string property, cannot
+            be translated; or a file cannot be read.
     """
     texts = {name: value for name, value in config.items() if isinstance(value, str)}
     java: dict[str, str] = {}

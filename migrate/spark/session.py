@@ -1,4 +1,4 @@
-"""Provide a command's Spark session, and a zip of the packages for its executors."""
+"""Provide a command's Spark session, and a zip file of the packages for its executors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ONLY_CONNECT = (
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Masters whose executors run on this machine, in the driver's JVM and with the same Python.
 _LOCAL = re.compile(r"local(\[|$)")
-# The ids of the sessions of Spark Connect whose server has the package.
+# The IDs of the Spark Connect sessions whose server has the package.
 _HAVE_PACKAGE = set[str]()
 _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
@@ -52,7 +52,8 @@ _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b|(decoder|migrate)(\.\w+)+: 
 def runs_on_spark(master: str | None) -> bool:
     """Return whether a command runs on Spark.
 
-    It does if a master is set, ``spark-submit`` has started this process, or a session exists.
+    A command runs on Spark if a master is set, ``spark-submit`` has started this process, or a
+    session exists.
 
     Raises:
         UsageError: a master is set, but PySpark is not installed.
@@ -61,7 +62,7 @@ def runs_on_spark(master: str | None) -> bool:
         if find_spec("pyspark") is None:
             raise UsageError(f"{option('master')} requires PySpark: {install_command('spark')}")
         return True
-    # Without an imported PySpark there is no session.
+    # If PySpark was not imported, there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
 
 
@@ -69,9 +70,9 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """Yield the active Spark session, or start or connect one and stop it afterwards.
+    """Yield the active Spark session, or start or connect a session and stop it afterward.
 
-    Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
+    Under ``spark-submit``, a session is started with the settings of ``spark-submit``.
 
     Args:
         master: the master of a new session; must be None if a session already exists, or under
@@ -81,8 +82,8 @@ def session(
     Raises:
         UsageError: a master is set, but a session or ``spark-submit`` exists; no master, session,
             or ``spark-submit`` exists; the master's URL is not valid; or Spark's JVM did not start.
-        ServiceError: the session did not start for a different reason, or Spark failed inside of
-            the ``with`` block.
+        ServiceError: the session did not start for another reason, or Spark failed inside the
+            ``with`` block.
     """
     active = _active_session()
     if active is not None and master is not None:
@@ -100,7 +101,7 @@ def session(
 def spark_errors() -> tuple[type[Exception], ...]:
     """Return the classes of the errors that Spark raises.
 
-    ``pyspark-client`` has only Spark Connect, so it has neither py4j nor py4j's errors.
+    ``pyspark-client`` has only Spark Connect, so it has neither py4j nor the py4j errors.
     """
     from pyspark.errors import PySparkException
 
@@ -114,8 +115,8 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def current_session() -> SparkSession:
     """Return the active session; without one, start a session with Spark's own defaults.
 
-    ``SparkSession.builder.getOrCreate`` does not find a session of Spark Connect, unless the URL of
-    its server is in the environment.
+    ``SparkSession.builder.getOrCreate`` finds a Spark Connect session only if the server's URL is
+    in the environment.
 
     Raises:
         UsageError: there is no session, and ``pyspark-client`` cannot start Spark.
@@ -140,12 +141,12 @@ def _connected_session() -> SparkSession:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     try:
-        # It finds a session that was connected in another thread.
+        # This finds a session that was connected in another thread.
         session = ConnectSession.builder.getOrCreate()
     except PySparkException as error:
         if _REMOTE not in os.environ:
             raise UsageError(_ONLY_CONNECT) from error
-        # The builder of Spark Connect does not read this variable.
+        # The Spark Connect builder does not read this variable.
         session = ConnectSession.builder.remote(os.environ[_REMOTE]).getOrCreate()
     # PySpark 4.0's types do not state that this class replaces the classic session.
     return cast("SparkSession", session)
@@ -205,7 +206,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _launch_jvm(conf: SparkConf) -> JavaGateway:
-    """Start a JVM with a temporary working directory, for its output and Spark's own folders."""
+    """Start a JVM with a temporary working directory for its output and Spark's own folders."""
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
@@ -223,7 +224,7 @@ def _launch_jvm(conf: SparkConf) -> JavaGateway:
 
 
 def failure_of(error: Exception) -> str:
-    """Return Spark's error message without stack traces and secrets."""
+    """Return Spark's error message without stack traces or secrets."""
     return redact_secrets(summarize_failure(str(error)))
 
 
@@ -235,7 +236,7 @@ def summarize_failure(message: str) -> str:
 
 
 def last_lines(output: str) -> str:
-    """Return the last lines of the output of a JVM, without warnings and stack traces."""
+    """Return the last lines of a JVM's output, without warnings or stack traces."""
     lines = [line.strip() for line in output.splitlines()]
     kept = [line for line in lines if line and " WARN " not in line and not line.startswith(_NOISE)]
     return "; ".join(kept[-_LAST_LINES:]) or "no reason reported"
@@ -244,14 +245,14 @@ def last_lines(output: str) -> str:
 def add_package(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to the executors of a session.
 
-    With Spark Connect, they are sent to the server. ``read_checkpoints`` and ``read_keyed_state``
-    then do so themselves.
+    With Spark Connect, the packages are sent to the server. In this case, ``read_checkpoints`` and
+    ``read_keyed_state`` send them automatically.
 
-    The executors also need the packages that Spark needs for Arrow. Compressed state requires
+    The executors also need the packages that Spark requires for Arrow. Compressed state requires
     ``cramjam``. Checkpoints in an object store require fsspec and the store's library.
     """
     directory = Path(tempfile.mkdtemp(prefix="migrate-package-"))
-    # Executors may fetch the file as long as the session exists, so it is removed only at exit.
+    # Executors may fetch the file while the session exists, so the file is removed only at exit.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = write_package(directory / "flink_offset_migrate.zip")
     if spark.version < "4" and not is_connect(spark):
@@ -261,15 +262,15 @@ def add_package(spark: SparkSession) -> None:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is of Spark Connect, and so has no Spark in this process."""
+    """Return whether a session is a Spark Connect session, with no Spark in this process."""
     return "connect" in type(spark).__module__
 
 
 def send_package_to_server(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to a Spark Connect server, once per session.
 
-    The server runs the functions of the client, and may lack both packages. Other sessions do not
-    need this.
+    The server runs functions from the client and may lack both packages. Other sessions do not need
+    this call.
     """
     if not is_connect(spark):
         return
@@ -280,7 +281,7 @@ def send_package_to_server(spark: SparkSession) -> None:
 
 
 def write_package(path: Path) -> Path:
-    """Write a zip of ``decoder`` and ``migrate``, for ``--py-files``, and return its path."""
+    """Write a zip file of ``decoder`` and ``migrate`` for ``--py-files``, and return its path."""
     import zipfile
 
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

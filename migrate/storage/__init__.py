@@ -1,1 +1,1 @@
-"""Local files and files in stores; writing of new files; JSON files with strict models."""
+"""Local files and files in object stores, the writing of new files, and strict JSON models."""

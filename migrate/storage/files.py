@@ -1,9 +1,9 @@
-"""Files in object stores and HDFS, through fsspec; local files are read by the decoder.
+"""Files in object stores and HDFS, through fsspec; the decoder reads local files.
 
-A library is imported at the first use of its scheme. The library finds credentials and endpoints
-itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
-``AZURE_STORAGE_…``, Hadoop's and fsspec's configuration). No credentials are taken from a URI,
-because messages show URIs.
+A library is imported when its scheme is first used. The library itself finds credentials and
+endpoints (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
+``AZURE_STORAGE_…``, and the Hadoop and fsspec configuration). Credentials are never taken from a
+URI, because messages show URIs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 
 
 class _Store(NamedTuple):
-    """A kind of store.
+    """A kind of object store.
 
     Attributes:
-        protocol: fsspec's name of the protocol.
+        protocol: the fsspec name of the protocol.
         extra: the extra of this package that installs the library.
-        options: arguments of fsspec's file system.
-        range_options: arguments of ``cat_file`` for reading a range.
+        options: the arguments of the fsspec file system.
+        range_options: the arguments of ``cat_file`` for reading a range.
     """
 
     protocol: str
@@ -53,14 +53,14 @@ class _Store(NamedTuple):
     range_options: Mapping[str, object] = {}
 
 
-# By default, botocore waits a minute for a connection, and tries five times.
+# By default, botocore waits a minute for a connection and tries five times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
 # HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT @ Hadoop 3.4.1
 _DEFAULT_PORT = re.compile(r"^(hdfs://[^/:]+):8020(?=/|$)")
 # One storage account has an endpoint for blobs and one for Data Lake Storage.
 _AZURE_ENDPOINT = re.compile(r"^(?:abfss?|wasbs?)://([^/@]+@[^/.]+)\.(?:dfs|blob)\.")
-# The store of each supported URI scheme.
+# The object store for each supported URI scheme.
 _STORES = {
     **dict.fromkeys(("s3", "s3a", "s3n", "s3p"), _S3),
     "gs": _Store("gs", "gs"),
@@ -69,7 +69,7 @@ _STORES = {
     # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
-# Advice about errors of the libraries, by a part of the error's text.
+# Advice about library errors, by a part of the error text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
@@ -84,7 +84,7 @@ _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError
 
 
 class DirectoryEntry(NamedTuple):
-    """An entry of a directory (a file with its size in bytes, or a directory)."""
+    """An entry in a directory (a file with its size in bytes, or a directory)."""
 
     name: str
     is_directory: bool
@@ -92,19 +92,19 @@ class DirectoryEntry(NamedTuple):
 
 
 class MissingExtra(UsageError):
-    """The library for a kind of store is not installed."""
+    """The library for a kind of object store is not installed."""
 
 
 class Files:
     """A ByteSource for local paths and for URLs of the schemes in ``_STORES``.
 
-    The methods raise MissingExtra if the library for a URL's scheme is not installed, and otherwise
-    the errors of a ByteSource.
+    The methods raise MissingExtra if the library for a URL's scheme is not installed. Otherwise,
+    they raise the errors of a ByteSource.
     """
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec would cache a file system for each thread; here all threads share the file systems.
+        # fsspec would cache a file system per thread; here, all threads share the file systems.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
@@ -137,7 +137,7 @@ class Files:
             return data
 
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield up to ``size`` bytes of a file from ``start`` on, by default all, in pieces."""
+        """Yield up to ``size`` bytes (by default, all) of a file from ``start`` on, in pieces."""
         done = 0
         while size is None or done < size:
             piece_size = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
@@ -151,7 +151,8 @@ class Files:
     def is_file(self, path: str) -> bool:
         if not _URL.match(path):
             return self._local.is_file(path)
-        # Not fsspec's isfile(), because it returns False if the store does not answer.
+        # Do not use isfile() in fsspec, because it returns False if the object store does not
+        # answer.
         return self.file_size(path) is not None
 
     def modified_at(self, path: str) -> int | None:
@@ -187,7 +188,7 @@ class Files:
             return None
         if [entry["name"] for entry in below] == [name]:
             return None  # ls() of a file lists the file itself
-        # An object store may have an empty object with the name of the directory.
+        # An object store may contain an empty object with the name of the directory.
         return [
             DirectoryEntry(
                 posixpath.basename(entry["name"].rstrip("/")),
@@ -216,11 +217,12 @@ class Files:
             system.pipe_file(name, data)
 
     def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write a file of any size at a URL; after a failure, a part of the file may remain."""
+        """Write a file of any size at a URL; after a failure, part of the file may remain."""
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            # ``pieces`` may raise another store's errors, so the loop is outside of _file_system.
+            # ``pieces`` may raise the errors of a different store, so the loop is outside
+            # _file_system.
             for piece in pieces:
                 with self._file_system(path):
                     out.write(piece)
@@ -248,7 +250,7 @@ class Files:
 
     @contextmanager
     def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
-        """Yield the file system of a URL, and the path in it.
+        """Yield the file system of a URL, and the path in this file system.
 
         Errors become StorageUnavailable, except MissingExtra and errors about missing files.
         """
@@ -257,7 +259,8 @@ class Files:
             yield system, system._strip_protocol(path)
         except (*_MISSING_FILE_ERRORS, MissingExtra):
             raise
-        # The errors of botocore, aiohttp, Azure's and Google's library have no common base class.
+        # Errors from botocore, aiohttp, and the Azure and Google libraries have no common base
+        # class.
         except Exception as error:
             raise StorageUnavailable(errno.EIO, _reason(error), path) from error
 
@@ -272,18 +275,18 @@ class Files:
 
 
 def is_same_place(first: str, second: str) -> bool:
-    """Return whether two paths or URLs refer to the same place in the system or the store.
+    """Return whether two paths or URLs refer to the same file or directory.
 
-    Links and ``..`` of local paths are resolved, and the schemes of a store (``s3``, ``s3a``) are
-    equal. The place may be missing.
+    Links and ``..`` in local paths are resolved, and the different schemes of an object store
+    (``s3``, ``s3a``) count as equal. The file or directory may be missing.
     """
     return first == second or place_of(first) == place_of(second)
 
 
 def place_of(name: str) -> str:
-    """Return the canonical name of a place (an absolute path without links, or a normalized URL).
+    """Return the canonical path or URL: an absolute path without links, or a normalized URL.
 
-    A URI of a different kind is returned unchanged, except for a slash at its end.
+    Any other URI is returned unchanged, except for a trailing slash.
     """
     files = Files()
     path = files.from_uri(name) if is_uri(name) else name
@@ -307,8 +310,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         from fsspec import get_filesystem_class
 
         kind = get_filesystem_class(store.protocol)
-        # Not url_to_fs(), because it reads `::` in a path as a chain of file systems. Listings are
-        # not cached, because a running job writes and deletes files.
+        # Do not use url_to_fs(), because it interprets `::` in a path as a chain of file systems.
+        # Listings are not cached, because a running job writes and deletes files.
         from_url = kind._get_kwargs_from_urls(path)
         return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Strict, frozen JSON models (plans, rollback files, diffs), their schemas, and their files."""
+"""Strict, frozen JSON models (plans, rollback files, and diffs), their schemas, and their files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
 
 
 class Model(BaseModel):
-    """A frozen model that refuses unknown fields and values of a wrong type."""
+    """A frozen model that refuses unknown fields and values of the wrong type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -47,11 +47,11 @@ def _check_unique(rows: list[_Row]) -> list[_Row]:
 # A SHA-256 in hexadecimal, such as a ``checksum``.
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
-# A list that has at most one row for each topic-partition.
+# A list with at most one row per topic-partition.
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
-# The field ``kind`` of plans, rollback files and records of cut-overs starts with this text.
+# The ``kind`` field of plans, rollback files, and cut-over records starts with this text.
 OWN_KIND = "flink-offset-migrate "
 
 
@@ -60,14 +60,14 @@ class EditedFile(InputError):
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """Return the checksum of a file's JSON without its field ``sha256``."""
+    """Return the checksum of a file's JSON without its ``sha256`` field."""
     hashed = {name: value for name, value in content.items() if name != "sha256"}
     canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def as_json(model: Model) -> str:
-    """Return a model as the text of a file; a field ``sha256`` gets the other fields' checksum."""
+    """Return a model as the text of a file; a ``sha256`` field gets the other fields' checksum."""
     content = model.model_dump(mode="json")
     if "sha256" in content:
         content["sha256"] = checksum(content)
@@ -83,7 +83,7 @@ def write_file(model: Model, path: Path) -> None:
         OSError: the file cannot be written.
     """
     text = as_json(model)
-    if len(text) > MAX_FILE_BYTES:  # ASCII: one byte for each character
+    if len(text) > MAX_FILE_BYTES:  # in ASCII, each character is one byte
         raise Refused(
             f"{path} would have {len(text)} bytes, but migrate reads at most {MAX_FILE_BYTES}; "
             f"move fewer partitions at a time with {option('partitions')}"
@@ -104,8 +104,8 @@ def read_file(
     Args:
         model: the class of the model.
         path: the file.
-        name: the kind of the file, such as "rollback file of version 1", for errors.
-        creation_hint: the command that creates such a file, for the error about a missing file.
+        name: the kind of the file, such as "rollback file of version 1", for messages.
+        creation_hint: the command that creates such a file, for the message about a missing file.
         edited_hint: the fix for a file with a wrong checksum.
 
     Raises:
@@ -131,12 +131,12 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
 
 
 def _suggest_sibling(path: Path) -> str:
-    """Suggest a file next to a missing file, if the names are very similar; else return ""."""
+    """Suggest a file next to a missing file if their names are very similar; else return ""."""
     try:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:
         return ""
-    # The cutoff is high, because two names with the ending `.json` are similar already.
+    # The cutoff is high, because two names that end with `.json` are already similar.
     similar = similar_names(path.name, names, cutoff=0.8)
     return did_you_mean(str(path.with_name(name)) for name in similar)
 
@@ -186,7 +186,7 @@ def parse(
 
 
 def _is_edited(model: type[Model], content: bytes) -> bool:
-    """Return whether a file's checksum is wrong, or missing although the model requires it."""
+    """Return whether a file's checksum is wrong, or is missing but required by the model."""
     field = model.model_fields.get("sha256")
     try:
         saved = json.loads(content)
@@ -200,7 +200,7 @@ def _is_edited(model: type[Model], content: bytes) -> bool:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a model or TypedDict in its written form, with a title."""
+    """Return the JSON Schema of a model or TypedDict as written, with a title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

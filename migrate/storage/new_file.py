@@ -1,8 +1,8 @@
-"""Writing of files and directories, completely or not at all.
+"""Write files and directories completely or not at all.
 
-On a local disk, the content is written under a unique name in the same directory (the stage), and
-then renamed. A store cannot rename, so the caller writes the most important file of a directory
-last. Readers refuse a directory that lacks this file.
+On a local disk, the content is written under a unique name in the same directory (the stage) and
+then renamed. An object store cannot rename, so the caller writes the most important file in a
+directory last. Readers refuse a directory that lacks this file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from migrate.model.warning import WarningCode, warn
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
-# Writes a file of a new directory; the arguments are the file's name and its content in pieces.
+# Writes a file in a new directory; the arguments are the file name and its content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
 
-# Errors of link() on file systems without hard links (FAT, some network file systems).
+# Errors from link() on file systems without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
@@ -55,7 +55,7 @@ def check_new_file(name: str, path: Path) -> None:
 
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:
-    """Return the refusal of a path that exists; ``kind`` is "file" or "directory"."""
+    """Return the refusal of an existing path; ``kind`` is "file" or "directory"."""
     return Refused(f"{path} already exists; choose a new {kind}")
 
 
@@ -71,7 +71,7 @@ def add_path_to_errors(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file of text; see ``new_file`` for the errors."""
+    """Write a new text file; see ``new_file`` for the errors."""
     with new_file(path) as out:
         out.write(text.encode())
 
@@ -82,8 +82,8 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
     After an error in the block, the file does not exist.
 
-    The same is true after a crash, but on a file system without hard links, an empty file may
-    remain.
+    The same is true after a crash, except that an empty file may remain on a file system without
+    hard links.
 
     Raises:
         FileExistsError: the path exists; it is not changed.
@@ -102,7 +102,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write or replace a local file, and sync it to the disk; create missing parent directories.
+    """Write or replace a local file, and sync it to disk; create missing parent directories.
 
     Raises:
         OSError: the file cannot be written.
@@ -133,7 +133,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _open_stage(path: Path) -> tuple[Path, IO[bytes]]:
-    """Create a file under a new name beside ``path``; a name that is taken is left alone."""
+    """Create a file under a new name next to ``path``; an existing file is left unchanged."""
     while True:
         stage = path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
         with suppress(FileExistsError):
@@ -158,7 +158,7 @@ def _publish(stage: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's entries to the disk, so that new files survive a crash of the machine.
+    """Write a folder's entries to disk, so that new files survive a machine crash.
 
     If the file system does not support this, or the user cannot read the folder, do nothing.
 
@@ -172,7 +172,7 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # EINVAL: the file system does not support it
+        if error.errno != errno.EINVAL:  # EINVAL: the file system does not support this
             raise
     finally:
         os.close(descriptor)
@@ -180,16 +180,16 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
-    """Write a new directory, local or in a store.
+    """Write a new directory, either local or in an object store.
 
     The context yields a path for reading the written files, and a function that writes a file. If
     the context fails, the files are removed. The error, or a warning, lists files that could not be
-    removed from a store. If the process is killed, files remain in a store.
+    removed from an object store. If the process is killed, files remain in the object store.
 
     Args:
-        location: a local path or a URL in a store. The directory must be missing or empty; in a
-            store, the caller checks this.
-        files: the storage to write to, for a URL.
+        location: a local path, or a URL in an object store. The directory must be missing or empty;
+            in an object store, the caller checks this.
+        files: for a URL, the storage to which to write.
 
     Raises:
         OSError: the directory cannot be written.
@@ -217,7 +217,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
 
 
 def _remove_written(written: list[str], files: Files) -> list[str]:
-    """Remove files from a store, the last file first, because readers require the last file.
+    """Remove files from an object store, last file first, because readers require the last file.
 
     Returns:
         The remaining files (the first file that cannot be removed, and the files written before
@@ -238,11 +238,11 @@ def _remove_written(written: list[str], files: Files) -> list[str]:
 def new_directory(directory: Path, name: str) -> Iterator[Path]:
     """Yield a temporary directory with the same parent, and rename it to ``directory`` at the end.
 
-    If the process is killed, ``directory`` is missing, empty or complete.
+    If the process is killed, ``directory`` is missing, empty, or complete.
 
     Args:
-        directory: the final path, missing or an empty directory.
-        name: the user's name of the directory, for errors.
+        directory: the final path, which is missing or an empty directory.
+        name: the user's name for the directory, for messages.
 
     Raises:
         OSError: the directory cannot be written, or other files were created in it in the meantime.
@@ -266,8 +266,8 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 def find_unfinished(directory: Path) -> list[Path]:
     """Return the temporary directories that a killed or running process created for a path.
 
-    Their names are ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``; the X are from
-    ``tempfile.mkdtemp``.
+    Their names are ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``; ``tempfile.mkdtemp`` chooses the
+    X.
     """
     name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
     if not directory.parent.is_dir():
@@ -278,7 +278,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Use the user's name of the directory in a system error, and add that it is not written."""
+    """Use the user's name for the directory in a system error, and add that it is not written."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Recognition of files that were mistaken for the ``_metadata`` of a checkpoint, with advice."""
+"""Recognize files that were mistaken for a checkpoint's ``_metadata``, and give advice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from decoder.storage import METADATA_FILE
 from migrate.model.option_names import option
 
-# The bytes of a file that ``recognize`` needs. An HA pointer contains its checkpoint's path near
-# the end, and up to a few KB for each operator.
+# The number of bytes of a file that ``recognize`` needs. An HA pointer contains up to a few KB for
+# each operator, and its checkpoint's path near the end.
 HEAD_BYTES = 4 * 1024 * 1024
 
 _ARCHIVES = {
@@ -30,14 +30,14 @@ _JAVA_STREAM = b"\xac\xed\x00\x05"
 # The start of a Java object stream in Base64.
 _JAVA_STREAM_BASE64 = b"rO0AB"
 _TC_STRING = b"t"
-# The classes of a completed checkpoint and of a handle to it. Flink's high availability stores
-# objects of these classes (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @ Flink
-# 2.2.0).
+# The classes of a completed checkpoint and of a handle to it. Flink's high-availability services
+# store objects of these classes (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @
+# Flink 2.2.0).
 _COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoint"
 _HANDLE = b"org.apache.flink.runtime.state.RetrievableStreamStateHandle"
 _HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
 _CHECKPOINT = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
-# Spark's names of the entries of a checkpoint location.
+# Spark's names for the entries in a checkpoint location.
 LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"})
 
 
@@ -46,7 +46,7 @@ def recognize(head: bytes, path: str) -> str:
 
     Args:
         head: the first ``HEAD_BYTES`` of the file.
-        path: its path, for commands in the text.
+        path: the path of the file, for commands in the text.
     """
     for magic, kind in _ARCHIVES.items():
         if head.startswith(magic):
@@ -73,7 +73,7 @@ def recognize(head: bytes, path: str) -> str:
 
 
 def _recognize_java(stream: bytes) -> str:
-    """Return the text for a pointer of Flink's high availability, or an empty string."""
+    """Return the text for a Flink high-availability pointer, or an empty string."""
     texts = list(_strings(stream))
     if _COMPLETED_CHECKPOINT in stream:
         for text in texts:
@@ -97,8 +97,8 @@ def _recognize_java(stream: bytes) -> str:
 def _strings(stream: bytes) -> Iterator[str]:
     """Yield the strings of a Java object stream (a tag, u2 length, modified UTF-8).
 
-    The stream is not parsed, so that a string is found behind objects of any class; bytes that only
-    look like a string are yielded, too.
+    The stream is not parsed, so that strings are found after objects of any class. Bytes that only
+    look like a string are also yielded.
     """
     at = stream.find(_TC_STRING)
     while at >= 0:
@@ -112,7 +112,7 @@ def _strings(stream: bytes) -> Iterator[str]:
 
 
 def _location_of(path: str, head: bytes) -> str:
-    """Return the checkpoint location that a file of a Spark query is in, or an empty string."""
+    """Return the checkpoint location that contains a Spark query's file, or an empty string."""
     parent, name = posixpath.split(path)
     if name == "metadata" and _is_query_id(head):
         return parent or "."

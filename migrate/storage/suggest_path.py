@@ -1,4 +1,4 @@
-"""Suggestions of a different path if the user's path could not be read."""
+"""Suggestions for a different path if the user's path could not be read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
-# The maximum number of a directory's entries that are searched.
+# The maximum number of directory entries to search.
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
 # Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
-# A pattern that the shell has left unchanged, because it matches nothing.
+# A pattern that the shell left unchanged because it matches nothing.
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
-# Advice of the decoder that a suggestion replaces.
+# Advice from the decoder that a suggestion replaces.
 _ADVICE = re.compile(r"; (?:name|pass) .*", re.DOTALL)
 
 _WHOLE_DIRECTORY = (
@@ -39,7 +39,7 @@ _WHOLE_DIRECTORY = (
 
 @contextmanager
 def suggesting_path(pointer: str, files: Files) -> Iterator[None]:
-    """Add a suggestion of a different path, if any, to a DecodeError that the block raises."""
+    """Add a suggestion for a different path, if any, to a DecodeError that the block raises."""
     try:
         yield
     except DecodeError as error:
@@ -61,7 +61,7 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
 
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
-    """Return the error's text; a suggestion, if any, is added or replaces the text."""
+    """Return the error's text; a suggestion, if any, is added to the text or replaces it."""
     path = files.from_uri(pointer) if is_uri(pointer) else pointer
     if path is None and (advice := why_not_read(pointer)):
         return f"{error.problem}; {advice}"
@@ -79,9 +79,9 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"not a Flink checkpoint; {way_out}"
     if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):
         return f"{error.problem}; {_WHOLE_DIRECTORY}"
-    # A store that did not answer is not searched, because a second request would also fail.
+    # Do not search an object store that did not answer, because a second request would also fail.
     is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
-    # The path of a file: or dbfs: URI; in a store, the user's URI is shown.
+    # The path of a file: or dbfs: URI; for an object store, the user's URI is shown.
     where = pointer if path is None or "://" in path else path
     suggestion = _suggestion(where, error.kind, files) if is_readable else ""
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
@@ -92,7 +92,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text with a different path or side, or with advice; else an empty string."""
+    """Return a text with a different path or side, or with advice, or else an empty string."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)
@@ -104,7 +104,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return a text with the command for ``spark:``, ``plan:`` and so on; else an empty string."""
+    """Return a text with the command for ``spark:``, ``plan:``, and so on, or else ""."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":
@@ -117,11 +117,11 @@ def _command_for_side(pointer: str) -> str:
 
 
 def _suggest_similar(pointer: str, files: Files) -> str:
-    """Suggest an existing path in place of a missing path.
+    """Suggest an existing path to replace a missing path.
 
-    For ``chk-<n>``, the suggestion is the newest checkpoint next to it, otherwise a path with a
-    similar name. Without a suggestion, report that a parent is missing or is a file. In a store,
-    only the parent directory is searched.
+    For ``chk-<n>``, the suggestion is the newest checkpoint next to it; otherwise, it is a path
+    with a similar name. Without a suggestion, report that a parent is missing or is a file. In an
+    object store, only the parent directory is searched.
     """
     missing, below = pointer.rstrip("/"), ""
     parent, name = posixpath.split(missing)
@@ -171,7 +171,7 @@ def _location_around(directory: str, names: list[str], files: Files) -> str:
 
 
 def _suggest_children(directory: str, names: list[str], files: Files) -> str:
-    """Suggest the savepoints and the jobs' checkpoint directories in a directory."""
+    """Suggest savepoints and job checkpoint directories that are in a directory."""
     paths, has_folders = [], False
     for name in sorted(names)[:_MOST_CHILDREN]:
         inside = files.list_directory(join(directory, name)) or []

@@ -15,14 +15,14 @@ from migrate.model.option_names import option
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
-# The schemes that messages list; `migrate.storage.files` reads these and their synonyms.
+# The schemes that messages list; `migrate.storage.files` reads these schemes and their synonyms.
 SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
-# The directories at which Databricks mounts its own file system and Unity Catalog's volumes.
+# The directories at which Databricks mounts its own file system and Unity Catalog volumes.
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
 
-# Schemes of stores that Flink writes to and that are not read here, with a command that copies a
-# directory to this machine.
+# Schemes of stores to which Flink writes but that are not read here, each with a command that
+# copies a directory to this machine.
 _COPY_COMMANDS = {
     "cos": "coscli cp -r",
     "cosn": "hadoop fs -get",
@@ -31,38 +31,38 @@ _COPY_COMMANDS = {
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
 NO_TILDE = "migrate does not expand ~; write the full path"
-# A drive's path, or a share of a host. This system would treat it as the name of a file.
+# A drive path, or a share on a host. This system would treat it as a file name.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 NO_WINDOWS = (
     "this is a Windows path, but on this system it would be a file name; write the path of this "
     "system, such as /mnt/c/lake for C:\\lake in WSL, or mount the share"
 )
 
-# One slash is enough, because ``file:/data`` is a URI without a host.
+# One slash is sufficient, because ``file:/data`` is a URI without a host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 # A URI with a path and without a host, such as ``hdfs:/flink``.
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/([^/].*)")
 
 
 def is_uri(name: str) -> bool:
-    """Return whether a name is a URI of any scheme; if not, it is a local path."""
+    """Return whether a name is a URI with any scheme; if not, it is a local path."""
     return _URI.match(name) is not None
 
 
 def scheme_of(uri: str) -> str:
-    """Return the scheme of a URI in lower case; an empty string for a local path."""
+    """Return the scheme of a URI in lowercase; an empty string for a local path."""
     match = _URI.match(uri)
     return match[1].lower() if match else ""
 
 
 def dbfs_path(uri: str) -> Path:
-    """Return the path, possibly missing, of a ``dbfs:`` URI in the mounts of Databricks."""
+    """Return the path, possibly missing, of a ``dbfs:`` URI on the Databricks mounts."""
     below = "/" + uri.partition(":")[2].lstrip("/")
     return Path(below) if Path(below).is_relative_to(VOLUMES) else Path(f"{DBFS}{below}")
 
 
 def mount_of(path: Path) -> Path | None:
-    """Return the mount of Databricks that a path is in, or None."""
+    """Return the Databricks mount that contains a path, or None."""
     return next((mount for mount in (DBFS, VOLUMES) if path.is_relative_to(mount)), None)
 
 
@@ -114,12 +114,12 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def has_tilde(path: str) -> bool:
-    """Return whether shells expand a ``~`` at the start of a path (``~``, ``~/`` or ``~USER/``)."""
+    """Return whether shells expand a ``~`` at the start of a path (``~``, ``~/``, ``~USER/``)."""
     return _TILDE.match(path) is not None
 
 
 def why_no_path(path: str) -> str:
-    """Return the reason why a user's path is not valid on this system, or an empty string."""
+    """Return the reason that a user's path is not valid on this system, or an empty string."""
     if has_tilde(path):
         return NO_TILDE
     # On Windows, it is a path (``migrate`` is not tested on Windows).
@@ -130,8 +130,8 @@ def local_path(name: str) -> Path:
     """Return the path of a local file from its path or ``file:`` URI.
 
     Raises:
-        UsageError: the name is a URI of another scheme, contains credentials, or starts with a
-            ``~`` that shells expand.
+        UsageError: the name is a URI with a different scheme, contains credentials, or starts with
+            a ``~`` that shells expand.
     """
     check_no_credentials(name, UsageError)
     if problem := why_no_path(name):
@@ -145,7 +145,7 @@ def local_path(name: str) -> Path:
 def is_within(path: str, directory: str) -> bool:
     """Return whether a path is equal to or under a directory.
 
-    The path and the directory are each a local path, or the URL of a store in the form that
+    The path and the directory are each a local path, or an object store URL in the format that
     ``from_uri`` returns.
     """
     if "://" in path or "://" in directory:

@@ -1,1 +1,1 @@
-"""Targets of a move: consumer groups, Spark checkpoint locations and queries, savepoints."""
+"""Targets of a move: consumer groups, Spark checkpoint locations and queries, and savepoints."""

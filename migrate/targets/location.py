@@ -1,7 +1,7 @@
-"""The directory of a checkpoint location: local, in a mount, or in an object store.
+"""The directory of a checkpoint location: local, on a mount, or in an object store.
 
-A local directory can be written under a temporary name, and renamed when it is complete. In mounts
-and stores, files are written one by one.
+A local directory can be written under a temporary name and renamed once complete. On mounts and in
+object stores, files are written one by one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectory:
-    """A directory of this machine, by its absolute path.
+    """A directory on this machine, by its absolute path.
 
     Attributes:
-        mounted: True if the directory is in the mount of an object store that cannot rename.
+        mounted: True if the directory is on the mount of an object store that cannot rename.
     """
 
     name: str
@@ -36,16 +36,16 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """The name to pass to Spark, an absolute path because the query may start elsewhere.
+        """The name to pass to Spark: an absolute path, because the query may start elsewhere.
 
-        In mounts, the name is the user's.
+        On mounts, the name is the one that the user passed.
         """
         return self.name if self.mounted else str(self.path)
 
     def names(self, path: str = "") -> set[str] | None:
         """Return the names in a directory; an empty set if the directory is missing.
 
-        Return None if the path is a file or a link, or if a file is among its parents.
+        Return None if the path is a file or a link, or if one of its parents is a file.
         """
         directory = self.path / path
         existing = next(path for path in (directory, *directory.parents) if path.exists())
@@ -69,7 +69,7 @@ class LocalDirectory:
 
 @dataclass(frozen=True, slots=True)
 class RemoteDirectory:
-    """A directory, or a prefix of keys, in an object store or HDFS."""
+    """A directory or a key prefix in an object store or HDFS."""
 
     name: str
     url: str
@@ -80,7 +80,7 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A file at this path is not detected. An object store can have keys below a key; in HDFS,
+        # A file at this path is not detected. An object store can have keys under a key; in HDFS,
         # the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
@@ -104,17 +104,17 @@ Location = LocalDirectory | RemoteDirectory
 
 
 def location(text: str) -> Location:
-    """Return the directory for a local path, or for a URL of a store, ``file:`` or ``dbfs:``.
+    """Return the directory for a local path, or for an object store, ``file:``, or ``dbfs:`` URL.
 
     Raises:
-        UsageError: the string is empty, starts with ``~``, or has control characters or
-            credentials; it is a URL of an unsupported kind; or the directory is in a mount that is
-            missing.
+        UsageError: the string is empty, starts with ``~``, or contains control characters or
+            credentials; it is a URL with an unsupported scheme; or the directory is on a missing
+            mount.
     """
     if problem := why_no_path(text):
         raise UsageError(f"{text}: {problem}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
-        # A line break would look like several of the printed options.
+        # A line break would make one printed option look like several.
         raise UsageError(f"{redact_url(text)!r}: not a directory name")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
@@ -136,8 +136,8 @@ def _local(text: str, path: str) -> LocalDirectory:
     """Return a local directory.
 
     Raises:
-        UsageError: the directory is in a missing mount, so the files would be written to the local
-            disk, where the query does not find them.
+        UsageError: the directory is on a missing mount, so the files would be written to the local
+            disk, where the query would not find them.
     """
     directory = Path(path).absolute()
     mount = mount_of(directory)

@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
 The printed query is a trial. It shows the first records on the console. It uses a temporary
-checkpoint location that Spark chooses, so the seed does not change. A comment in the code has the
-lines that start the real query.
+checkpoint location that Spark chooses, so the seed does not change. A comment in the code contains
+the lines that start the real query.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # Takes the connector's coordinates and the file's name.
+    # Takes the connector's coordinates and the file name.
     launch: str
     file: str
-    # Needed if the value of an option is in the environment.
+    # Required if an option's value is in the environment.
     environment_import: tuple[str, ...]
     session: tuple[str, ...]
     declaration: str
@@ -60,11 +60,11 @@ def query_code(
 ) -> str:
     """Return a PySpark file, or a Scala file for ``spark-shell``.
 
-    An expression of several lines is in parentheses. Without them, Scala's shell ends it at the
-    first line at which it is complete.
+    An expression that spans several lines is in parentheses. Without them, the Scala shell ends the
+    expression at the first line at which it is complete.
 
     ``checkpoint_location`` is the seeded location; if None, the code has a placeholder. The first
-    line names ``connector`` and ``file``.
+    line contains ``connector`` and ``file``.
     """
     note, declare = language.comment, language.declaration
     lines = [
@@ -114,7 +114,7 @@ def query_code(
 def code_head(
     language: Language, streams: Sequence[SparkStream], connector: Connector, file: str | None
 ) -> Iterator[str]:
-    """Yield the comments at the top of the code, and the import that the options need."""
+    """Yield the comments at the top of the code, and the import that the options require."""
     launch = language.launch.format(connector.coordinates, shlex.quote(file or language.file))
     yield f"{language.comment} {launch}"
     yield from [f"{language.comment} {_GUESSED_VERSION}"] * connector.is_guess
@@ -123,7 +123,7 @@ def code_head(
 
 
 def stream_lines(language: Language, name: str, stream: SparkStream) -> Iterator[str]:
-    """Yield the lines that make a stream of Kafka's records."""
+    """Yield the lines that make a stream of Kafka records."""
     yield f"{language.declaration}{name} = ("
     yield '    spark.readStream.format("kafka")'
     for option in stream.options:
@@ -139,9 +139,9 @@ def stream_lines(language: Language, name: str, stream: SparkStream) -> Iterator
 def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
     """Yield a ``name=value`` line for each option.
 
-    With several sources, ``# source <number>`` comes before the options of each. A secret is
-    printed as ``${VARIABLE}``. The checkpoint location, if known, is the last line, an option of
-    ``writeStream``; all other options are of ``readStream``.
+    With several sources, ``# source <number>`` comes before the options of each source. A secret is
+    printed as ``${VARIABLE}``. The checkpoint location, if known, is in the last line as an option
+    of ``writeStream``. All other options are options of ``readStream``.
     """
     for stream in streams:
         if len(streams) > 1:
@@ -156,7 +156,7 @@ def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None
 
 
 def python_literal(text: str) -> str:
-    """Return the Python literal of a text."""
+    """Return the Python literal for a string."""
     plain = text.isascii() and text.isprintable() and not set(text) & set('"\\')
     return f'"{text}"' if plain else repr(text)
 

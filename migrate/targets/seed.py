@@ -1,16 +1,16 @@
 """A seed (the checkpoint location of a Spark query that has not run yet).
 
 ``metadata`` contains ``{"id":"<uuid>"}``. For each Kafka source, ``sources/<n>/0`` contains a zero
-byte, ``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts
+byte, ``v1``, a newline, and the offsets as JSON. A micro-batch query, stateless or stateful, starts
 its batch 0 exactly at these offsets and ignores ``startingOffsets``. A query with the continuous
 trigger ignores the seed.
 
 Spark reads each of these files separately. If the file of a source is missing, the query starts
-nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. Spark
-must therefore never see an incomplete seed. A local directory is written under a temporary name
-next to its final name, and then renamed. In mounted directories and object stores, ``metadata`` is
-first written with a text on which Spark fails. Then the files of the sources are written. The final
-``metadata`` is written last.
+nevertheless, and that source starts at its ``startingOffsets``, which is the log end offset by
+default. Spark must therefore never see an incomplete seed. A local directory is written under a
+temporary name next to its final name, and then renamed. In mounted directories and object stores,
+``metadata`` is first written with a text on which Spark fails. Then the source files are written.
+The final ``metadata`` is written last.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -34,24 +34,24 @@ from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SourceStart
 
 _METADATA = "metadata"
-# This is not JSON: StreamMetadata.read throws an exception, and the query does not start.
+# This is not JSON, so StreamMetadata.read throws an exception, and the query does not start.
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
 # The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
 _MAGIC = MAGIC.to_bytes(4, "big")
-# The number of parents that are searched for Flink's entries: JOB/chk-1/DIR and JOB/shared/DIR, for
-# example, are in the folder of a job.
+# The number of parent directories to search for Flink's entries; for example, JOB/chk-1/DIR and
+# JOB/shared/DIR are in the folder of a job.
 _FLINK_LEVELS = 3
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 def check_free(location: Location) -> None:
-    """Refuse a location unless it is missing or an empty directory outside of Flink's folders.
+    """Refuse a location unless it is missing or an empty directory outside Flink's folders.
 
     Raises:
-        Refused: the directory is not empty, is a file or a link, or is in a savepoint or in a job's
-            checkpoint directory.
+        Refused: the directory is not empty, is a file or a link, or is inside a savepoint or a
+            job's checkpoint directory.
         OSError: the directory cannot be listed.
     """
     names = location.names()
@@ -79,7 +79,7 @@ def _check_outside_flink(location: Location) -> None:
     for _ in range(_FLINK_LEVELS):
         path = posixpath.dirname(path)
         names, head = None, b""
-        with contextlib.suppress(OSError):  # the user might lack the right to read this parent
+        with contextlib.suppress(OSError):  # the user might lack permission to read this parent
             names = files.list_directory(path)
             if METADATA_FILE in (names or ()):
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
@@ -98,11 +98,11 @@ def write_seed(
     Args:
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
-        query_id: the UUID of the query, by default a new one. It must be unique, because a Delta
-            table skips batches that it already has from the same id.
+        query_id: the UUID of the query; by default, a new UUID. It must be unique, because a Delta
+            table skips batches that it already has from the same ID.
 
     Raises:
-        Refused: as for ``check_free``.
+        Refused: as in ``check_free``.
         OSError: the location cannot be listed or written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
@@ -115,10 +115,10 @@ def write_seed(
 
 
 def replace_query_id(location: Location) -> str:
-    """Write a new query id into a location from which no query has started, and return the id.
+    """Write a new query ID into a location from which no query has started, and return the ID.
 
-    A cut-over recognizes its own location by the query id. After this call, the cut-over that wrote
-    the old id no longer recognizes this location.
+    A cut-over recognizes its own location by the query ID. After this call, the cut-over that wrote
+    the old ID no longer recognizes this location.
 
     Raises:
         OSError: the location cannot be written.
@@ -139,7 +139,7 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 
 
 def is_unfinished(location: Location) -> bool:
-    """Return whether a location has a partly written or partly removed seed, and no query."""
+    """Return whether a location contains a partly written or partly removed seed, and no query."""
     if _METADATA not in (location.names() or ()) or not _holds_only_seed(location):
         return False
     path, files = location.to_read
@@ -167,7 +167,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _holds_only_seed(location: Location) -> bool:
-    """Return whether a location contains at most a seed, and log folders without a batch."""
+    """Return whether a location contains at most a seed and log folders without batches."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))

@@ -1,7 +1,8 @@
-"""Spark's Kafka source, with its jar, its starting offsets, and its other options.
+"""Spark's Kafka source, with its JAR file, its starting offsets, and its other options.
 
-The jar (``--packages``) has the version of Spark. Spark 4 is published for Scala 2.13, Spark 3.5
-for Scala 2.12 and 2.13. For Spark 3.5 this module uses the jar for Scala 2.12.
+The JAR file (``--packages``) has the same version as Spark. Spark 4 is published for Scala 2.13,
+and Spark 3.5 is published for Scala 2.12 and 2.13. For Spark 3.5, this module uses the JAR file for
+Scala 2.12.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
 must be listed. Spark reads ``startingOffsets`` only if the checkpoint location is new.
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The SASL mechanism AWS_MSK_IAM. It needs the jar aws-msk-iam-auth. None of this is secret.
+# The AWS_MSK_IAM mechanism of SASL, which requires the aws-msk-iam-auth JAR. None of this is
+# secret.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -49,7 +51,7 @@ class IsolationLevel(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SourceStart:
-    """The start of one Kafka source of a Spark query.
+    """The start of one Kafka source in a Spark query.
 
     Attributes:
         number: the index of the source among the query's streams (Spark's ``sources/<number>``).
@@ -66,7 +68,8 @@ class KafkaOption:
     """One option of ``readStream``.
 
     Attributes:
-        from_environment: True if ``value`` is the name of the environment variable with the value.
+        from_environment: True if ``value`` is the name of the environment variable that contains
+            the value.
         why: a comment in the generated code, or an empty string.
     """
 
@@ -97,9 +100,10 @@ def spark_streams(
 ) -> tuple[SparkStream, ...]:
     """Return the sources with all options of ``readStream.format("kafka")``.
 
-    ``kafka`` has librdkafka's properties. In place of secrets and paths of stores, the options name
-    environment variables. Without ``isolation_level``, Kafka's default stays: ``read_uncommitted``.
-    ``seeded``: whether the query gets a seeded checkpoint location.
+    ``kafka`` contains the librdkafka properties. In place of secrets and store paths, the options
+    contain the names of environment variables. Without ``isolation_level``, the Kafka default
+    applies: ``read_uncommitted``. ``seeded`` is True if the query gets a seeded checkpoint
+    location.
     """
     level = [KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []
     start_note = (
@@ -186,7 +190,7 @@ def _subscription(source: SourceStart) -> KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """The jar of Spark's Kafka connector, in one version.
+    """The JAR file of Spark's Kafka connector, in one version.
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
@@ -198,7 +202,7 @@ class Connector:
 
 
 def kafka_connector(spark_version: str | None = None) -> Connector:
-    """Return the connector for a version of Spark, by default the version of the installed PySpark.
+    """Return the connector for a Spark version; by default, for the installed PySpark's version.
 
     Raises:
         UsageError: ``spark_version`` is not a version.

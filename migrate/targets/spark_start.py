@@ -1,4 +1,4 @@
-"""The start of a Spark query, as ``to-spark`` prints it: JSON, options, or the code of a query."""
+"""The start of a Spark query, as printed by ``to-spark``: JSON, options, or the code of a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SparkStart:
 
     Attributes:
         streams: the query's Kafka sources, in the order of their numbers.
-        checkpoint_location: the user's checkpoint location, in the form for the query; or None.
+        checkpoint_location: the user's checkpoint location, in the format for the query, or None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
     """
 
@@ -27,7 +27,7 @@ class SparkStart:
 
     @property
     def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``; for several streams one line each, in their order."""
+        """The value of ``startingOffsets``; for several streams, one line per stream, in order."""
         return "\n".join(stream.starting_offsets for stream in self.streams)
 
     def code(
@@ -39,10 +39,10 @@ class SparkStart:
         """Return options as ``name=value`` lines, the code of a query, or Hudi Streamer's text.
 
         Args:
-            format: ``options`` for the lines, ``hudi`` for the checkpoint of a Hudi Streamer;
-                otherwise the language of the code. The user completes the code.
-            spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
-                the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
+            format: ``options`` for the lines, ``hudi`` for a Hudi Streamer checkpoint, or the
+                language of the code, which the user completes.
+            spark_version: the version of Spark that runs the code, such as ``4.0.0``. The default
+                is the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
             file: the name of the file to which the code will be written. The code's first line is
                 a comment with the command that runs this file.
 

@@ -1,7 +1,8 @@
-"""Check the commands of the spec before the job is stopped, and run ``rehearse``.
+"""Check the commands in the spec before the job is stopped, and run ``rehearse``.
 
-The shell must be able to parse a command, and the program and the script of its first command must
-exist. Later commands of a shell line are not checked, because the first may create their files.
+The shell must be able to parse a command, and the program and the script in its first command must
+exist. Later commands of a shell line are not checked, because the first command may create their
+files.
 """
 
 from __future__ import annotations
@@ -80,15 +81,15 @@ def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty string if it is not certain."""
+    """Return the local script that a command runs, or an empty string if it is uncertain."""
     program = Path(words[0]).name
-    # With ``--deploy-mode cluster`` the script may be on a different machine. After -c or -m there
-    # is no script.
+    # With ``--deploy-mode cluster``, the script may be on a different machine. No script follows -c
+    # or -m.
     if program not in _RUNNERS or any(
         word.endswith("cluster") or word in ("-c", "-m") for word in words
     ):
         return ""
-    # Most options of spark-submit take a value, and most options of the other programs do not.
+    # Most spark-submit options take a value, but most options of the other programs do not.
     script = next(
         (
             word
@@ -103,10 +104,10 @@ def _script(words: Sequence[str]) -> str:
 
 
 def rehearse(context: CutOverContext) -> str:
-    """Run the spec's command ``rehearse``, and log its output.
+    """Run the ``rehearse`` command from the spec, and log its output.
 
     Raises:
-        Refused: the command could not be started, or has failed.
+        Refused: the command could not be started, or it failed.
     """
     command = context.spec.rehearse
     assert command is not None

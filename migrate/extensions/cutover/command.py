@@ -1,8 +1,8 @@
-"""Run a user's command, and read its status in this run of the program and in later ones.
+"""Run a user's command, and read its status in this run of ``migrate`` and in later runs.
 
-The command has its own session, so neither Ctrl-C nor the end of this program ends it. The command
-counts as running while the command or one of its child processes has an inherited file lock. The
-shell around the command writes the exit code to a file for later runs.
+The command has its own session, so neither Ctrl-C nor the end of ``migrate`` ends it. The command
+counts as running while it or one of its child processes holds an inherited file lock. The shell
+around the command writes the exit code to a file for later runs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
-# "running" while the command or a process that it started is alive; then the exit code, or
+# "running" while the command or any process that it started is alive; then the exit code, or
 # "unknown" if no code was written. None if the command was never run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # the highest exit code is 255
-# $0 is the state file. HUP, INT and TERM to the process group do not end this shell, so it still
-# writes the exit code.
+# $0 is the state file. HUP, INT, and TERM signals to the process group do not end this shell, so it
+# still writes the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began $$ >"$0" || exit
@@ -37,12 +37,12 @@ exit $code
 
 
 class Command:
-    """A command of the user, and its files in the record's folder.
+    """A user's command, and its files in the record's folder.
 
     Attributes:
         log: the command's output.
-        state: the file with "began" and the shell's process id. When the command ends, the exit
-            code replaces both.
+        state: the file that contains "began" and the shell's process ID. When the command ends, the
+            exit code replaces both.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -50,7 +50,7 @@ class Command:
         self.log, self.state = folder / f"{name}.log", folder / f"{name}.state"
 
     def status(self) -> CommandStatus:
-        """Return the status of the command, no matter which run started it."""
+        """Return the status of the command, regardless of which run started it."""
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
@@ -65,7 +65,7 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the command's process group, or None before the start or after the exit code."""
+        """Return the command's process group, or None before the start or after the exit."""
         if not self.state.exists():
             return None
         began, _, process = self.state.read_bytes().strip().partition(b" ")
@@ -83,7 +83,7 @@ class Command:
 
         Raises:
             OSError: the files cannot be opened, or the shell cannot be started.
-            ValueError: the command has a NUL character.
+            ValueError: the command contains a NUL character.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:
@@ -98,7 +98,7 @@ class Command:
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
-        # Reaps the process when it ends. An object that is collected before would warn.
+        # Reaps the process when it ends. If the object were collected earlier, it would warn.
         threading.Thread(target=process.wait, daemon=True).start()
         return process.pid
 

@@ -38,13 +38,13 @@ class CutOverContext:
     """The spec, the record, and the clients of one cut-over.
 
     Args:
-        adopt: True to take over a target that this record has not written.
+        adopt: True to adopt a target that this record has not written.
         until: the name of the last step to run, or None for all.
         nothing_started: the user's statement that nothing has started from the target.
 
     Attributes:
         saw_end: True once this run has seen that the job FINISHED with the savepoint.
-        previewed_plan: the plan that the step ``check`` of this run has made, if any.
+        previewed_plan: the plan that the ``check`` step has made in this run, if any.
     """
 
     previewed_plan: Plan | None = None
@@ -75,15 +75,15 @@ class CutOverContext:
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:
-        """Return a new client, because an idle one may get no answer from a restarted broker."""
+        """Return a new client, because a restarted broker may not answer an idle client."""
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def rollback_folders(self) -> list[Path]:
-        """Return the folders whose rollback files show which clients have written the group.
+        """Return the folders with rollback files that show which clients have written the group.
 
-        These are the folder of this record, the folders of the records next to it that were not
+        These are the folder of this record, the folders of any records next to it that were not
         rolled back, and the current folder.
         """
         own = self.record.folder
@@ -104,6 +104,6 @@ class CutOverContext:
 
     @property
     def query_directory(self) -> str:
-        """The path of the checkpoint location, in the form that ``files`` takes."""
+        """The path of the checkpoint location, in the format that ``files`` expects."""
         assert self.spec.target.checkpoint_dir is not None
         return path_of(self.spec.target.checkpoint_dir, self.files)

@@ -1,13 +1,13 @@
 """Decide each step from the facts, without I/O, as an action or a reason to do nothing.
 
-``check``, ``stop``, and ``clean`` depend on Flink's job and its savepoint. The later steps depend
+``check``, ``stop``, and ``clean`` depend on the Flink job and its savepoint. The later steps depend
 on the target, and on whether the job was restarted.
 
 The functions raise:
 
 * ``Refused`` if the user must change something first
 * ``CutOverStopped`` if a step failed or might have failed, or the job was restarted
-* the error of a needed fact that could not be read
+* the error of a required fact that could not be read
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from migrate.moves.plan import compared_group
 
 
 class Action(Enum):
-    """An action; ``steps.ACTIONS`` has its function."""
+    """An action; ``steps.ACTIONS`` contains its function."""
 
     CHECK = auto()
     STOP = auto()
@@ -70,7 +70,7 @@ CHANGES_OR_WAITS = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The reason why a step has nothing to do."""
+    """The reason that a step has nothing to do."""
 
     reason: str
 
@@ -141,7 +141,7 @@ def decide_stop(facts: Facts) -> Decision:
 def decide_clean(facts: Facts) -> Decision:
     flink = facts.record.flink
     is_checked = flink.savepoint_sha256 is not None
-    is_needed = facts.record.written is None  # for the plan
+    is_needed = facts.record.written is None  # needed for the plan
     if is_checked and flink.finished:
         if is_needed and require(facts.savepoint).sha256 != flink.savepoint_sha256:
             raise Refused(
@@ -177,10 +177,10 @@ def decide_clean(facts: Facts) -> Decision:
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
 _WRITTEN = Done("the target was already written")
-# The decisions of the steps ``plan`` and ``apply`` for each content except WRONG (refused).
+# The decisions of the ``plan`` and ``apply`` steps for each content except WRONG (refused).
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
-    # WRITE waits for the command ``prime``.
+    # WRITE waits for the ``prime`` command.
     Content.PRIMING: (Done("the command prime is running with the plan"), Action.WRITE),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
     Content.PLAN: (_WRITTEN, Done("{target} contains the planned offsets")),
@@ -242,11 +242,11 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def check_stopped(facts: Facts) -> None:
-    """Raise an error before a write or a start unless Flink's job was stopped with the savepoint.
+    """Raise an error before a write or a start unless the Flink job was stopped with the savepoint.
 
-    The consequences are the same as for ``to-spark`` and ``commit-group`` (``job_refusals``). If
-    the JobManager does not answer, the run that saw the end of the job continues, because the
-    JobManager of a single job exits with the job.
+    The consequences are the same as in ``to-spark`` and ``commit-group`` (``job_refusals``). If
+    the JobManager does not answer, a run that saw the end of the job continues, because a single
+    job's JobManager exits with the job.
     """
     _check_not_started_again(facts)
     unknown, plan = facts.started_again, facts.plan
@@ -265,7 +265,7 @@ def check_stopped(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if Flink's job was restarted, because its output is beyond the savepoint.
+    """Raise an error if the Flink job was restarted, because its output is beyond the savepoint.
 
     With the override, a job that does not commit for the target's group is allowed.
     """
@@ -335,12 +335,12 @@ def decide_start(facts: Facts) -> Decision:
         case 0:
             return Done("the command of an earlier run succeeded")
         case None | "unknown" if begun:
-            return Done(reason)  # another client has started the query: start no second query
+            return Done(reason)  # another client has started the query, so start no second query
         case "unknown":
             raise CutOverStopped(START_EXIT_CODE_MISSING)
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(START_EXIT_CODE_MISSING)
-    # The command was never run, or failed. No batch is committed, so a query that starts now
+    # The command was never run, or it failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
     check_stopped(facts)
     return Action.START

@@ -1,4 +1,4 @@
-"""The downtime of a cut-over, predicted and measured, and its lags; no I/O here."""
+"""The predicted and measured downtime of a cut-over, and its lags; no I/O here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.wording import counted
 
 STOP_STEP, LAST_STEP = "stop", "first-batch"
-# The most lags of a record; a page needs no more for its chart.
+# The maximum number of lags in a record; the chart on its page needs no more.
 _MOST_LAGS = 240
 
 
@@ -44,11 +44,11 @@ class DowntimePrediction:
     """The predicted downtime of a cut-over that has not stopped its job yet.
 
     Attributes:
-        stop: the seconds of the stop, or None if unknown.
+        stop: the duration of the stop in seconds, or None if unknown.
         stop_basis: the source of ``stop``, or why it is unknown.
         rest: the seconds from the end of the stop to the first batch, or None if unknown.
         rest_basis: the source of ``rest``, or why it is unknown.
-        rate: the records per second that the source gets, or None if unknown.
+        rate: the number of records per second that the source receives, or None if unknown.
         rate_basis: the source of ``rate``, or why it is unknown.
     """
 
@@ -98,7 +98,7 @@ def predict(
         earlier: records of cut-overs, by the paths of their files. The newest record with a
             downtime counts; a record of this job is preferred, and only such a record shows the
             duration of the stop.
-        rate: the records per second that the source gets, or None if unknown.
+        rate: the number of records per second that the source receives, or None if unknown.
         rate_basis: the source of ``rate``, or why it is unknown.
     """
     known = [
@@ -128,7 +128,7 @@ def _seconds(seconds: float | None, basis: str) -> str:
 
 
 def with_lag(record: CutOverRecord, *samples: LagReport) -> list[LagReport]:
-    """Return the record's lags and more samples; thinned out if there are many."""
+    """Return the record's lags with more samples, thinned out if there are many."""
     lags = [*record.lags, *samples]
     while len(lags) > _MOST_LAGS:
         lags = [*lags[:-1:2], lags[-1]]

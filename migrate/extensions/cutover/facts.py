@@ -1,6 +1,6 @@
-"""Define the facts that ``observe`` reads and that a cut-over decides on.
+"""Define the facts that ``observe`` reads and that the decisions of a cut-over depend on.
 
-A fact that cannot be read is a value too (``Unavailable``), so a test can construct any situation.
+A fact that cannot be read is also a value (``Unavailable``), so a test can construct any situation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Unavailable:
 def require(fact: _Fact | Unavailable | None) -> _Fact:
     if isinstance(fact, Unavailable):
         raise fact.error
-    assert fact is not None  # ``Step.needs`` must name every fact that the step uses
+    assert fact is not None  # ``Step.needs`` must list every fact that the step uses
     return fact
 
 
@@ -48,12 +48,12 @@ class Savepoint:
     """A savepoint of a job.
 
     Attributes:
-        pointer: its path, as reported by Flink.
+        pointer: the path of the savepoint, as reported by Flink.
         stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: the time of its write in epoch milliseconds, or None if unknown. The time of a
-            copy may be the time of the copying.
-        written_in: the directory that Flink wrote it to, or None if unknown. The ``pointer`` of a
+        written_at: the time of its write in epoch milliseconds, or None if unknown. For a copy,
+            this may be the time when it was copied.
+        written_in: the directory to which Flink wrote it, or None if unknown. The ``pointer`` of a
             copy is in a different directory.
     """
 
@@ -72,12 +72,12 @@ class JobToStop:
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
             has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the id of the last requested stop. The id of the next stop if no stop was
-            requested, the last one failed, or the job was restarted after it.
-        attempt: the progress of the stop with this trigger id, if it was requested.
-        ended_with: the savepoint that the job ended with according to Flink.
-        savepoints: the complete savepoints in ``folder`` that the job might have stopped with, by
-            checkpoint id; empty while it runs.
+        trigger_id: the ID of the last requested stop, or the ID of the next stop if no stop was
+            requested, the last stop failed, or the job was restarted after it.
+        attempt: the progress of the stop with this trigger ID, if it was requested.
+        ended_with: the savepoint with which the job ended, according to Flink.
+        savepoints: the complete savepoints in ``folder`` with which the job might have stopped, by
+            checkpoint ID; empty while the job runs.
         folder: the URI of the folder for this job's savepoints.
         elsewhere: Flink's path of the newest savepoint of a finished job without ``ended_with``.
     """
@@ -105,14 +105,14 @@ class LocationFacts:
     """The contents of a checkpoint location.
 
     Attributes:
-        name: the directory, as the user specified it.
+        name: the directory, as specified by the user.
         is_empty: True if the directory is empty or missing.
         unfinished: True if the directory contains part of a seed, because a write or a removal was
             interrupted.
         seeds: the start offsets, by the number of the Kafka source.
         last_planned_batch: the newest batch in the offset log.
         has_logs: True if Spark has created the directories of its logs.
-        priming_problem: the reason why the location lacks the plan or the primed state. None if it
+        priming_problem: the reason that the location lacks the plan or the primed state. None if it
             contains both, or if this was not checked.
     """
 
@@ -132,7 +132,7 @@ class GroupFacts:
     """A consumer group and its cluster.
 
     Attributes:
-        changes: the changes to the group that the rollback files in the searched folders show, the
+        changes: the changes to the group that the rollback files in the searched folders show,
             newest first.
     """
 
@@ -141,7 +141,7 @@ class GroupFacts:
     changes: tuple[RollbackFile, ...] = ()
 
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
-        """Return the planned partitions with exactly the commits of the cut-over with this id.
+        """Return the planned partitions with exactly the commits of the cut-over that has this ID.
 
         If no rollback file covers a partition, for example because it was deleted, only the offset
         is compared. The cut-over is then not distinguished from another client that has committed
@@ -180,7 +180,7 @@ class GroupFacts:
         """Return one line for each planned partition with a current commit by another move.
 
         A commit by another cut-over counts at any offset. A commit by ``commit-group`` counts only
-        at the planned offset. Rollback files outside of the searched folders are not read.
+        at the planned offset. Rollback files outside the searched folders are not read.
         """
         lines, at_plan = [], self._at(planned)
         written = writers(self.changes, self.view)
@@ -195,12 +195,12 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of one decision; ``job`` to ``target`` are None if the decision does not need them.
+    """The facts for a decision; ``job`` to ``target`` are None if the decision does not need them.
 
     Attributes:
-        adopt, nothing_started: as for ``CutOverContext``.
+        adopt, nothing_started: as in ``CutOverContext``.
         plan: the saved plan.
-        plan_problem: the reason why the plan cannot be read, or empty.
+        plan_problem: the reason that the plan cannot be read, or empty.
         started_again: a job that has continued the stopped job's work. Unavailable if Flink did not
             answer, or its answer does not rule out such a job.
         saw_end: True if this run has seen that the job FINISHED with the savepoint.

@@ -1,8 +1,8 @@
-"""Write the first version of a spec from a running job, with comments for the rest.
+"""Write a first version of a spec from a running job, with comments for missing values.
 
 Flink's REST API shows the job's name, the folder for savepoints, and the parameters that the job
-has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. These keys are
-therefore comments, and ``cut-over`` reports them as missing until they are set.
+has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. The keys for these
+values are therefore comments, and ``cut-over`` reports the keys as missing until they are set.
 
 Source: org.apache.flink.runtime.rest.messages.{ConfigurationInfo, JobConfigInfo} @ Flink 1.20.3.
 """
@@ -57,11 +57,11 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     """Return a commented spec, as YAML.
 
     Args:
-        flink_rest: the address of the JobManager; None leaves the job to the reader.
-        spec: the file of the spec, for the comments.
+        flink_rest: the address of the JobManager; None to let the user fill in the job.
+        spec: the file that will contain the spec, for the comments.
 
     Raises:
-        FlinkRestError: the JobManager did not answer, or denied the request.
+        FlinkRestError: the JobManager did not answer, or it denied the request.
         UsageError: ``flink_rest`` is not an address, or no job is running on that cluster.
     """
     if flink_rest is None:
@@ -103,7 +103,7 @@ def _filled(
     if len(running) == 1:
         (job,) = running
         name = _file_name(job.name)
-        # Two jobs may have the same name; the id is unique.
+        # Two jobs may have the same name; the ID is unique.
         job_lines = [_line("job", job.name), f"  # or its id: {job.job_id}"]
     else:
         examples = [f"{_value(job.name)}   # {job.state}, {job.job_id}" for job in running]
@@ -137,11 +137,11 @@ def _value(text: str) -> str:
 
 
 def _servers(parameters: Mapping[str, str]) -> str | None:
-    """Return the brokers that a job has registered as a parameter, if all names agree."""
+    """Return the brokers that a job has registered as a parameter, if all such parameters agree."""
     found = {value for name, value in parameters.items() if name.endswith(_SERVERS) and value}
     return found.pop() if len(found) == 1 else None
 
 
 def _file_name(name: str) -> str:
-    """Return a job's name in the form of the examples' paths."""
+    """Return a job's name in the format that the example paths use."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split()) or "orders"

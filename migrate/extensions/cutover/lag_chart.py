@@ -8,7 +8,7 @@ from datetime import datetime
 
 from migrate.extensions.cutover.report import CutOverRecord, LagReport
 
-# The size of the drawing. The page stretches it to its own width, without its lines.
+# The size of the drawing. The page stretches the drawing to the page width, but not the lines.
 WIDTH, HEIGHT = 600, 120
 
 
@@ -17,9 +17,9 @@ class LagChart:
     """A line through the lags, in units of the drawing.
 
     Attributes:
-        points: the points of the line, as SVG's ``polyline`` takes them.
-        first_batch: the x of the first batch, or None if it is not within the line.
-        first, last, highest: the lags at the ends of the line, and at its highest point.
+        points: the points of the line, in the format of the SVG ``polyline`` element.
+        first_batch: the x-coordinate of the first batch, or None if it is not within the line.
+        first, last, highest: the lags at both ends of the line and at its highest point.
         seconds: the time from the first lag to the last one.
     """
 
@@ -32,7 +32,7 @@ class LagChart:
 
 
 def lag_chart(record: CutOverRecord) -> LagChart | None:
-    """Return the chart of a record, or None if it has no two lags at different times."""
+    """Return the chart of a record, or None if it lacks two lags at different times."""
     lags = [*_lag_of_plan(record), *record.lags]
     times = [datetime.fromisoformat(sample.at).timestamp() for sample in lags]
     if not times or times[0] == times[-1]:
@@ -55,7 +55,7 @@ def lag_chart(record: CutOverRecord) -> LagChart | None:
 
 
 def _lag_of_plan(record: CutOverRecord) -> Sequence[LagReport]:
-    """Return the lag when the plan was made; nothing if a log end is unknown."""
+    """Return the lag when the plan was made; None if a log end offset is unknown."""
     lag, moves = 0, [row for row in record.partitions if row.planned is not None]
     for row in moves:
         if row.planned is None or row.log_end is None:

@@ -33,7 +33,7 @@ _HANDED_TO_PRIME = "is passed to the command prime"
 
 
 class MigratedStates(Protocol):
-    """The keyed states of a checkpoint, as the extension ``stateful_query`` divides them."""
+    """The keyed states of a checkpoint, as the ``stateful_query`` extension classifies them."""
 
     def lines(self, taken: str) -> Iterator[str]:
         """Yield lines about each state; ``taken`` is the phrase for migrated states."""
@@ -67,8 +67,8 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about dropped findings. The first is for a running job, because its stop-with-savepoint
-# makes the findings void. The second is for a job that has FINISHED.
+# The notes about dropped findings. The first note is for a running job, because the findings do not
+# apply after its stop-with-savepoint. The second note is for a job that has FINISHED.
 _STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has uncommitted output in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has in-flight records in this checkpoint; the stop processes them",
@@ -82,11 +82,11 @@ _FINISHED_NOTES = {
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
     """Plan the move from a checkpoint or a savepoint, and log its warnings.
 
-    If ``job_runs``, the job will be stopped before the move. Findings that the stop makes void are
-    then dropped.
+    If ``job_runs``, the job will be stopped before the move. Findings that no longer apply after
+    the stop are then dropped.
 
     Raises:
-        MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
+        MigrateError, DecodeError: as in ``migrate.plan`` and ``take_states_along``.
     """
     arguments = context.file.move_arguments()
     if job_runs:
@@ -132,11 +132,11 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
     Raises:
-        Refused: the plan has refusals, or differs from the plan of ``--until plan``.
-        MigrateError, DecodeError: as for ``plan_move``.
+        Refused: the plan has refusals, or it differs from the plan of ``--until plan``.
+        MigrateError, DecodeError: as in ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path
-    assert savepoint is not None  # the step ``clean`` has read the savepoint
+    assert savepoint is not None  # the ``clean`` step has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
     if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):

@@ -38,7 +38,7 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
-# The longest time for which a log entry of a query is empty before Spark fills it.
+# The longest time for which an entry in a query's log is empty before Spark fills it.
 _WRITING_SECONDS = 2.0
 NO_BATCH = "it was not primed, because it has no committed batch"
 
@@ -46,9 +46,9 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> Facts:
-    """Read the needed facts, and always the plan and the status of the commands.
+    """Read the required facts, plus the plan and the status of the commands in every case.
 
-    A needed fact that cannot be read is ``Unavailable``. ``plan`` replaces the saved plan.
+    A required fact that cannot be read is ``Unavailable``. ``plan`` replaces the saved plan.
     """
     record, pointer = context.record.model, context.savepoint
     plan_problem, plan_path = "", context.record.plan_path
@@ -128,7 +128,7 @@ def read_group(
 
 
 def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:
-    """Return the contents of the checkpoint location, once no entry of its logs is empty.
+    """Return the contents of the checkpoint location once no entry in its logs is empty.
 
     Raises:
         EmptyEntry: an entry stays empty.
@@ -173,7 +173,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
 
 
 def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
-    """Return why a checkpoint location lacks the plan's seed or primed state, or None.
+    """Return the reason that a checkpoint location lacks the plan's seed or primed state, or None.
 
     Each batch of the priming must be committed, and must end at the offsets of the seed.
     """

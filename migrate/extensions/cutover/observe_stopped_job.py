@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 # The wait for Flink to report a change, beyond its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# The longest wait for a JobManager that does not answer (a failover takes less), and for a stopped
-# job's end.
+# The longest wait for a JobManager that does not answer (a failover takes less time), and for the
+# end of a stopped job.
 MAX_WAIT_SECONDS = 20.0
-# The most stop requests for one job, each with a trigger id.
+# The maximum number of stop requests for one job, each of which has a trigger ID.
 _ATTEMPTS = 1000
 
 
@@ -53,11 +53,11 @@ _ATTEMPTS = 1000
 def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
-    A job that an earlier run has tried to stop takes precedence over a job of the same name.
+    A job that an earlier run has tried to stop takes precedence over other jobs with the same name.
 
     Raises:
-        Refused: as for ``choose_job``.
-        CutOverStopped: too many stops of the job have failed.
+        Refused: as in ``choose_job``.
+        CutOverStopped: too many attempts to stop the job have failed.
         FlinkRestError: Flink did not answer.
         InputError: the folder for savepoints is not a valid path or URI.
     """
@@ -69,14 +69,14 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # A stop of an earlier run writes its savepoint to the folder in the record.
+    # A stop from an earlier run writes its savepoint to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
     trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # the job was restarted with the same id
+        if not job.ended and job.state != "UNKNOWN":  # the job was restarted with the same ID
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints, elsewhere = None, list[Savepoint](), None
     if job.ended or job.state == "UNKNOWN":
@@ -89,10 +89,10 @@ def read_job(context: CutOverContext) -> JobToStop:
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
-    """Return the job with a name or an id, either the running job or the newest ended job.
+    """Return the job with a name or an ID: either the running job or the newest ended job.
 
     Raises:
-        Refused: no such job exists, several jobs run, or the job was restarted under a new id.
+        Refused: no such job exists, several jobs run, or the job was restarted under a new ID.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
@@ -120,7 +120,7 @@ def _began(job: FlinkJob) -> int:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return the job as soon as Flink reports its end, or after the refresh interval."""
+    """Return the job when Flink reports its end, or after the refresh interval."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -131,7 +131,7 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
 def _first_unfailed_attempt(
     flink: JobManager, job_id: str, *, skip_ended: bool = False
 ) -> tuple[str, StopAttempt | None]:
-    """Return the first trigger id whose stop has not failed, and the progress of this stop.
+    """Return the first trigger ID whose stop has not failed, and the progress of this stop.
 
     The progress is None before the request. With ``skip_ended``, skip all stops that have ended.
     """
@@ -147,11 +147,11 @@ def _first_unfailed_attempt(
 def read_ended_job(context: CutOverContext) -> JobToStop:
     """Return the job once it has ended or is unknown, or its state after ``MAX_WAIT_SECONDS``.
 
-    A JobManager of a single job exits with the job. If it does not answer, and according to the
-    record the stop has finished, return the recorded job with state ``UNKNOWN``.
+    A single job's JobManager exits with the job. If it does not answer, and the stop has finished
+    according to the record, return the recorded job with state ``UNKNOWN``.
 
     Raises:
-        Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
+        Refused, CutOverStopped, FlinkRestError, InputError: as in ``read_job``.
     """
     job = None
     for _ in poll(MAX_WAIT_SECONDS):
@@ -186,7 +186,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return a folder's complete savepoints that may have stopped a job, by checkpoint id."""
+    """Return a folder's complete savepoints that may have stopped a job, by checkpoint ID."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -202,14 +202,14 @@ def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]
 def _final_savepoint(
     context: CutOverContext, job_id: str, folder: str, savepoints: Sequence[Savepoint]
 ) -> Savepoint | None:
-    """Return the savepoint that the job ended with according to Flink, or None.
+    """Return the savepoint with which the job ended, according to Flink, or None.
 
-    ``savepoints`` were just read from ``folder``.
+    ``savepoints`` must have just been read from ``folder``.
     """
     if not savepoints:
         return None
     flink = context.flink
-    # Ask before the wait, because a JobManager of a single job may be about to exit.
+    # Query Flink before the wait, because a single job's JobManager may be about to exit.
     savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
@@ -224,10 +224,10 @@ def _final_savepoint(
 def reported_savepoint(
     savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
 ) -> Savepoint | None:
-    """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
+    """Return the savepoint with the checkpoint ID and the path that Flink reports, or None.
 
-    The highest checkpoint id is not enough. If the job was restarted with the same job id, an
-    older savepoint may have a higher one.
+    The highest checkpoint ID is not sufficient. If the job was restarted with the same job ID, an
+    older savepoint may have a higher checkpoint ID.
     """
     checkpoint_id, path = reported if reported is not None else (None, None)
     for savepoint in savepoints:
@@ -242,14 +242,14 @@ def reported_savepoint(
 def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
-    Without ``flink.rest`` or a savepoint, return None. Before a job that another system stopped is
-    moved with ``plan``, also judge the job as the other commands do.
+    Without ``flink.rest`` or a savepoint, return None. Before ``plan`` moves a job that another
+    system stopped, also judge the job as the other commands do.
 
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
-        Refused: a job started later and has recovered, so Flink does not show its start; or, as for
-            ``job_refusals``, the job that another system stopped may run.
+        Refused: a job started later and has recovered, so Flink does not show its start; or, as in
+            ``job_refusals``, the job that another system stopped may still be running.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
@@ -276,8 +276,8 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
     if spec.start is None:
         started = started or record.written
     if started is not None and spec.target.is_group:
-        # The group's consumers may be a Flink job of the same name. If a job started after the
-        # command ``start``, or without this command after the commit, it counts only if it was
+        # The group's consumers may be a Flink job with the same name. A job that started after the
+        # ``start`` command (or, without this command, after the commit) counts only if it was
         # restored from the savepoint.
         started_ms = datetime.fromisoformat(started).timestamp() * 1000 + ahead_ms
         jobs = [
@@ -308,9 +308,9 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
 def _refuse_unless_stopped(
     plan: Plan, flink_rest: str, job: str | None, jobs: Sequence[RestoredJob]
 ) -> None:
-    """Raise ``Refused`` if the job of a plan may run, as ``job_refusals``.
+    """Raise ``Refused`` if the job of a plan may still be running, as in ``job_refusals``.
 
-    If Flink lists the job that the spec names, then ``job_started_again`` has judged it.
+    If Flink lists the job in the spec, ``job_started_again`` has already judged it.
     """
     if job is None:
         judgment = judge(plan.origin, flink_rest)

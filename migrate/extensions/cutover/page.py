@@ -58,14 +58,14 @@ def _css(record: CutOverRecord) -> str:
     last = record.runs[-1] if record.runs else None
     failed = last is not None and last.end not in (None, "done")
     is_clean = record.state == "done" and record.lost == record.repeated == 0
-    # A refused rollback changes nothing, so a cut-over that was done is still done.
+    # A refused rollback changes nothing, so a completed cut-over is still complete.
     if is_clean and (not failed or (last is not None and last.asked == "back")):
         return "good"
     return "bad" if failed else ""
 
 
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
-    """Return the numbers of lost and repeated records, and a note about them.
+    """Return the numbers of lost and repeated records, with a note about them.
 
     With unknown partitions, 0 becomes ``?``, and any other number is a minimum.
     """
@@ -105,6 +105,6 @@ def _time(text: str) -> str:
 
 
 def _lag(checks: dict[Literal["before", "after"], VerificationReport]) -> str:
-    """Return the lag at the start and after it, each ``?`` if it is unknown."""
+    """Return the lag at the start and the lag after it, each ``?`` if unknown."""
     lags = [checks[when].lag if when in checks else None for when in _CHECKS]
     return " \N{RIGHTWARDS ARROW} ".join("?" if lag is None else str(lag) for lag in lags)

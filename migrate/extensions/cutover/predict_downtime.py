@@ -1,4 +1,4 @@
-"""Collect what the prediction of a cut-over's downtime is based on."""
+"""Collect the data for predicting a cut-over's downtime."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from migrate.model.errors import ServiceError
 from migrate.moves.options import kafka
 from migrate.planning import Plan
 
-# The time before now over which the rate of the log is measured.
+# The period before now over which the log's rate is measured.
 _RATE_SECONDS = 60
 
 
 def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
-    """Predict the downtime; what Flink, the broker, and the records do not show is unknown."""
+    """Predict the downtime; values not shown by Flink, the broker, or the records are unknown."""
     try:
         durations = context.flink.last_durations(job.flink_job.job_id)
     except ServiceError:
@@ -35,7 +35,7 @@ def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePredict
 
 
 def _rate(context: CutOverContext, plan: Plan) -> float | None:
-    """Return the records per second of the partitions that would move, or None if unknown."""
+    """Return the number of records per second in the partitions to move, or None if unknown."""
     at = int(1000 * (time.time() - _RATE_SECONDS))
     try:
         logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics, at)
@@ -53,11 +53,11 @@ def _rate(context: CutOverContext, plan: Plan) -> float | None:
 def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
     """Yield the records in this cut-over's folder and in the folders next to it, by their paths.
 
-    The name of a record that was rolled back has the time of its replacement.
+    The name of a rolled-back record contains the time of its replacement.
     """
     folder = context.record.folder
     for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):
         try:
             yield str(path), CutOverRecord.model_validate_json(path.read_bytes())
         except (OSError, ValueError):
-            continue  # a file that is no record shows nothing
+            continue  # a file that is not a record shows nothing

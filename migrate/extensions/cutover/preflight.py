@@ -34,8 +34,8 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
-# The longest time for which the newest checkpoint is read again. Flink may delete it during the
-# read, and on a slow machine also the next ones.
+# The longest time for which reads of the newest checkpoint are retried. Flink may delete the
+# checkpoint during the read and, on a slow machine, the next checkpoints as well.
 _MAX_READ_SECONDS = 20.0
 
 
@@ -43,10 +43,10 @@ def check(context: CutOverContext, facts: Facts) -> str:
     """Check the job, a plan, the target, the sink, and the commands.
 
     Raises:
-        Refused: the cut-over would fail. The error has the reasons of all checks, unless a folder
-            of the spec is a file or under a file.
-        FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
-            read.
+        Refused: the cut-over would fail. The error contains the reasons from all checks, unless a
+            folder in the spec is a file or is under a file.
+        FlinkRestError, BrokerError, DecodeError, OSError: a service did not answer, or a file
+            cannot be read.
     """
     _check_folders(context.file)
     savepoint = context.spec.flink.savepoint
@@ -79,7 +79,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
 
 
 def _check_folders(file: SpecFile) -> None:
-    """Refuse a local folder of the spec that is a file or under a file."""
+    """Refuse a local folder in the spec that is a file or is under a file."""
     for key, folder in (
         ("flink.savepoints", file.spec.flink.savepoints),
         ("record", str(file.folder)),
@@ -109,7 +109,7 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
         FlinkRestError: Flink did not answer.
-        MigrateError, DecodeError: as for ``plan_move``.
+        MigrateError, DecodeError: as in ``plan_move``.
         OSError: the folder for savepoints cannot be read.
     """
     job = job_to_stop.flink_job
@@ -162,12 +162,12 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    If the cut-over is to stop the job, a running job is no reason to refuse the plan.
+    If the cut-over is to stop the job, a running job is not a reason to refuse the plan.
 
     Raises:
         Refused: the plan must not be applied.
-        MigrateError, DecodeError: as for ``plan_move``.
-        BrokerError: the broker did not answer about the group.
+        MigrateError, DecodeError: as in ``plan_move``.
+        BrokerError: the broker did not answer the query about the group.
     """
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
@@ -185,7 +185,7 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     """Refuse a group that another move has written, or that has newer commits than the plan.
 
-    ``--adopt`` allows the first, ``move.allow-moved-on`` the second.
+    ``--adopt`` allows the first case, and ``move.allow-moved-on`` allows the second.
     """
     group = read_group(context)
     record, is_own = context.record.model, context.spec.targets_group_of_job
@@ -219,7 +219,7 @@ def _check_target(context: CutOverContext) -> None:
             raise Refused(refusals)
     else:
         check_apart(location, context.spec.sink)
-        if not (context.adopt and location.names()):  # the step ``apply`` checks its content
+        if not (context.adopt and location.names()):  # the ``apply`` step checks its content
             check_free(location)
 
 

@@ -22,15 +22,15 @@ from migrate.storage.json_models import OWN_KIND, Model, read_content
 
 # In bytes; PyYAML takes five seconds for this size.
 _LARGEST_SPEC = 262_144
-# The only form of a number; any other form is text.
+# The only format for numbers; anything else is a string.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
-# A part without a value (``kafka:``) is read as one without keys.
+# A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# The suffixes that pydantic adds to the path of a value of type string or list. Pydantic reports a
-# problem of a list also as a list that is not a string.
+# The suffixes that pydantic adds to the path of a value of type string or list. Pydantic also
+# reports a problem with a list as a list that is not a string.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
-# By the type of pydantic's error.
+# By the type of the pydantic error.
 _EXPECTED = {
     "string_type": "a string is expected (quote a number, true, or false)",
     "bool_type": "true or false is expected",
@@ -49,7 +49,7 @@ _EXAMPLES = {
     "target": "{checkpoint-dir: PATH}",
 }
 _INDENTATION = "this line or the line before has a wrong indentation, or lacks a colon or a quote"
-# Our messages, by a part of PyYAML's.
+# Messages of ``migrate``, by a part of the PyYAML message.
 _YAML_PROBLEMS = {
     "'\\t'": "the line contains a tab; indent with spaces",
     "could not find expected ':'": "this line or the line before lacks a colon",
@@ -125,7 +125,7 @@ def _load(content: bytes) -> Any:
     """Return the values of a YAML document.
 
     Raises:
-        _RefusedYaml: the content is not YAML, or has a feature that a spec may not use.
+        _RefusedYaml: the content is not YAML, or it has a feature that a spec must not use.
     """
     try:
         return yaml.load(content, _Strict)
@@ -143,7 +143,7 @@ def _load(content: bytes) -> Any:
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """A file that is not YAML, or a feature of YAML that a spec may not use."""
+    """A file that is not YAML, or a YAML feature that a spec must not use."""
 
     def __init__(self, problem: str, mark: Any = None) -> None:
         super().__init__(problem + _line(mark))
@@ -157,10 +157,10 @@ class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, strings, integers, true, false, and null.
 
     Keys are strings, even ``on`` and ``1``. Repeated keys, empty values, aliases, tags, and NUL
-    characters, which are not possible in command arguments, are refused.
+    characters, which cannot occur in command arguments, are refused.
     """
 
-    # No spec has dates or fractions, and the merge key `<<` needs aliases.
+    # Specs contain no dates or fractions, and the merge key `<<` requires aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         **{
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]

@@ -5,7 +5,7 @@ The folder contains:
 * ``record.json``, written at each change, and its page ``record.html``
 * ``plan.json``, and the rollback file of a group
 * ``lock``, locked by the active run
-* ``query.*`` and ``prime.*``, the files of the commands ``start`` and ``prime`` (see ``command``)
+* ``query.*`` and ``prime.*``, the files of the ``start`` and ``prime`` commands (see ``command``)
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Record:
         replace_rolled_back: True to replace a rolled-back record with a new one.
 
     Raises:
-        Refused: the spec has a change that ``forbidden_changes`` yields.
-        InputError: ``record.json`` is not a record, has a different version, or was edited.
+        Refused: the spec contains a change that ``forbidden_changes`` yields.
+        InputError: ``record.json`` is not a record, it has a different version, or it was edited.
     """
 
     def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:
@@ -115,7 +115,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run; ``command`` is ``execute``, ``until STEP`` or ``back``."""
+        """Add a run; ``command`` is ``execute``, ``until STEP``, or ``back``."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,
@@ -157,12 +157,13 @@ class Record:
 
 
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield the changes of the spec that are no longer allowed.
+    """Yield the changes to the spec that are no longer allowed.
 
     - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
       stop failed, a different folder for the savepoint.
     - After an earlier spec with a savepoint: a job instead of the savepoint.
-    - After a write of the target: a different value that decides the target's start position.
+    - After a write of the target: a different value for a key that determines the target's start
+      position.
     """
     job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
     if flink.job_id is not None and savepoint is None:
@@ -171,7 +172,7 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         if flink.savepoints is not None and not _is_same(
             "flink.savepoints", flink.savepoints, file.savepoint_folder
         ):
-            # The stop writes to the recorded folder, even if the spec now has a different one.
+            # The stop writes to the recorded folder, even if the spec now contains a different one.
             yield f"flink.savepoints has changed from {flink.savepoints} to {file.savepoint_folder}"
     elif record.moved_with is None and flink.job_id is not None:
         yield (
@@ -179,7 +180,7 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
             f"of {flink.job_name} ({flink.job_id})"
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
-        # The spec now has a job to stop, but the record has the savepoint of a different job.
+        # The spec now specifies a job to stop, but the record contains a different job's savepoint.
         yield f"flink.savepoint was removed (it was {flink.savepoint})"
     if record.moved_with is not None:
         decides = file.deciding_values()
@@ -189,14 +190,14 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
                 yield f"{name} has changed from {before or 'unset'} to {after or 'unset'}"
 
 
-# The keys of the spec whose values are places.
+# The keys in the spec whose values are paths or addresses.
 _PLACES = frozenset(
     {"flink.savepoint", "flink.savepoints", "kafka.to-config", "sink", "target.checkpoint-dir"}
 )
 
 
 def _is_same(key: str, before: str | None, after: str | None) -> bool:
-    """Return whether a key of the spec still has the same value or an equivalent place."""
+    """Return whether a key in the spec still has the same or an equivalent value."""
     if before is None or after is None or key not in _PLACES:
         return before == after
     return is_same_place(before, after)
@@ -258,5 +259,5 @@ def locked(folder: Path) -> Iterator[None]:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # a container user may have no name
         return str(os.getuid())

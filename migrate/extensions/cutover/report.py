@@ -1,4 +1,4 @@
-"""The models behind the JSON of a cut-over's record.
+"""The models for the JSON of a cut-over's record.
 
 The record contains no secrets. It contains the brokers' addresses, but no other Kafka properties.
 It does not contain the command that starts the query.
@@ -23,7 +23,7 @@ StepState = Literal["done", "failed"]
 
 
 class StepReport(Model):
-    """The last attempt of a step: its outcome, end, duration, and the number of its run."""
+    """The last attempt at a step: its outcome, end, duration, and the number of its run."""
 
     name: str
     state: StepState
@@ -34,7 +34,7 @@ class StepReport(Model):
 
 
 class RunReport(Model):
-    """A run of the command; ``ended_at`` is null while it goes on, and if it was killed."""
+    """A run of the command; ``ended_at`` is null while the run continues and if it was killed."""
 
     number: int = Field(ge=1)
     asked: str = Field(description="execute, until STEP, or back")
@@ -67,9 +67,10 @@ class FlinkReport(Model):
 
 
 class PartitionReport(Model):
-    """A partition: its offsets before the cut-over, and those at which the target started.
+    """A partition: its offsets before the cut-over, and the offsets at which the target started.
 
-    If ``outcome`` is "cannot tell", ``lost`` and ``repeated`` are 0, and ``reason`` explains it.
+    If ``outcome`` is "cannot tell", ``lost`` and ``repeated`` are 0, and ``reason`` contains the
+    explanation.
     """
 
     topic: str
@@ -144,9 +145,9 @@ class VerificationReport(Model):
 
 
 class StartReport(Model):
-    """The run of the command that starts the query or the consumers.
+    """A run of the command that starts the query or the consumers.
 
-    ``returned``, its exit code, is null while it runs, and if the code is missing.
+    ``returned``, its exit code, is null while the command runs and if the code is missing.
     """
 
     at: str
@@ -154,18 +155,18 @@ class StartReport(Model):
 
 
 class DowntimePart(Model):
-    """The time up to the end of a step, from the end of the one before."""
+    """The time from the end of the previous step to the end of this step."""
 
     step: str
     seconds: float = Field(ge=0)
 
 
 class DowntimeReport(Model):
-    """The downtime, from the request to stop the job to the first batch or commit that was seen.
+    """The downtime, from the request to stop the job to the first observed batch or commit.
 
-    This is an upper bound of the time from Flink's last record in the savepoint to the first
-    committed batch of Spark. Both times are from the clock of ``migrate``. The sum of the parts is
-    the downtime.
+    This is an upper bound on the time from Flink's last record in the savepoint to Spark's first
+    committed batch. Both times are from the clock of ``migrate``. The sum of the parts is the
+    downtime.
     """
 
     began_at: str
@@ -175,7 +176,7 @@ class DowntimeReport(Model):
 
 
 class LagReport(Model):
-    """The lag of the target at one time, as the sum over its partitions."""
+    """The lag of the target at a point in time, summed over its partitions."""
 
     at: str
     lag: Offset

@@ -1,4 +1,4 @@
-"""Undo the write of the target, if no work has started from it."""
+"""Undo the write of the target if no work has started from it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check_roll_back(facts: Facts) -> None:
 
 
 def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
-    """Return why a rollback must not remove the location, or an empty string."""
+    """Return the reason that a rollback must not remove the location, or an empty string."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""
@@ -98,9 +98,9 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return the user's next steps for Flink's job, or an empty string for an unstopped job.
+    """Return the user's next steps for the Flink job, or an empty string for an unstopped job.
 
-    The facts must have ``target``, ``started_again`` and ``savepoint``.
+    The facts must have ``target``, ``started_again``, and ``savepoint``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -156,7 +156,7 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
-        Exception: a needed fact could not be read; this is the original error.
+        Exception: a required fact could not be read; this is the original error.
     """
     _record_end_of_stop(context)
     facts = observe(context, "target", "started again", "savepoint")
@@ -165,10 +165,10 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
 
 
 def _record_end_of_stop(context: CutOverContext) -> None:
-    """Record the savepoint of a stop that ended when no run waited for it.
+    """Record the savepoint of a stop that ended while no run was waiting for it.
 
     Raises:
-        Refused: Flink still stops the job, and a stop cannot be cancelled.
+        Refused: Flink is still stopping the job, and a stop cannot be canceled.
         CutOverStopped: the job ended, but Flink reports no savepoint for its end.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
@@ -187,11 +187,11 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return the undo of the target's write, or None if nothing is to be undone.
+    """Return the undo of the target's write, or None if there is nothing to undo.
 
     Raises:
         Refused: the rollback file is missing, the group has newer commits, or the user must remove
-            the location in a store.
+            the location from an object store.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):
@@ -226,7 +226,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 
 
 def _restoration(context: CutOverContext, path: Path) -> Undo | None:
-    """Return the restoration of a group by its rollback file, or None if it was restored.
+    """Return the restoration of a group by its rollback file, or None if it was already restored.
 
     Raises:
         Refused: the rollback is not possible.
@@ -250,7 +250,7 @@ def _restore_group(planned: GroupRollback) -> None:
     """Restore a group.
 
     Raises:
-        Refused: the group has changed since; nothing was changed.
+        Refused: the group has changed in the meantime; this call changed nothing.
         CutOverStopped: not all offsets of the group were restored.
     """
     outcome = planned.execute()

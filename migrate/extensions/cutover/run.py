@@ -43,7 +43,7 @@ _AFTER_START = NAMES[NAMES.index("start") + 1 :]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
+    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run), or ``to do``."""
 
     name: str
     state: str
@@ -56,7 +56,7 @@ class CutOver:
 
     Attributes:
         record_path: the record's JSON file, or None for a dry run.
-        page_path: its HTML page, or None for a dry run.
+        page_path: the record's HTML page, or None for a dry run.
         prediction: the predicted downtime, from a dry run before the stop; None otherwise.
     """
 
@@ -81,20 +81,20 @@ def cut_over(
     """Move a running Flink job to its target, by a spec.
 
     Without ``execute``, check for obstacles and show the progress of earlier runs (a dry run). If
-    the step ``check`` is not done yet, the dry run also runs the spec's command ``rehearse``. With
-    ``execute``, run every step that is not done yet, under a lock on the record's folder. After a
-    crash, the same call continues.
+    the ``check`` step is not done yet, the dry run also runs the ``rehearse`` command from the
+    spec. With ``execute``, run every step that is not done yet, under a lock on the record's
+    folder. After a crash, repeat the call to resume.
 
     Args:
         spec: the YAML file.
         execute: True to make changes.
         until: the name of the last step to run.
-        back: undo the write of the target. Refused if something has started from the target, or
-            might have (see ``nothing_started``).
-        adopt: take over a target that another record or a person has written. The target must
+        back: True to undo the write of the target. Refused if anything has or might have started
+            from the target (see ``nothing_started``).
+        adopt: True to adopt a target that another record or a person has written. The target must
             contain this plan, but a group may also contain another move's offsets.
         nothing_started: with ``back``, the user's statement that nothing has started from the
-            target. Needed if the run cannot determine this automatically.
+            target. It is required if the run cannot determine this automatically.
         confirm: called once with a question, before the first change. An error from it stops the
             run.
 
@@ -102,10 +102,10 @@ def cut_over(
         Refused: an obstacle was found, or another run is active. This run has changed nothing.
         CutOverStopped: the cut-over cannot continue, or a step was refused after a change.
             Completed steps are not undone.
-        InputError: the spec cannot be read, or has an unknown key or value.
+        InputError: the spec cannot be read, or it contains an unknown key or value.
         UsageError: the arguments contradict each other.
-        DecodeError, BrokerError, FlinkRestError, OSError: something cannot be read or written, or
-            did not answer.
+        DecodeError, BrokerError, FlinkRestError, OSError: a file cannot be read or written, or a
+            service did not answer.
     """
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
@@ -135,7 +135,7 @@ def cut_over(
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
-    """Return a step's facts and decision; errors as for ``Step.decide``."""
+    """Return a step's facts and decision; for errors, see ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
@@ -144,7 +144,7 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 
 
 def _restart_unseen_reason(facts: Facts) -> str:
-    """Return why this run may not see a restarted job, or an empty string."""
+    """Return the reason that this run may not detect a restarted job, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
         return f"whether the job was restarted is unknown: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
@@ -199,7 +199,7 @@ class _Progress:
     """The progress of a run.
 
     Args:
-        step: its name.
+        step: the name of the current step.
         state_if_stopped: the state of the job and the target if the run stops now.
         changed: True if a run has started a change; False for a rollback.
 
@@ -296,11 +296,11 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target.
 
-    The error's notes state how to continue, and whether Flink's job may be restarted. The log and
-    the notes are omitted for a refusal before any change, and for the user's "no".
+    The error's notes state how to continue, and whether the Flink job may be restarted. The log and
+    the notes are omitted if the run was refused before any change, or if the user answered "no".
 
     Raises:
-        CutOverStopped: a step was refused after something had been changed.
+        CutOverStopped: a step was refused after a change had been made.
     """
     record = context.record
     record.begin_run(command)
@@ -320,7 +320,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             end = f"interrupted at {name} ({type(error).__name__})"
         with _noting_unwritten(error, record):
             record.end_run(end)
-        # After the user's "no", raise ``Refused`` even if an earlier run has changed something.
+        # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")

@@ -1,6 +1,6 @@
 """Define the spec of a cut-over, a YAML file.
 
-Most keys have the name of the command-line option. Relative paths start at the folder of the spec.
+Most keys have the name of the command-line option. Relative paths start at the spec's folder.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.extensions.cutover.spec``).
@@ -55,12 +55,12 @@ def _resolve_path(text: str, info: ValidationInfo) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a string as messages show it."""
+    """Return a string in the format that messages use."""
     return clipped(printable(text), _LONGEST_SHOWN)
 
 
 def _check_duration(text: str) -> str:
-    if text.strip().isdecimal():  # a number without quotes is refused, too
+    if text.strip().isdecimal():  # a number without quotes is also refused
         raise ValueError(f"{shortened(text)!r} has no unit; write 10s or 10m, for example")
     if parse_duration(text) > _A_YEAR:
         raise ValueError(f"{shortened(text)!r} is longer than a year")
@@ -89,7 +89,7 @@ class _SpecPart(Model):
 
 
 class FlinkSpec(_SpecPart):
-    """The job to stop, or with ``savepoint`` a job that others have stopped."""
+    """The job to stop or, with ``savepoint``, a job that another client has stopped."""
 
     rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
         None, description="the JobManager's address, such as http://host:8081"
@@ -122,9 +122,9 @@ class FlinkSpec(_SpecPart):
 
 
 class KafkaSpec(_SpecPart):
-    """The connection to the brokers. Put passwords into the file that ``config`` names."""
+    """The connection to the brokers. Put passwords in the ``config`` file."""
 
-    # The fields have the names of the arguments of the functions in ``migrate.moves``.
+    # The fields have the names of the function arguments in ``migrate.moves``.
     bootstrap_servers: Text | None = None
     kafka_config: PathOrUrl | None = Field(None, alias="config", description="as --kafka-config")
     kafka_properties: dict[str, str] = Field(
@@ -147,7 +147,7 @@ _CONNECTIONS = (*KafkaArguments.__annotations__, *ToKafkaArguments.__annotations
 
 
 def _move_keys() -> dict[str, Any]:
-    """Return the options that ``move`` may have, as fields of a model."""
+    """Return the options that ``move`` accepts, as fields of a model."""
     kinds = {
         str: Text,
         str | None: Text,
@@ -164,7 +164,7 @@ _ALIASES = {"allow-newer-commits": "allow-moved-on", "allow-kept-running": "allo
 
 
 class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
-    """The options of to-spark and commit-group: what to move, and what to allow."""
+    """The options of to-spark and commit-group: the contents and the limits of the move."""
 
     allow_moved_on: bool = False
     allow_newer_commits: bool = Field(False, description="the same as allow-moved-on")
@@ -199,7 +199,7 @@ class TargetSpec(_SpecPart):
 
     @property
     def name(self) -> str:
-        """The target as ``verify`` takes it: ``spark:DIR`` or ``group:NAME``."""
+        """The target, in the format that ``verify`` accepts: ``spark:DIR`` or ``group:NAME``."""
         return f"group:{self.group}" if self.is_group else f"spark:{self.checkpoint_dir}"
 
 
@@ -216,7 +216,7 @@ StreamNumber = Annotated[int, Field(ge=0, le=9999)]
 
 
 class Spec(_SpecPart):
-    """A cut-over of one Flink job to one target."""
+    """A cut-over from one Flink job to one target."""
 
     version: Literal[1]
     flink: FlinkSpec
@@ -261,12 +261,12 @@ class Spec(_SpecPart):
 
     @property
     def targets_group_of_job(self) -> bool:
-        """Return whether the target is the group that the Flink job itself commits for."""
+        """Return whether the target is the group for which the Flink job itself commits."""
         return self.target.is_group and self.target.group == self.move.source_group
 
     @property
     def stopped_by_others(self) -> bool:
-        """Return whether the spec has a savepoint, so that this cut-over stops no job."""
+        """Return whether the spec has a savepoint, in which case this cut-over stops no job."""
         return self.flink.savepoint is not None
 
 
@@ -306,7 +306,7 @@ class SpecFile:
         return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return the names of Flink's sources by stream number, if any."""
+        """Return the names of the Flink sources by stream number, if any."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -314,7 +314,7 @@ class SpecFile:
         }
 
     def deciding_values(self) -> dict[str, str]:
-        """Return the values that decide the target's start position, without secrets."""
+        """Return the values that determine the target's start position, without secrets."""
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,
@@ -328,7 +328,7 @@ class SpecFile:
             **{
                 f"move.{name}": value
                 for name, value in self.changed_move_keys().items()
-                if name != "allow-ran-on"  # also decides on a start after the write
+                if name != "allow-ran-on"  # also affects a start after the write
             },
         }
         return {name: value for name, value in values.items() if value is not None}

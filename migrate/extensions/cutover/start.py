@@ -21,12 +21,12 @@ from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
 
-_GROUP_PAUSE = 0.05  # in seconds; short, because members must be seen before they commit
+_GROUP_PAUSE = 0.05  # in seconds; short, because members must be observed before they commit
 _QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the command ``start``; do not wait for its end.
+    """Run the ``start`` command without waiting for its end.
 
     Raises:
         CutOverStopped: the command cannot be run.
@@ -46,8 +46,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """Wait for the first committed batch of a query, or for members or commits of a group.
 
-    Members and commits are recorded during the wait, because the group does not show later at which
-    offsets its consumers started.
+    Members and commits are recorded during the wait, because the group does not show its consumers'
+    start offsets later.
 
     Raises:
         CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
@@ -65,7 +65,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
         groups = context.open_groups() if is_group else None
         group = read_group(context, groups) if is_group else None
         for _ in poll(parse_duration(limit), pause):
-            if is_group:  # reread only the group, to be fast
+            if is_group:  # for speed, reread only the group
                 group = read_group(context, groups, group)
                 facts = replace(facts, record=context.record.model, target=group)
             else:
@@ -102,7 +102,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def _progress(context: CutOverContext, facts: Facts) -> str:
-    """Return how far the target has come, and the last line of the command's output."""
+    """Return the target's progress, and the last line of the command's output."""
     target = require(facts.target)
     if not isinstance(target, LocationFacts):
         seen = "no member and no commit yet"
@@ -117,10 +117,10 @@ def _progress(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record for each partition the first commit, and whether a member of the group had it.
+    """For each partition, record the first commit and whether a group member had the partition.
 
-    A member counts only if it was seen while the cut-over's commit was still the newest. The first
-    commit is the first one after the cut-over's commit. Before the write, nothing is recorded.
+    A member counts only if it was observed while the cut-over's commit was still the newest. The
+    first commit is the first commit after that one. Before the write, nothing is recorded.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -146,10 +146,10 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Record the exit code of the command ``start`` once it has ended.
+    """Record the exit code of the ``start`` command once the command has ended.
 
     Raises:
-        CutOverStopped: it failed, or the exit code is missing.
+        CutOverStopped: the command failed, or the exit code is missing.
     """
     report, code = context.record.model.start, context.start_command.status()
     if report is None or report.returned == 0 or code == "running":

@@ -1,4 +1,4 @@
-"""List the steps of a cut-over in their order, and the function of each action."""
+"""List the steps of a cut-over in order, and the function of each action."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from migrate.extensions.cutover.facts import Facts, Need, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a cut-over.
+    """A step of a cut-over.
 
     Attributes:
-        name: the name that ``--until`` takes.
+        name: the name that ``--until`` accepts.
         title: a description of the step.
         needs: the facts that ``rule`` uses.
         state_during: the state of the job and the target if a run stops in this step's action. If
-            empty, the state from before the action.
-        group_title: a description of the step if the target is a group. If empty, ``title``.
+            empty, the state before the action applies.
+        group_title: a description of the step if the target is a group. If empty, ``title``
+            applies.
     """
 
     name: str
@@ -43,11 +44,11 @@ class Step:
         return (self.group_title if is_group else "") or self.title
 
     def decide(self, facts: Facts) -> Decision:
-        """Return the next action, or why there is none.
+        """Return the next action, or the reason that there is none.
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.
-            Exception: a needed fact could not be read.
+            Exception: a required fact could not be read.
         """
         if isinstance(facts.target, Unavailable):
             raise facts.target.error

@@ -1,4 +1,4 @@
-"""Stop Flink's job with a savepoint, and record it."""
+"""Stop the Flink job with a savepoint, and record the stop."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def stop(context: CutOverContext, facts: Facts) -> str:
     """Stop the job with a savepoint.
 
     Raises:
-        CutOverStopped: the stop failed, or did not end in time.
-        FlinkRestError: Flink did not answer, or has forgotten the stop.
+        CutOverStopped: the stop failed or timed out.
+        FlinkRestError: Flink did not answer, or it no longer knows the stop.
     """
     job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
@@ -39,7 +39,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested; the errors are the same as for ``stop``."""
+    """Wait for the stop that an earlier run requested; the errors are the same as in ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
     log.info(f"Flink is already stopping {name} for an earlier run")
@@ -84,7 +84,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
 
 
 def record_savepoint(context: CutOverContext, facts: Facts) -> str:
-    """Record the savepoint that the job ended with according to Flink."""
+    """Record the savepoint with which the job ended, according to Flink."""
     job = require(facts.job)
     assert job.ended_with is not None  # ``decide_stop`` has checked it
     _record_end(context, job, job.ended_with.pointer)
@@ -108,7 +108,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint and the end of the job.
 
-    The step ``plan`` checks uncommitted data of sinks.
+    The ``plan`` step checks the uncommitted data of sinks.
     """
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is complete", None

@@ -1,7 +1,7 @@
 """Derive the contents of the target and any started work from the facts, without I/O.
 
-Once work has started, a restart of Flink's job from its savepoint would process the same records
-twice. The rollback, and the advice to restart Flink's job, therefore depend on ``started_work``.
+Once work has started, a restart of the Flink job from its savepoint would process the same records
+twice. The rollback, and the advice to restart the Flink job, therefore depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from migrate.model.wording import join_some
 _NEW_DIRECTORY = "choose a new directory"
 
 
-# -- what the target holds -------------------------------------------------------------------------
+# -- the content of the target ---------------------------------------------------------------------
 
 
 class Content(Enum):
     """The content of the target."""
 
-    NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
-    PRIMING = auto()  # the command ``prime`` is writing the target
-    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record the write
+    NOTHING = auto()  # nothing, or only a part of the plan; a run may write the plan
+    PRIMING = auto()  # the ``prime`` command is writing the target
+    PLAN_NOT_RECORDED = auto()  # the plan, from a killed run that did not record the write
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group with newer commits by other clients than the plan's
-    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can take over the plan
-    WRONG = auto()  # a content that no run can continue with
+    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the plan
+    WRONG = auto()  # content with which no run can continue
 
 
 def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return the content of the target, and why a run must not use it, or an empty string."""
+    """Return the target's content, and the reason not to use it or an empty string."""
     if facts.plan is None and facts.record.moved_with is not None:
         problem = facts.plan_problem or "plan.json is missing from the record's folder"
         return Content.WRONG, (
@@ -51,7 +51,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the group was written on a different cluster, or an empty string."""
+    """Return a refusal if the group was written in a different cluster, or else an empty string."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""
@@ -67,9 +67,9 @@ def other_cluster_reason(facts: Facts) -> str:
 def other_move_reason(
     target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
 ) -> str:
-    """Return a refusal if another move has written a group, or may have, or an empty string.
+    """Return a refusal if another move may have written a group, or else an empty string.
 
-    ``is_group_of_job`` is whether the job itself commits for the group.
+    ``is_group_of_job`` is True if the job itself commits for the group.
     """
     others = target.written_by_others(record.id, planned)
     if not others:
@@ -154,7 +154,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
-    """Return why a location might lack the plan or the primed state, or an empty string."""
+    """Return the reason that a location might lack the plan or primed state, or an empty string."""
     name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
         end = f"failed with exit code {code}"
@@ -168,7 +168,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
         return ""
     way_out = f"remove it, or {_NEW_DIRECTORY}"
     if facts.record.moved_with is not None:
-        # After the first write the spec must keep its target: suggest no new directory.
+        # After the first write, the spec must keep its target, so suggest no new directory.
         way_out = "check that no query is running from it, remove it, and rerun the command"
     return f"{name}: {target.priming_problem}; {way_out}"
 
@@ -185,9 +185,9 @@ class Started(Enum):
 
 
 def started_work(facts: Facts) -> tuple[Started, str]:
-    """Return whether work has started from the target, and the fact that shows it.
+    """Return whether work has started from the target, and the evidence.
 
-    Recorded work counts, even if the target no longer shows it.
+    Recorded work counts even if the target no longer shows it.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -262,7 +262,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def _last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of a successful priming, or -1; later ones are the query's."""
+    """Return the last batch of a successful priming, or -1; later batches belong to the query."""
     if not facts.spec.states:
         return -1
     primed = facts.record.primed
@@ -298,14 +298,14 @@ def start_evidence(facts: Facts) -> str:
 
 
 def how_to_end(process: int | None) -> str:
-    """Return how to end a process group, or an empty string."""
+    """Return instructions for ending a process group, or an empty string."""
     if process is None:
         return ""
     return f" (process {process}; to stop it, run kill -- -{process})"
 
 
 def _command_work(facts: Facts) -> str:
-    """Return why the command ``start`` may have started work, or an empty string."""
+    """Return the reason that the ``start`` command may have started work, or an empty string."""
     match facts.start_status:
         case "running":
             return f"the command start is still running{how_to_end(facts.start_process)}"

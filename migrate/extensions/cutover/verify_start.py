@@ -37,12 +37,12 @@ _REPEATED = (StartOutcome.REPEATED,)
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
-    """Check the start offsets of the target, either actual or future ones.
+    """Check the actual or future start offsets of the target.
 
     Raises:
         CutOverStopped: the target does not start as planned, its start offsets are unknown, or the
             plan differs from the savepoint.
-        MigrateError, DecodeError: as for ``migrate.verify``, ``ask_logs``, and
+        MigrateError, DecodeError: as in ``migrate.verify``, ``ask_logs``, and
             ``committed_positions``.
     """
     has_begun = started_work(facts)[0] is Started.YES
@@ -97,7 +97,7 @@ def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
         log = log_of(logs, *partition)
         if log is None:
             return None
-        # The query may have read records that were written after the log ends were read.
+        # The query may have read records written after the log end offsets were read.
         lag += max(log.end - next_offset, 0)
     return lag
 
@@ -107,7 +107,7 @@ def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence about the target in addition to the verification.
+    """The evidence about the target beyond the verification.
 
     Attributes:
         has_begun: True if a query or consumers have started from the target.
@@ -136,7 +136,7 @@ class StartResult:
 def verify_start(
     rows: Sequence[PartitionReport], verification: Verification, evidence: Evidence
 ) -> StartResult:
-    """Judge each partition of the verification, and update the ``rows`` of the record."""
+    """Judge each partition in the verification, and update the ``rows`` of the record."""
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = list[VerifiedPartition](), dict[str, None]()
     for observed in verification.partitions:
@@ -192,7 +192,7 @@ def _unknown_reason(
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> str | None:
-    """Return why the start offset of a partition is unknown, or None."""
+    """Return the reason that a partition's start offset is unknown, or None."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
         new = ""

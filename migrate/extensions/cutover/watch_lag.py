@@ -1,4 +1,4 @@
-"""Watch the lag of a target that has not read yet."""
+"""Watch the lag of a target that has not read any records yet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PAUSE_SECONDS = 1.0
 def watched_lag(
     context: CutOverContext, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[None]:
-    """Record the lag behind these offsets every second inside the block.
+    """Record the lag behind these offsets every second within the block.
 
-    A thread with its own client reads the log ends, because the members of a group must be seen
-    without a delay. Without an answer from the broker, there are fewer samples.
+    A thread with its own client reads the log end offsets, because group members must be observed
+    without a delay. If the broker does not answer, there are fewer samples.
     """
     if not next_offsets:
         yield

@@ -27,20 +27,20 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class PrimingFailed(CutOverStopped):
-    """The command that primes was not started, or failed; its output must not be used."""
+    """The priming command was not started, or it failed; its output must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the write, the record gets the values that decide the target's start position
+    Before the write, the record gets the values that determine the target's start position
     (``moved_with``). A later run then recognizes the target of a killed run.
 
     Raises:
         Refused: the target must not be written.
-        PrimingFailed, CutOverStopped: the target was not written completely.
-        MigrateError, DecodeError, OSError: as for ``migrate.commit_group`` and
-            ``check_plan``; or the location cannot be read or written.
+        PrimingFailed, CutOverStopped: the target is incomplete.
+        MigrateError, DecodeError, OSError: as in ``migrate.commit_group`` and ``check_plan``; or
+            the location cannot be read or written.
     """
     record, location = context.record, context.location()
     before = record.model
@@ -49,7 +49,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, PrimingFailed):
-        # Nothing was written: restore the record, so that the user can change the spec.
+        # Nothing was written, so restore the record to let the user change the spec.
         if location is None or not location.names():
             record.change(moved_with=before.moved_with, written=before.written)
         raise
@@ -78,9 +78,9 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     plan_path = context.record.plan_path
     if is_unfinished(location):
         remove_seed(location)
-    # The plan must still be valid, and the sink must skip no batches.
+    # The plan must still be valid, and the sink must not skip batches.
     check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
-    connections = cast(MoveArguments, context.file.connections())  # no key is required
+    connections = cast(MoveArguments, context.file.connections())  # all keys are optional
     check_plan(None, move_request(SPARK, connections), plan_path)
     if context.spec.states:
         context.record.change(primed=None, query_id=None)  # forget an earlier priming
@@ -99,7 +99,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     Raises:
         PrimingFailed: the command could not be started, or failed.
         Refused: the location lacks the plan or the primed state.
-        CutOverStopped: the command took too long, and still runs.
+        CutOverStopped: the command took too long and is still running.
     """
     command, prime_command = context.spec.prime, context.prime_command
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
@@ -124,7 +124,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             details=prime_command.last_lines(),
         )
     primed = observe(context, "target")
-    assert primed.plan is not None  # the step ``plan`` has saved it
+    assert primed.plan is not None  # the ``plan`` step has saved it
     target = _location_facts(primed)
     problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
     if problem is not None:
@@ -153,9 +153,9 @@ def _await_priming(context: CutOverContext) -> None:
 
 
 def adopt(context: CutOverContext, facts: Facts) -> str:
-    """Take over a location that contains the plan, or a group, that this record did not write.
+    """Adopt a location with the plan, or a group, that this record did not write.
 
-    A location gets a new query id, and a group gets the plan with this record's id in its commits.
+    A location gets a new query ID, and a group gets the plan with this record's ID in its commits.
     An earlier record then no longer recognizes the target as its own.
     """
     location = context.location()

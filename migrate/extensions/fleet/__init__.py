@@ -1,8 +1,8 @@
 """Find many checkpoints and read them into a few flat tables.
 
 ``discovery`` finds candidates under the roots. ``candidates`` reads each candidate, and ``rows``
-makes rows of the tables from the result. ``lag`` computes the lag of a position. ``inventory``
-makes a ``ScannedJob`` from a checkpoint's row and lags. ``write_tables`` writes the tables.
+turns the result into table rows. ``lag`` computes the lag of a position. ``inventory`` makes a
+``ScannedJob`` from the row and lags of a checkpoint. ``write_tables`` writes the tables.
 
 ``scan_run`` runs the steps after ``discovery`` on this machine, and ``scan_on_spark`` runs them on
 Spark. ``data_source`` and ``frames`` make DataFrames of checkpoints.

@@ -1,7 +1,7 @@
 """Split candidates into chunks, and read them.
 
-A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error. The
-error is returned as a ``Failure``, so that the other candidates are still read.
+A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error. An
+error is returned as a ``Failure``, so the other candidates are still read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
 _OPEN_COST = 32 * 1024
-# The number of checkpoints of an object store that are read ahead; botocore keeps ten connections.
+# The number of checkpoints to read ahead from an object store; botocore keeps ten connections.
 _READ_AHEAD = 8
 # Larger metadata is not read ahead.
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
@@ -36,7 +36,7 @@ _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a checkpoint or a directory of checkpoints could not be read.
+    """The reason that a checkpoint or a directory of checkpoints could not be read.
 
     Attributes:
         kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library for the storage or
@@ -51,19 +51,19 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A checkpoint, complete or not, or a directory that could not be listed.
+    """A complete or incomplete checkpoint, or a directory that could not be listed.
 
     Attributes:
         pointer: the directory of ``_metadata``, or the directory that could not be listed;
             absolute, or a URL.
-        job_directory: the directory of its job, with the ``chk-<n>``; None for a savepoint.
+        job_directory: the job's directory, which contains the ``chk-<n>``; None for a savepoint.
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
         read_newest: True to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
-        chk_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job.
-            For a savepoint, only -1, because savepoints have no number. None for the other
-            checkpoints. ``mark_newest`` sets these numbers.
-        failure: the reason why this directory could not be listed; None if it could.
+        chk_numbers: for a job's newest checkpoint, the numbers of all candidates of the job; for a
+            savepoint, only -1, because savepoints have no number; None for other checkpoints.
+            ``mark_newest`` sets these numbers.
+        failure: the reason that this directory could not be listed; None if it could.
     """
 
     pointer: str
@@ -75,23 +75,23 @@ class Candidate:
 
     @property
     def job_id(self) -> str | None:
-        """Return the job's id, if it is the name of the job's directory (Flink's default)."""
+        """Return the job ID, if it is the name of the job's directory (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
     def number(self) -> int | None:
-        """Return ``n`` of ``chk-<n>``, if it fits into Flink's long."""
+        """Return ``n`` of ``chk-<n>``, if it fits into a Java long."""
         number = checkpoint_number(self.pointer)
         return number if number is not None and number <= _LONG_MAX else None
 
 
 def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return all candidates, with ``chk_numbers`` set for the newest complete one of each job.
+    """Return all candidates, with ``chk_numbers`` set for each job's newest complete candidate.
 
-    If no checkpoint of a job is complete, its newest one is marked. Every savepoint is marked.
+    If a job has no complete checkpoint, its newest checkpoint is marked. Every savepoint is marked.
     """
     candidates = list(candidates)
-    # By job: whether a candidate is complete, its number, its pointer.
+    # By job: whether a candidate is complete, its number, and its pointer.
     jobs: dict[str, list[tuple[bool, int, str]]] = {}
     for candidate in candidates:
         number = candidate.number
@@ -159,7 +159,7 @@ def read_candidate(
 def read_each(
     candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
-    """Read candidates in their order.
+    """Read candidates in order.
 
     Threads read candidates at URLs ahead of time, unless their metadata is large.
     """
@@ -170,7 +170,7 @@ def read_each(
         candidate, future = queue.popleft()
         return candidate, future.result() if future is not None else read(candidate)
 
-    pool = ThreadPoolExecutor(_READ_AHEAD)  # starts no thread before something is submitted
+    pool = ThreadPoolExecutor(_READ_AHEAD)  # starts no thread until something is submitted
     try:
         for candidate in candidates:
             small = (candidate.metadata_bytes or 0) <= _MAX_BYTES_AHEAD

@@ -1,4 +1,4 @@
-"""Define checkpoints as the data source ``flink_checkpoint`` of Spark 4.
+"""Define the ``flink_checkpoint`` data source for Spark 4.
 
     spark.dataSource.register(FlinkCheckpointDataSource)
     spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")

@@ -1,8 +1,8 @@
 """Search directory trees for checkpoints, many directories at a time.
 
 The search lists each directory once. If a directory has the name of a ``chk-<n>`` or a savepoint,
-the search queries only the size of its ``_metadata``. It skips ``shared`` and ``taskowned`` of a
-job, because they contain only state. It does not follow links under a root.
+the search queries only the size of its ``_metadata``. It skips a job's ``shared`` and ``taskowned``
+directories, because they contain only state. It does not follow links under a root.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from migrate.inputs.flink.job_id import SAVEPOINT_NAME, job_id_of
 from migrate.storage.files import DirectoryEntry, Files
 from migrate.storage.uris import is_uri, why_not_read
 
-# Many threads, because a remote store takes tens of milliseconds for each answer.
+# Many threads, because a remote store takes tens of milliseconds per answer.
 _THREADS = 16
 _BATCHES_PER_THREAD = 8
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
-# The root of a local path, or a URL up to its host or bucket. In this part, ``*``, ``?`` and ``[``
+# The root of a local path, or a URL up to its host or bucket. In this part, ``*``, ``?``, and ``[``
 # are not wildcards.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
@@ -44,10 +44,10 @@ class _Visit(NamedTuple):
     """A directory to visit.
 
     Attributes:
-        is_checkpoint: True if it has the name of a ``chk-<n>`` or a savepoint, or if a root is the
-            ``_metadata`` in it.
-        choices: the names of all its ``chk-<n>``, newest first, if the scan selects only the newest
-            complete ``chk-<n>`` of this directory; otherwise empty.
+        is_checkpoint: True if the directory has the name of a ``chk-<n>`` or a savepoint, or if a
+            root is its ``_metadata`` file.
+        choices: the names of all ``chk-<n>`` in the directory, newest first, if the scan selects
+            only the newest complete ``chk-<n>`` in this directory; otherwise empty.
     """
 
     path: str
@@ -62,15 +62,15 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
     """Return every checkpoint and savepoint under the roots, sorted by pointer and number.
 
     A checkpoint without ``_metadata`` (incomplete, or still being written) is also returned, and
-    its reading will fail. For a root that cannot be searched, or a directory that cannot be listed,
+    reading it will fail. For a root that cannot be searched, or a directory that cannot be listed,
     a candidate with a failure is returned.
 
     Args:
-        roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
-            parts of a path; local paths, or URLs that ``files`` can read.
+        roots: directories, ``_metadata`` files, or globs with ``*``, ``?``, and ``[…]`` in the
+            parts of a path; each is a local path, or a URL that ``files`` can read.
         files: the file systems to search.
-        latest_only: return only the newest complete ``chk-<n>`` of each job's directory, or the
-            newest one if none is complete. All savepoints are returned.
+        latest_only: True to return only the newest complete ``chk-<n>`` in each job's directory, or
+            the newest one if none is complete. All savepoints are returned.
 
     Raises:
         MissingExtra: the library for a root's kind of URL is not installed.
@@ -95,9 +95,9 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
                         visits[visit] = None
             if not visits:
                 break
-            # For local directories, threads take more time than they save. Each task for the pool
+            # For local directories, threads take more time than they save. Each task in the pool
             # costs time, so directories are visited in batches. Each thread gets several batches,
-            # because some take longer.
+            # because some batches take longer.
             local = [visit for visit in visits if "://" not in visit.path]
             remote = [visit for visit in visits if "://" in visit.path]
             size = max(1, -(-len(remote) // (_THREADS * _BATCHES_PER_THREAD)))
@@ -221,7 +221,7 @@ def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None 
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path or a URL has ``*``, ``?`` or ``[`` after its root."""
+    """Return whether a path or a URL has ``*``, ``?``, or ``[`` after its root."""
     root = _BASE.match(path)  # may contain the brackets of an IPv6 address
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
@@ -229,10 +229,10 @@ def is_glob(path: str) -> bool:
 def _matches(pattern: str, files: Files) -> list[str]:
     """Return the directories that match a glob, sorted; the glob is an absolute path or a URL.
 
-    ``_metadata`` files that the glob matches are returned as well.
+    ``_metadata`` files that match the glob are also returned.
 
     Raises:
-        OSError, MissingExtra: a directory in which to search cannot be listed.
+        OSError, MissingExtra: a directory to search cannot be listed.
     """
     root = _BASE.match(pattern)
     base = root[0] if root is not None else "/"

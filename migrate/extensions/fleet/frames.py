@@ -1,4 +1,4 @@
-"""Define ``read_checkpoints``, with DataFrames of Spark 3.5 or later."""
+"""Define ``read_checkpoints``, which returns DataFrames of Spark 3.5 or later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
     Args:
         spark: the session.
-        paths: the paths, as for ``migrate.extensions.fleet.discovery.discover``.
+        paths: the paths, as in ``migrate.extensions.fleet.discovery.discover``.
         options: the options of the data source (``migrate.extensions.fleet.options``), such as
             ``latestOnly=True``.
 
@@ -44,9 +44,9 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
 
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
-    """Return the checkpoints under ``paths``, a list for each task."""
+    """Return the checkpoints under ``paths``, as one list per task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # The list is never empty. Without a partition, Spark makes one itself, and passes different
+    # The list is never empty. Without a partition, Spark makes one itself and passes different
     # values to the reader in different versions.
     return split_candidates(candidates, options.partitions) or [[]]
 
@@ -59,5 +59,5 @@ def read_candidates(
 
 
 def checkpoint_schema(columns: Sequence[ViewColumn]) -> StructType:
-    """Return the schema of a table of checkpoints, with a comment for each column."""
+    """Return the schema of a checkpoint table, with a comment for each column."""
     return StructType([spark_field(column, {"comment": column.comment}) for column in columns])

@@ -17,16 +17,16 @@ from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME
 from migrate.model.finding import Code
 from migrate.model.wording import counted, join_some
 
-# The error kinds of a missing root, and of a directory that cannot be listed.
+# The error kinds for a missing root and for a directory that cannot be listed.
 _UNLISTABLE_KINDS = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
-# The maximum number of missing topics in a line.
+# The maximum number of missing topics on a line.
 _MAX_TOPICS = 5
 _MIN_GAP = timedelta(milliseconds=MIN_GAP_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = {**dict(OBSTACLES.values()), UNREACHABLE: UNREACHABLE_WORDS}
-# The columns that a job takes from its checkpoint's row unchanged.
+# The columns that a job takes unchanged from its checkpoint's row.
 _COPIED_COLUMNS = (
     *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
     *("sources", "positions", "error_kind", "error"),
@@ -41,24 +41,24 @@ class ScannedJob:
     An instance can also represent a missing root, or a directory that could not be listed.
 
     Attributes:
-        pointer: the checkpoint's directory, the argument CHK of the other commands.
-        job_id: the job's id, if it is the name of the job's directory.
+        pointer: the checkpoint's directory, which is the CHK argument of the other commands.
+        job_id: the job ID, if it is the name of the job's directory.
         checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint. They are None
-            if it could not be read, except a ``checkpoint_id`` that the path contains.
+            if the checkpoint could not be read, except for a ``checkpoint_id`` in the path.
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
-        positions: the number of topic-partitions of each source, added up.
+        positions: the total number of topic-partitions, added up over the sources.
         lag: the sum of the available lags; None without a broker, or without any lag. A lag is the
             log end offset minus the position; there may be fewer records.
         lag_unknown: the number of positions without a lag; 0 without a broker.
-        unlisted: the number of partitions with records that the topics have on the broker and the
-            checkpoint lacks. ``lag`` does not include them. 0 without a broker.
+        unlisted: the number of partitions with records that exist on the broker but not in the
+            checkpoint. ``lag`` does not include these partitions. 0 without a broker.
         obstacles: the codes of the obstacles to a move, sorted. The codes ``expired``,
             ``beyond-end``, ``topic-gone``, and ``partition-gone`` come from the broker. ``ran-on``
-            may come from a different line of the same job.
+            may come from a different run of the same job.
         why_not: the obstacles in words.
         to_check: the codes of the items to check before the job moves, sorted.
-        error_kind, error: the reason why the checkpoint could not be read.
+        error_kind, error: the reason that the checkpoint could not be read.
     """
 
     pointer: str
@@ -86,12 +86,12 @@ class ScannedJob:
 
     @property
     def movable(self) -> bool:
-        """Return whether the checkpoint was read, and no obstacle to a move was found."""
+        """Return whether the checkpoint was read and no obstacle to a move was found."""
         return self.readable and not self.obstacles
 
     @property
     def label(self) -> str:
-        """Return the job's id as its name, or else the name of its directory."""
+        """Return the job ID as the job's name, or else the name of its directory."""
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
@@ -99,9 +99,9 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
     """Return a job from its checkpoint's row and the lag of each position.
 
     Args:
-        row: the checkpoint's row in the view ``checkpoints``.
+        row: the checkpoint's row in the ``checkpoints`` view.
         lags: the lag of each position; None without a broker.
-        unlisted: as for ``ScannedJob``.
+        unlisted: as in ``ScannedJob``.
     """
     values = dict(zip(_NAMES, row, strict=True))
     lags = lags or ()
@@ -126,12 +126,12 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
 
 
 def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
-    """Return the jobs, with the obstacle ``ran-on`` if a job kept running after its checkpoint.
+    """Return the jobs, with a ``ran-on`` obstacle if a job kept running after its checkpoint.
 
-    A job numbers its savepoints and its checkpoints in one sequence. If a different line of the
-    same job has a higher number, the job kept running after a savepoint or its newest checkpoint.
-    If a job with a fixed id starts without its state, its numbers restart at 1. If the times
-    contradict the numbers, the lines must therefore be checked (``numbering-began-anew``).
+    A job numbers its savepoints and its checkpoints in one sequence. If a different run of the same
+    job has a higher number, the job kept running after a savepoint or its newest checkpoint. If a
+    job with a fixed ID starts without its state, its numbers restart at 1. Therefore, if the times
+    contradict the numbers, the user must check the runs (``numbering-began-anew``).
     """
     jobs = list(jobs)
     highest: dict[str, ScannedJob] = {}
@@ -147,7 +147,7 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
 
 
 def _first_digits(job: ScannedJob) -> str | None:
-    """Return the first digits of the job's id, or None unless they identify a single job."""
+    """Return the first digits of the job ID if they identify a single job, or else None."""
     name = SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
     digits = name[1] if name is not None else (job.job_id or "")[:6]
     return digits if job.readable and digits not in ("", FIXED_JOB_ID[:6]) else None
@@ -199,14 +199,14 @@ def _describe_obstacles(
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """An inventory in numbers.
+    """The totals of an inventory.
 
     Attributes:
-        jobs, savepoints: the number of jobs, and of savepoints without a job. In the descriptions
-            below, a job may be a savepoint.
+        jobs, savepoints: the number of jobs, and the number of savepoints without a job. In the
+            descriptions below, a job may be a savepoint.
         unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
-        errors: for each kind of error, the number of unreadable jobs and of unlistable directories;
+        errors: for each kind of error, the number of unreadable jobs and unlistable directories;
             most frequent first.
     """
 
@@ -221,7 +221,7 @@ class Totals:
 
     @property
     def not_read(self) -> int:
-        """Return the number of unreadable jobs and of unlistable directories."""
+        """Return the number of unreadable jobs and unlistable directories."""
         return sum(self.errors.values())
 
 
@@ -242,27 +242,27 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_unlistable(job: ScannedJob) -> bool:
-    """Return whether a job represents a missing or unlistable directory, not a savepoint."""
+    """Return whether a job represents a missing or unlistable directory instead of a savepoint."""
     has_savepoint_name = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _UNLISTABLE_KINDS and not has_savepoint_name
 
 
 def count_by_frequency(codes: Iterable[str]) -> dict[str, int]:
-    """Return the number of occurrences of each code, the most frequent code first."""
+    """Return the number of occurrences of each code, most frequent code first."""
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """The plan of one job, or the reasons why there is no plan.
+    """The plan for one job, or the reasons that there is no plan.
 
     Attributes:
-        group: the consumer group that the plan is for; None if the plan is for Spark.
+        group: the consumer group of the plan; None if the plan is for Spark.
         file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
-        reasons: the reasons why no plan exists.
-        failure: the error that ended the planning, perhaps a bug in ``migrate``; None without an
-            error, and for a DecodeError.
+        reasons: the reasons that no plan exists.
+        failure: the error that ended the planning, which may be a bug in ``migrate``; None without
+            an error or for a DecodeError.
     """
 
     group: str | None
@@ -277,9 +277,10 @@ class Inventory:
     """The result of a scan.
 
     Attributes:
-        jobs: all jobs, each represented by its newest complete checkpoint, all savepoints, and the
-            directories that could not be listed; sorted by pointer.
-        checkpoints, unreadable: the number of checkpoints, and of unreadable ones among them.
+        jobs: all jobs (each represented by its newest complete checkpoint), all savepoints, and the
+            directories that could not be listed, sorted by pointer.
+        checkpoints, unreadable: the number of checkpoints, and the number of unreadable checkpoints
+            among them.
         plans: the plan of each job, by the job's pointer; None if no plans were requested.
     """
 

@@ -14,7 +14,7 @@ from migrate.planning.partition import plan_position
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
 UNREACHABLE_WORDS = "with unknown lag, because the broker did not answer for the partition"
-# The code of the obstacle for each verdict, and the words that follow a number of positions.
+# The obstacle code for each verdict, and the words that follow a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start offset; Kafka has deleted records"),
     Verdict.BEYOND_END: (
@@ -34,13 +34,13 @@ class Lag(NamedTuple):
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
             partition.
-        records: the log end offset minus the next offset. None if one of them is missing, or if the
-            next offset is beyond the log end offset. The log may have fewer records than that,
-            because transaction markers and compaction leave gaps.
-        obstacle: the reason why no reader can continue at the position: ``expired``,
-            ``beyond-end``, ``topic-gone``, ``partition-gone`` or ``unreachable``; None without an
+        records: the log end offset minus the next offset; None if either offset is missing, or if
+            the next offset is beyond the log end offset. The log may contain fewer records, because
+            transaction markers and compaction leave gaps.
+        obstacle: the reason that no reader can resume from the position: ``expired``,
+            ``beyond-end``, ``topic-gone``, ``partition-gone``, or ``unreachable``; None without an
             obstacle.
-        unknown: the reason why the broker did not answer for the partition; None if it did.
+        unknown: the reason that the broker did not answer for the partition; None if it answered.
     """
 
     topic: str = ""
@@ -52,14 +52,14 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics to query a broker about, from positions without a named cluster."""
+    """Return the topics of positions without a named cluster, for a broker query."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> int:
-    """Return the number of partitions with records that the topics have and the positions lack.
+    """Return the number of partitions with records that are in the topics but not in the positions.
 
-    A topic can get partitions after the checkpoint. No position has their lag.
+    A topic can get new partitions after the checkpoint. No position includes their lag.
     """
     listed = {position.topic_partition for position in positions}
     return sum(
@@ -71,9 +71,9 @@ def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> 
 
 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
-    """Return the lag of a position, as a plan computes it.
+    """Return the lag of a position, computed as in a plan.
 
-    If the state contains the position's cluster, the broker may belong to a different one.
+    If the state contains the position's cluster, the broker may belong to a different cluster.
     """
     if position.cluster is not None:
         return Lag(position.topic)

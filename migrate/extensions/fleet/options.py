@@ -1,4 +1,4 @@
-"""Parse the options of the data source ``flink_checkpoint``, and select rows by them."""
+"""Parse the options of the ``flink_checkpoint`` data source, and select rows by these options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CheckpointOptions:
     Attributes:
         latest_only: True to read only the newest complete ``chk-<n>`` of each job, and all
             savepoints.
-        allow_external_files: True to read state also outside of a checkpoint's directories.
+        allow_external_files: True to also read state outside a checkpoint's directories.
         partitions: the maximum number of tasks; None to compute it from the number and size of the
             checkpoints.
     """
@@ -49,7 +49,7 @@ _PATHS = frozenset({"path", "paths"})
 
 
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
-    """Parse Spark's options; the case of names and of enumerated values does not matter.
+    """Parse the Spark options; the case of names and of enumerated values does not matter.
 
     ``topic`` is one topic, or several, separated by commas.
 
@@ -102,7 +102,7 @@ def _count(name: str, values: Mapping[str, str]) -> int | None:
 def selected_rows(
     candidates: Iterable[Candidate], files: Files, options: CheckpointOptions
 ) -> Iterator[Row]:
-    """Yield the candidates' rows in the view ``options.view``, in the order of the candidates.
+    """Yield the candidates' rows in the ``options.view`` view, in the order of the candidates.
 
     Raises:
         InputError: a candidate could not be read, and the mode is FAILFAST.

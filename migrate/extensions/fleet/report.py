@@ -14,7 +14,7 @@ from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import lag_text
 
-# Obstacles that disappear when the job is stopped with a savepoint, in words.
+# Descriptions of obstacles that disappear when the job is stopped with a savepoint.
 _ENDED_BY_A_STOP = {
     Code.IN_FLIGHT_RECORDS.value: "in-flight-records (in an unaligned checkpoint)",
     Code.PENDING_TRANSACTIONS.value: "pending-transactions",
@@ -54,10 +54,10 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 
 
 def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
-    """Return the cells MOVES and WHY.
+    """Return the MOVES and WHY cells.
 
     MOVES is ``unreadable``; ``no`` with an obstacle, or if the job's plan was refused or failed;
-    ``check`` if the user must check something first; or else ``yes``.
+    ``check`` if the user must check something first; otherwise ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

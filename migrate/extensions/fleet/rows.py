@@ -31,11 +31,11 @@ class Selection:
     """The sources whose rows are returned.
 
     Attributes:
-        topics: selects the sources that read one of these topics, and only their positions in
-            these topics; if empty, all.
-        uid: selects the sources with this uid; if None, all.
-        uid_operator_id: the operator id that Flink derives from ``uid``, to find sources in
-            metadata without uids (up to version 4).
+        topics: the topics whose sources are selected, with only their positions in these topics; if
+            empty, all sources are selected.
+        uid: the uid of the selected sources; None for all sources.
+        uid_operator_id: the operator ID that Flink derives from ``uid``, which identifies sources
+            in metadata without uids (up to version 4).
     """
 
     topics: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a checkpoint cannot be moved unchanged.
+    """A reason that a checkpoint cannot be moved unchanged.
 
     ``code`` is the code of a finding, or one of ``fleet.OBSTACLE_CODES``.
     """
@@ -68,10 +68,10 @@ class Obstacle:
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint, as the columns IDENTITY and CHECKPOINT_DETAILS need it.
+    """A checkpoint, in the format that the IDENTITY and CHECKPOINT_DETAILS columns require.
 
     Attributes:
-        obstacles, to_check: the results of the functions ``obstacles`` and ``findings_to_check``;
+        obstacles, to_check: the results of the ``obstacles`` and ``findings_to_check`` functions;
             IDENTITY does not need them.
     """
 
@@ -91,7 +91,7 @@ def view_rows(
     outcome: Extraction | Failure,
     selection: Selection = _EVERYTHING,
 ) -> Iterator[Row]:
-    """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
+    """Yield the rows of one checkpoint, in the order of the ``VIEWS[view]`` columns.
 
     With a selection, only selected sources have rows of positions and operators. A checkpoint with
     a selected source has rows of all its findings. A checkpoint without a selected source has no
@@ -153,12 +153,12 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved unchanged.
+    """Return the reasons that a checkpoint, with all its Kafka sources, cannot be moved unchanged.
 
     Each decision that the user must make is an obstacle. These decisions are the acceptance of loss
     or duplication, the name of Flink's consumer group, and the choice of a cluster or source. A
-    partition that is still at ``earliest`` is no obstacle, because the broker has the log start
-    offset.
+    partition that is still at ``earliest`` is not an obstacle, because the broker knows the log
+    start offset.
     """
     checked = findings_to_check(extraction)
     reasons = [
@@ -171,7 +171,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         reasons.append(Obstacle("no-positions", "the checkpoint has no position of a Kafka source"))
     clusters = list(several_cluster_refusals(extraction.sources))
     reasons += [Obstacle("several-clusters", str(refusal)) for refusal in clusters]
-    if not clusters:  # the same name on two clusters is two topics
+    if not clusters:  # the same name in two clusters means two topics
         shared = shared_topics(extraction.sources)
         reasons += [
             Obstacle("sources-disagree", str(topic.disagreement_refusal()))
@@ -187,9 +187,9 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 
 def findings_to_check(extraction: Extraction) -> list[Finding]:
-    """Return the findings of pending transactions if the job ended with the checkpoint, else none.
+    """Return findings about pending transactions if the job ended with the checkpoint, else none.
 
-    They are no obstacles, but the user must check them before the job moves.
+    These findings are not obstacles, but the user must check them before the job moves.
     """
     if not job_ended_with(extraction.checkpoint):
         return []

@@ -1,4 +1,4 @@
-"""Save a plan for each job of an inventory, for ``to-spark`` or ``commit-group``."""
+"""Save a plan for each job in an inventory, for ``to-spark`` or ``commit-group``."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
-# The placeholder for the job's label in the name of a group.
+# The placeholder for the job's label in a group name.
 JOB_PLACEHOLDER = "{job}"
 
 # Independent of the number of cores, because planning mostly waits for stores and brokers.
 _THREADS = 8
-# For a file name, the characters of a job's label that are replaced, the maximum length of the
-# label, and the number of digits of the digest.
+# For file names: the characters of a job's label to replace, the maximum length of the label, and
+# the number of digits in the digest.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
 _DIGITS = 16
 
 
 def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
-    """Check before any work that plans can be made and written.
+    """Before any work, check that plans can be made and written.
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: the directory cannot be listed; no broker is named, but groups are; or all jobs
-            would have the same group.
+        UsageError: the directory cannot be listed; groups are set, but no broker is set; or all
+            jobs would have the same group.
     """
     if group is not None:
         if not broker:
@@ -86,17 +86,17 @@ def save_plans(
     progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> dict[str, JobPlan]:
-    """Plan each job, save its plan and an index of the plans; return the plans by job pointer.
+    """Plan each job, save its plan and an index of plans, and return the plans by job pointer.
 
-    No plan is saved in these cases, and the result has the reasons:
+    In these cases, no plan is saved, and the result contains the reasons:
 
     - The job has an obstacle.
-    - Another job would have the same group, even if that job has an obstacle today.
+    - Another job would have the same group, even if that job currently has an obstacle.
     - The planning fails, for example because the broker does not answer.
-    - The plan has refusals, or needs a person's decision.
+    - The plan has refusals, or it requires a person's decision.
 
     Args:
-        jobs: the jobs of an inventory.
+        jobs: the jobs in an inventory.
         directory: the directory for the plans.
         group: the name of the consumer groups, with ``{job}`` for the job's label; None for Spark.
         progress: called after each job.
@@ -110,7 +110,7 @@ def save_plans(
     except OSError as error:
         raise _not_writable(directory, error) from error
 
-    move = cast("MoveArguments", arguments)  # safe, because no key is required
+    move = cast("MoveArguments", arguments)  # safe, because all keys are optional
     labels = Counter(job.label for job in jobs)
 
     def plan_job(job: ScannedJob) -> JobPlan:
@@ -118,14 +118,14 @@ def save_plans(
         if not job.movable:
             return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
-            # Job ids are not always distinct. In application mode they may all be zeros.
+            # Job IDs are not always distinct. In application mode, they may all be zeros.
             reason = (
                 f"{labels[job.label]} jobs would share this group; plan each job with commit-group"
             )
             return JobPlan(target, None, reasons=(reason,))
         try:
             return _save_plan(job, move_request(target_of(target), move), directory)
-        except DecodeError as error:  # readable at the scan, but not now
+        except DecodeError as error:  # readable during the scan, but not now
             return JobPlan(target, None, reasons=(str(error),))
         except (MigrateError, OSError) as error:
             return JobPlan(target, None, reasons=(str(error),), failure=error)
@@ -162,7 +162,7 @@ def _save_plan(job: ScannedJob, request: Request, directory: Path) -> JobPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield the problems that a person must judge. The commands for one job only warn of them."""
+    """Yield problems that a person must judge; the commands for one job only warn about them."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
@@ -176,8 +176,8 @@ def _undecided(plan: Plan) -> Iterator[str]:
 def file_name(job: ScannedJob) -> str:
     """Return the file name of a job's plan: job, checkpoint, and a digest that makes it unique.
 
-    The job's label may be the name of a directory. Unsafe characters are replaced, so that the file
-    cannot be outside of the plans' directory.
+    The job's label may be the name of a directory. Unsafe characters are replaced, so the file
+    cannot be outside the directory for the plans.
     """
     checkpoint = posixpath.basename(job.pointer)
     label = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
@@ -186,7 +186,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def _index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
-    """Return a CSV text with a row for each job, with its plan's file or why there is none."""
+    """Return CSV with a row for each job, with its plan file or the reason that there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

@@ -1,4 +1,4 @@
-"""``scan``: make an inventory of many jobs, and save plans of their moves."""
+"""``scan``: make an inventory of many jobs, and save plans for their moves."""
 
 from __future__ import annotations
 
@@ -38,33 +38,34 @@ def scan(
     progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> Inventory:
-    """Read every checkpoint below the roots, in processes on this machine or on Spark.
+    """Read every checkpoint under the roots, in processes on this machine or on Spark.
 
-    Spark is used if a master is named, if ``spark-submit`` has started this process, or if a
-    session is already active. A session that is started here is stopped at the end. If a job's
-    newest checkpoint cannot be read, the inventory has an error for the job.
+    Spark is used if a master is set, if ``spark-submit`` has started this process, or if a session
+    is already active. If this call starts a session, it stops the session at the end. If a job's
+    newest checkpoint cannot be read, the inventory contains an error for the job.
 
     Args:
-        roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]``; local
-            paths or URLs.
-        latest_only: read all savepoints, but only the newest complete checkpoint of each job, or
-            the newest one if none is complete.
-        output: a new or empty directory for the tables ``checkpoints``, ``positions``,
-            ``operators`` and ``findings``.
+        roots: directories, ``_metadata`` files, or globs with ``*``, ``?``, and ``[…]``; each is a
+            local path or a URL.
+        latest_only: True to read all savepoints, but only the newest complete checkpoint of each
+            job, or the newest one if none is complete.
+        output: a new or empty directory for the ``checkpoints``, ``positions``, ``operators``, and
+            ``findings`` tables.
         format: the file format of the tables.
-        plans: a new or empty directory for plans; ``save_plans`` describes which jobs get none.
-        group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
-            job's id. If it is None, the plans are for Spark.
-        master: Spark's master URL, for example ``spark://host:7077``.
-        progress: called repeatedly with the stage, the number done and the total number.
+        plans: a new or empty directory for plans; ``save_plans`` describes which jobs get no plan.
+        group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced with
+            the job ID. None to plan for Spark.
+        master: the Spark master URL, for example ``spark://host:7077``.
+        progress: a function that is called repeatedly with the stage, the number done, and the
+            total number.
         arguments: see ``KafkaArguments``; with a broker, the inventory has each job's lag.
 
     Raises:
-        UsageError: arguments do not go together, a package is not installed, or Spark does not
+        UsageError: arguments cannot be combined, a package is not installed, or Spark does not
             start.
         InputError: no checkpoint was found, and a root or a directory could not be read.
         Refused: ``output`` or ``plans`` is not empty.
-        BrokerError: the broker did not answer, or denied a request.
+        BrokerError: the broker did not answer, or it denied a request.
         ServiceError: Spark failed, or the processes on this machine were killed repeatedly.
     """
     broker = kafka(arguments)
@@ -119,7 +120,7 @@ def scan(
 
 
 def _reported(stage: Stage, progress: Progress | None) -> Progress:
-    """Return a function that reports progress to the stage, and to ``progress`` if there is one."""
+    """Return a function that reports progress to the stage and, if set, to ``progress``."""
 
     def report(done: str, count: int, total: int) -> None:
         stage.seen(f"{done} {count} of {total}")
@@ -130,11 +131,11 @@ def _reported(stage: Stage, progress: Progress | None) -> Progress:
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
-    """Return where to write the tables; refuse a directory that is not empty.
+    """Return the directory for the tables; refuse a directory that is not empty.
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: tables cannot be written to this directory.
+        UsageError: the tables cannot be written to this directory.
     """
     check_no_credentials(output, UsageError, "output")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
@@ -142,7 +143,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     if not on_spark:
         check_output(tables)
     files = Files()
-    # Our storage does not support every kind of URI; Spark checks the rest when it writes.
+    # ``migrate`` does not support every kind of URI; Spark checks the others when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused(f"{output} is not empty; choose a new directory for the tables")

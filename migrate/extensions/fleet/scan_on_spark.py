@@ -1,9 +1,9 @@
-"""Run a scan on Spark; the executors call functions of ``migrate.extensions.fleet.scan_run``.
+"""Run a scan on Spark; the executors call functions in ``migrate.extensions.fleet.scan_run``.
 
-Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists it, so that each
-checkpoint is read once. The last row of each chunk is the chunk's answer instead of a checkpoint.
-The answer is the chunk's topics if a broker is queried, and otherwise its summary. A later
-computation of the answers would start more Python tasks, and these are slow to start.
+Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists the DataFrame, so
+each checkpoint is read once. The last row of each chunk is the chunk's answer instead of a
+checkpoint. The answer is the chunk's topics if a broker is queried, and otherwise its summary.
+Computing the answers later would start more Python tasks, which are slow to start.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BATCH_BYTES = 4 * 1024 * 1024
 # The number of persisted chunks that a task reads. Starting a task takes longer than reading the
 # rows of a chunk.
 _CHUNKS_PER_TASK = 8
-# The time between two reports of progress, in seconds.
+# The interval between progress reports, in seconds.
 _INTERVAL = 0.2
 
 
@@ -65,11 +65,11 @@ def scan_on_spark(
 ) -> ScanSummary:
     """Read checkpoints on Spark, and let Spark write the tables.
 
-    The arguments after ``spark`` are the same as for ``scan_locally``.
+    The arguments after ``spark`` are the same as in ``scan_locally``.
 
     Raises:
         Refused: one of the tables already exists.
-        ConfigError, BrokerError: as for ``ask_broker``.
+        ConfigError, BrokerError: as in ``ask_broker``.
     """
     request = ScanRequest(ask_broker is not None, output)
     chunks = split_candidates(candidates)
@@ -96,9 +96,9 @@ def scan_on_spark(
 
 @contextmanager
 def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
-    """Report at intervals how many tasks of Spark's active stages are done.
+    """At regular intervals, report the number of completed tasks in Spark's active stages.
 
-    With Spark Connect nothing is reported, because it has no status tracker.
+    With Spark Connect, nothing is reported, because it has no status tracker.
     """
     if progress is None or is_connect(spark):
         yield

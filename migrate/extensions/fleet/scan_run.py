@@ -1,6 +1,6 @@
 """Run a scan by reading each checkpoint once, querying the broker once, and writing the tables.
 
-``scan_locally`` runs a scan with processes of this machine;
+``scan_locally`` runs a scan with processes on this machine;
 ``migrate.extensions.fleet.scan_on_spark`` runs it on Spark. Both read checkpoints with
 ``read_chunk``.
 
@@ -41,8 +41,8 @@ from migrate.model.positions import Position
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
-# A function that gets the step ("read", "compared" or "planned"), the number of checkpoints or jobs
-# that are done with the step, and their total number.
+# A function that takes the step ("read", "compared", or "planned"), the number of checkpoints or
+# jobs that have completed the step, and their total number.
 Progress = Callable[[str, int, int], None]
 # A function that queries a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]
@@ -50,8 +50,8 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a chunk. It is low, so that no process waits long for
-# the last chunk of a different process.
+# The highest average number of candidates in a chunk. It is low, so no process waits long for the
+# last chunk of a different process.
 _MAX_CANDIDATES = 100
 
 
@@ -60,7 +60,7 @@ class ScanRequest:
     """The options that determine a scan's result.
 
     Attributes:
-        with_lag: True if the result has the lag, from a query of a broker.
+        with_lag: True if the result contains the lag, from a broker query.
         output: the tables to write; None for no tables.
     """
 
@@ -85,11 +85,11 @@ class ScannedCheckpoint(NamedTuple):
 
     Attributes:
         newest: True for the newest checkpoint of its job, and for a savepoint.
-        is_counted: True if it counts in the totals of the scan, and has rows in the tables. False
-            for a checkpoint that was read in place of a deleted one, if it is also a candidate. The
-            scan then counts it separately as a candidate.
-        rows: the rows of each view of the request.
-        positions: the positions, in the order of their rows; empty if no broker is queried, or if
+        is_counted: True if the checkpoint counts in the scan totals and has rows in the tables.
+            False for a checkpoint that was read in place of a deleted one and is also a candidate
+            itself, because the scan then counts it separately.
+        rows: the rows of each view in the request.
+        positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.
     """
 
@@ -124,10 +124,11 @@ class ScannedCheckpoint(NamedTuple):
 def read_chunk(
     files: Files, request: ScanRequest, candidates: Iterable[Candidate]
 ) -> Iterator[ScannedCheckpoint]:
-    """Read the candidates of a chunk, as ``mark_newest`` returns them.
+    """Read the candidates in a chunk, as returned by ``mark_newest``.
 
-    If a running job has deleted its newest checkpoint since the search, its present newest one is
-    read as well. Usually this checkpoint is also a candidate, but was not complete at the search.
+    If a running job has deleted its newest checkpoint since the search, its current newest
+    checkpoint is also read. Usually, this checkpoint is also a candidate but was not complete
+    during the search.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.chk_numbers
@@ -165,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of some checkpoints, and the numbers of checkpoints and of unreadable ones."""
+    """The jobs of some checkpoints, and the numbers of all and of unreadable checkpoints."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0
@@ -198,17 +199,17 @@ def scan_locally(
     ask_broker: AskBroker | None = None,
     progress: Progress | None = None,
 ) -> ScanSummary:
-    """Read candidates, as ``mark_newest`` returns them, with local processes; write the tables.
+    """Read candidates, as returned by ``mark_newest``, with local processes; write the tables.
 
     If reading or the broker fails, no part of a table remains.
 
     Raises:
         Refused: one of the tables already exists.
         ServiceError: worker processes were killed repeatedly.
-        Exception: an error of ``ask_broker``, or of writing the tables.
+        Exception: an error from ``ask_broker`` or from writing the tables.
     """
     request = ScanRequest(ask_broker is not None, output)
-    # At least one chunk, so that empty tables are written even without checkpoints.
+    # Make at least one chunk, so that empty tables are written even without checkpoints.
     chunks = list(enumerate(split_candidates(candidates, limit=_MAX_CANDIDATES) or [[]]))
     files = Files()
     with ExitStack() as stack:
@@ -260,10 +261,10 @@ def _summarise_chunk(
     stage: Path | None,
     chunk: _Chunk,
 ) -> ScanSummary:
-    """Return the summary of a chunk, and write its rows to one file in each table.
+    """Return the summary of a chunk, and write its rows to one file per table.
 
-    The checkpoints come from the files of ``_save_chunk``; if ``folder`` is None, they are read
-    now.
+    The checkpoints come from the files that ``_save_chunk`` wrote; if ``folder`` is None, they are
+    read now.
     """
     summary = ScanSummary()
     output = request.output

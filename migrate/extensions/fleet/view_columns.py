@@ -1,4 +1,4 @@
-"""Define the views, flat tables of checkpoints with a name, a type, and a value for each column.
+"""Define the views: flat tables of checkpoints with a name, type, and value for each column.
 
 The values, and most of the names, are the same as in ``migrate inspect --format json``. Every view
 starts with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A
@@ -39,13 +39,13 @@ class CheckpointView(str, Enum):
     FINDINGS = "findings"
 
 
-# Milliseconds since the epoch; Arrow's values are microseconds.
+# Milliseconds since the epoch; the Arrow values are in microseconds.
 TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn(Column):
-    """A column of a view; ``value`` gets the column's value from the item that a row describes."""
+    """A column in a view; ``value`` gets the column's value from the item that a row describes."""
 
     comment: str
     value: Callable[[Any], Any]

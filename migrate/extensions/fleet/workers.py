@@ -1,10 +1,10 @@
-"""Apply a function to many items, in this process and in worker processes of this machine.
+"""Apply a function to many items, in this process and in worker processes on this machine.
 
 ``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process would rerun the
-caller's script. With fork, a child may wait forever for a lock of a different thread. This happens
-if a thread (of a notebook, Spark, or a storage client) has the lock during the fork. A worker is a
-Python process that imports this module and the function's module, but not the caller's script.
-Items are pickled to its stdin, and results to its stdout.
+caller's script. With fork, a child may wait forever for a lock. This happens if a different thread
+(from a notebook, Spark, or a storage client) holds the lock during the fork. A worker is a Python
+process that imports this module and the function's module, but not the caller's script. Items are
+pickled to its stdin, and results are pickled to its stdout.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from migrate.model.option_names import Notation, notation, process_notation
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# The number of attempts for an item. If a worker process ends during an item, perhaps for lack of
-# memory, a new process makes the next attempt.
+# The number of attempts for an item. If a worker process ends during an item, possibly because of
+# insufficient memory, a new process makes the next attempt.
 _ATTEMPTS = 4
 _SERVE = (
     "import sys; sys.path[:] = sys.argv[1:]; "
@@ -45,7 +45,7 @@ class _WorkerTraceback(Exception):
 
 
 def cores() -> int:
-    """Return the number of processors that affinity and the container allow this process."""
+    """Return the number of processors that affinity and the container allow for this process."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -86,13 +86,16 @@ class WorkerPool:
         Messages that are made in a worker name options as messages of this process do.
 
         Args:
-            function: it is pickled for the workers, and each process unpickles it once.
-            items: any number of items. For the workers, items and results are pickled, too.
-            done: called with each item that is done, from any thread, one call at a time.
+            function: the function, which is pickled for the workers; each process unpickles it
+                once.
+            items: any number of items. For the workers, items and results are also pickled.
+            done: a function that is called with each completed item, from any thread, one call at a
+                time.
 
         Raises:
-            ServiceError: several worker processes, one after the other, ended during one item.
-            Exception: an error of the function; after the first error, no further item is started.
+            ServiceError: several worker processes in succession ended during the same item.
+            Exception: an error from the function; after the first error, no further item is
+                started.
         """
         pickled = pickle.dumps(partial(_call_with_notation, notation(), function))
         results: dict[int, _Result] = {}
@@ -142,7 +145,7 @@ def _call_with_notation(
 
 
 class _Worker:
-    """A worker process; it starts for its first item and, if it ended, for the next attempt."""
+    """A worker process; it starts for its first item and, if it has ended, for the next attempt."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -211,7 +214,7 @@ def _worker_command() -> list[str]:
 def serve() -> None:
     """Read items from stdin and write results to stdout until stdin ends, in a worker process."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints must not mix with the answers
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # keep a library's prints out of the answers
     logging.getLogger().addHandler(logging.NullHandler())
     function: Callable[[Any], Any] | None = None
     gc.disable()  # until the function's module is imported, as in migrate.cli

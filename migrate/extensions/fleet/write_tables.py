@@ -1,4 +1,4 @@
-"""Write the tables of a scan as Arrow batches, or as Parquet or CSV files in Spark's layout."""
+"""Write the tables of a scan as Arrow batches, or as Parquet or CSV files in the Spark layout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from migrate.storage.new_file import already_there
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The default of Spark's option spark.sql.execution.arrow.maxRecordsPerBatch.
+# The default of the Spark option spark.sql.execution.arrow.maxRecordsPerBatch.
 _BATCH_ROWS = 10_000
 _UPLOAD_THREADS = 8
 # The empty file with which Spark marks a complete table.
@@ -46,7 +46,7 @@ _SUCCESS = "_SUCCESS"
 
 
 class TableFormat(str, Enum):
-    """The file format of the tables of a scan."""
+    """The file format of a scan's tables."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -56,8 +56,8 @@ class TableFormat(str, Enum):
 class Output:
     """The directory and the file format of the tables.
 
-    Each table is a subdirectory, such as ``DIRECTORY/positions``. CSV files have a header, and
-    commas between the items of a list.
+    Each table is a subdirectory, such as ``DIRECTORY/positions``. CSV files have a header, and they
+    have commas between the items in a list.
     """
 
     directory: str
@@ -68,8 +68,8 @@ def check_output(output: Output) -> None:
     """Check, before any work is done, that the tables can be written without Spark.
 
     Raises:
-        UsageError: Spark is required for a URI of this kind, or the format is Parquet, and pyarrow
-            is not installed.
+        UsageError: Spark is required for this kind of URI, or the format is Parquet but pyarrow is
+            not installed.
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
@@ -85,13 +85,13 @@ def check_output(output: Output) -> None:
 
 @contextmanager
 def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
-    """Yield a local folder with a subfolder for each table; publish the tables afterwards.
+    """Yield a local folder with a subfolder for each table; publish the tables afterward.
 
     After the ``with`` block, the subfolders are uploaded or renamed. If the block raises an error,
-    no table is published. Call ``check_output`` before.
+    no table is published. Call ``check_output`` first.
 
     Raises:
-        Refused: the directory of a table already contains files; no table is published.
+        Refused: a table's directory already contains files; no table is published.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
@@ -186,7 +186,7 @@ def table_file(
 
                 yield add
                 write()
-        case TableFormat.CSV:  # the form of a scan on Spark, with a header and empty cells for null
+        case TableFormat.CSV:  # as in a scan on Spark, with a header, and empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 csv_writer = csv.writer(file, lineterminator="\n")

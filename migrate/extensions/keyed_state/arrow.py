@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from migrate.extensions.keyed_state.kernel.read import FastReader
 
 _NO_CONSTANTS: Mapping[str, object] = MappingProxyType({})
-# The approximate limits of the number of rows and the number of bytes in a batch.
+# The approximate limits on the number of rows and the number of bytes in a batch.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
 
@@ -27,7 +27,7 @@ _BYTES = 16 * 1024 * 1024
 class DoesNotFit(InputError):
     """A value that does not fit into its column.
 
-    For example, a timestamp beyond 64 bits of microseconds, or a null as the key of a map.
+    Examples are a timestamp beyond 64 bits of microseconds and a null as a map key.
     """
 
 
@@ -42,10 +42,10 @@ def record_batches(state: KeyedState, *, truncate_keys: bool = False) -> Iterato
 
     Args:
         state: the state.
-        truncate_keys: True to cut nanoseconds in a key.
+        truncate_keys: True to truncate nanoseconds in a key.
 
     Raises:
-        DecodeError: as for ``KeyedState.entries``.
+        DecodeError: as in ``KeyedState.entries``.
         DoesNotFit: a value does not fit into its column.
     """
     import pyarrow as pa
@@ -75,11 +75,11 @@ def part_batches(
         state: the state.
         part: the part of the state that one subtask wrote.
         key_groups: the numbers of the key groups.
-        selected: the columns of the batches; None: all columns of the state.
-        constants: for columns that entries do not have, such as ``uid``, the value in every row.
+        selected: the columns of the batches; None for all columns of the state.
+        constants: the value in every row, for columns that entries do not have, such as ``uid``.
 
     Raises:
-        DecodeError, DoesNotFit: as for ``record_batches``.
+        DecodeError, DoesNotFit: as in ``record_batches``.
     """
     if selected is None:
         selected = columns(state)
@@ -100,7 +100,7 @@ def _fast_reader(
         for column in selected
     ):
         return None
-    # The types of these columns refuse values that they would change.
+    # The types of these columns refuse values that they would otherwise change.
     exact_names = {column.name for column in selected if column not in truncated}
     from migrate.extensions.keyed_state.kernel.program import CannotCompile
     from migrate.extensions.keyed_state.kernel.read import FastReader

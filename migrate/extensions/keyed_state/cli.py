@@ -20,8 +20,8 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.declare_options import ReadArguments
 
-# The number of characters that are buffered before the first is written. If reading fails within
-# them, stdout stays empty.
+# The number of characters to buffer before the first write. If reading fails before that, stdout
+# stays empty.
 _BUFFER_SIZE = 4 * 1024 * 1024
 # The number of rows in a table of entries without --limit.
 _DEFAULT_ROWS = 50
@@ -141,7 +141,7 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces, but none before ``_BUFFER_SIZE`` characters or all pieces were read."""
+    """Yield the pieces, but only after ``_BUFFER_SIZE`` characters or all pieces were read."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

@@ -1,4 +1,4 @@
-"""The metadata of the columns of a state that is read in Spark: its savepoint and its name."""
+"""Column metadata for a state that is read in Spark: its savepoint and its name."""
 
 from __future__ import annotations
 

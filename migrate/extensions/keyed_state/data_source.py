@@ -1,4 +1,4 @@
-"""Define keyed state as the data source ``flink_state`` of Spark 4.
+"""Define the ``flink_state`` data source, which provides keyed state in Spark 4.
 
     spark.dataSource.register(FlinkStateDataSource)
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
@@ -22,7 +22,7 @@ from migrate.spark.data_sources import ChunkReader, check_schema
 
 
 class FlinkStateDataSource(DataSource):
-    """A keyed state of the loaded checkpoint, a list of its states, or its timers.
+    """A keyed state in the loaded checkpoint, a list of its states, or its timers.
 
     Options (``keyed_state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
     ``timers``), ``key``, ``allowExternalFiles``.

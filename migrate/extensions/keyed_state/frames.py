@@ -1,4 +1,4 @@
-"""Define ``read_keyed_state``, with DataFrames of Spark 3.5 or later."""
+"""Define ``read_keyed_state``, which returns DataFrames of Spark 3.5 or later."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Return a keyed state of a checkpoint, a list of its states, or its timers.
+    """Return a keyed state in a checkpoint, a list of its states, or its timers.
 
     This call opens the checkpoint; the executors read the state when the DataFrame is used.
 
     Args:
         spark: the session.
-        chk: the checkpoint, as for ``migrate.inspect``.
+        chk: the checkpoint, as in ``migrate.inspect``.
         options: the options of the data source (``keyed_state.views``): ``operator=…, state=…``.
 
     Raises:
         DecodeError: the checkpoint, or the state, cannot be read.
         UsageError: an option is not valid, the operator or the state does not exist, or an extra is
             not installed.
-        Refused: several operators have a state of this name.
+        Refused: several operators have a state with this name.
     """
     parsed = parse_state_options({name: str(value) for name, value in options.items()})
     table = open_table(chk, parsed)

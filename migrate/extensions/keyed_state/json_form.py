@@ -1,15 +1,15 @@
-"""The JSON form of an entry of a keyed state, an object with only the fields that the state has.
+"""The JSON format of a keyed state entry: an object with only the fields that the state has.
 
-Values have these forms:
+Values have these formats:
 
 - a struct: an object with the struct's fields;
 - a map: an object if all keys are JSON strings, else a list of {"key", "value"};
-- a decimal or a BigInteger: text, without an exponent unless the number would be very long;
+- a decimal or a BigInteger: a string, without an exponent unless the number would be very long;
 - bytes: hex digits;
-- a date or time: the text that ``toString`` of its java.time class returns. A java.util.Date or
-  java.sql.Timestamp has the form of an Instant; for java.sql.Date and java.sql.Time, see
+- a date or time: the string that ``toString`` of its java.time class returns. A java.util.Date or
+  java.sql.Timestamp has the format of an Instant; for java.sql.Date and java.sql.Time, see
   ``java_values``;
-- a number that JSON does not have: "NaN", "Infinity" or "-Infinity".
+- a number that JSON does not support: "NaN", "Infinity", or "-Infinity".
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from decoder.keyed_state.types import Kind, Scalar
 
 # The namespace types of states without a namespace: VoidNamespace and the global window.
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
-# The largest exponent that is written as zeros. Without this limit, a decimal with a scale of 32
-# bits could become gigabytes of zeros.
+# The largest exponent that is written as zeros. Without this limit, a decimal with a 32-bit scale
+# could become gigabytes of zeros.
 _MAX_ZEROS = 10_000
 
 
@@ -43,7 +43,7 @@ def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
 
 
 def value_json(value: Any) -> Any:
-    """Return the JSON form of a value from the decoder."""
+    """Return the JSON format of a value from the decoder."""
     match value:
         case None | bool() | int() | str():
             return value

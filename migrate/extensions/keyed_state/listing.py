@@ -16,7 +16,7 @@ from migrate.model.column_types import ColumnType
 
 
 class StateRow(NamedTuple):
-    """A row of the list; the names of its fields are part of the command contract.
+    """A row in the list; its field names are part of the command contract.
 
     ``name`` is the operator's name. A type is None if the state does not have that part, or if the
     part cannot be read. ``reason`` explains why a state is unreadable, or why some values of a
@@ -58,8 +58,8 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-# The names of two states in DataStream jobs. One has the contents of windows. The second is the map
-# from each session to the window under which its contents are stored. SQL uses other names.
+# The names of two states in DataStream jobs. The first contains the contents of windows. The second
+# maps each session to the window under which its contents are stored. SQL uses other names.
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
@@ -80,7 +80,7 @@ _MEANINGS = {
     "sharedBuffer-events-count": "CEP: number of events for each timestamp",
     "sharedBuffer-entries": "CEP: order of the events of partial matches",
 }
-# The states of a window's trigger, if their operator also has the state WINDOW_CONTENTS.
+# The states of a window's trigger, if their operator also has the WINDOW_CONTENTS state.
 _TRIGGER_MEANINGS = {
     "count": "elements counted by the window's trigger",
     "fire-time": "next time at which the window's trigger fires",
@@ -129,7 +129,7 @@ _SQL_PATTERNS = (
 def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
     """Return a short description of one of Flink's own states; empty for any other state.
 
-    ``operator_states`` are the names of all states of the same operator.
+    ``operator_states`` are the names of all states in the same operator.
     """
     if state.kind is StateKind.TIMERS:
         name = _TIMERS.fullmatch(state.name)

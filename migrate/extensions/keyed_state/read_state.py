@@ -1,4 +1,4 @@
-"""``state``: read the keyed states of a checkpoint, and their entries."""
+"""``state``: read the keyed states in a checkpoint, and their entries."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 def keyed_states(
     chk: AnyPath, *, operator: str | None = None, allow_external_files: bool = False
 ) -> KeyedStates:
-    """Return the keyed states of a checkpoint, with their types and whether they are readable.
+    """Return the keyed states in a checkpoint, with their types and their readability.
 
     Args:
-        chk: as for ``inspect``.
-        allow_external_files: as for ``inspect``.
-        operator: an operator's id, name or uid; by default, the states of all operators.
+        chk: as in ``inspect``.
+        allow_external_files: as in ``inspect``.
+        operator: an operator's ID, name, or uid; by default, the states of all operators.
 
     Raises:
         DecodeError: the checkpoint cannot be read. If only the state of an operator cannot be read,
             the operator is in ``unread`` of the result.
-        UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
-            such a URL is not installed.
+        UsageError: no operator with keyed state has this ID, name, or uid, or the extra for this
+            kind of URL is not installed.
     """
     pointer, files = os.fspath(chk), Files()
     with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
@@ -49,18 +49,18 @@ def find_state(
     state: str,
     allow_external_files: bool = False,
 ) -> KeyedState:
-    """Return one keyed state; its method ``entries()`` reads the entries.
+    """Return one keyed state; its ``entries()`` method reads the entries.
 
     Args:
-        chk: as for ``inspect``.
-        operator: as for ``keyed_states``; not needed if only one operator has a state of this name.
+        chk: as in ``inspect``.
+        operator: as in ``keyed_states``; optional if only one operator has a state with this name.
         state: the name of the state.
-        allow_external_files: as for ``inspect``.
+        allow_external_files: as in ``inspect``.
 
     Raises:
         DecodeError: the checkpoint or the state cannot be read.
         UsageError: the operator or the state does not exist, or an extra is missing.
-        Refused: several operators have a state of this name.
+        Refused: several operators have a state with this name.
     """
     keyed = keyed_states(chk, allow_external_files=allow_external_files)
     keyed_state = choose_state(keyed, operator, state)
@@ -79,25 +79,25 @@ def read_state(
     """Return the entries of a keyed state as Arrow record batches of limited size.
 
     The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that
-    the state lacks is omitted. The module ``type_mapping`` has their types. All batches have
+    the state lacks is omitted. The ``type_mapping`` module defines their types. All batches have
     the same schema. For a state without entries, return one batch without rows. At most one key
     group is in memory at a time.
 
     Args:
-        chk: as for ``inspect``.
-        operator: as for ``find_state``.
+        chk: as in ``inspect``.
+        operator: as in ``find_state``.
         state: the name of the state.
-        allow_external_files: as for ``inspect``.
-        truncate_keys: True to cut nanoseconds in keys, namespaces and map keys. Two keys may
-            become one. By default such a key is an InputError.
+        allow_external_files: as in ``inspect``.
+        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys. Two keys may
+            then become one. By default, such a key is an InputError.
 
     Raises:
-        DecodeError: as for ``find_state``, immediately; or while the batches are read, if bytes of
-            the state are damaged.
-        InputError: while the batches are read, a value does not fit the type of its column
+        DecodeError: as in ``find_state``, immediately; or, while the batches are read, bytes of the
+            state are damaged.
+        InputError: while the batches are read, a value does not fit its column's type
             (``DoesNotFit``).
-        UsageError: as for ``find_state``; or pyarrow is not installed.
-        Refused: as for ``find_state``.
+        UsageError: as in ``find_state``; or pyarrow is not installed.
+        Refused: as in ``find_state``.
     """
     from migrate.extensions.keyed_state.arrow import check_arrow, record_batches
 
@@ -119,20 +119,20 @@ def write_state(
 ) -> int:
     """Write the entries of a keyed state to a new Parquet file; return their number.
 
-    The columns are the same as for ``read_state``. At most one key group is in memory at a time.
+    The columns are the same as in ``read_state``. At most one key group is in memory at a time.
 
     Args:
-        chk: as for ``inspect``.
-        file: the new file; if an error occurs, it is not created.
-        operator: as for ``find_state``.
+        chk: as in ``inspect``.
+        file: the new file, which is not created if an error occurs.
+        operator: as in ``find_state``.
         state: the name of the state.
-        allow_external_files: as for ``inspect``.
-        truncate_keys: as for ``read_state``.
+        allow_external_files: as in ``inspect``.
+        truncate_keys: as in ``read_state``.
 
     Raises:
-        DecodeError, InputError: as for ``read_state``.
-        UsageError: as for ``read_state``; or the file cannot be created.
-        Refused: as for ``find_state``; or the file exists.
+        DecodeError, InputError: as in ``read_state``.
+        UsageError: as in ``read_state``; or the file cannot be created.
+        Refused: as in ``find_state``; or the file exists.
         OSError: an error during writing, such as a full disk.
     """
     path = local_path(os.fspath(file))

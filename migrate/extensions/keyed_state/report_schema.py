@@ -1,7 +1,6 @@
 """The JSON format of ``migrate state``.
 
-No command imports this module, because the import of pydantic takes longer than reading a
-checkpoint.
+No command imports this module, because importing pydantic takes longer than reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Ddl = Annotated[
 
 
 class StateReport(TypedDict):
-    """A keyed state. A type is null if the state has none, or if its values cannot be read."""
+    """A keyed state. A type is null if the state lacks it, or if its values cannot be read."""
 
     operator_id: OperatorId
     uid: str | None
@@ -40,6 +39,6 @@ class StateReport(TypedDict):
 
 
 class StatesReport(TypedDict):
-    """The keyed states of a checkpoint, by operator."""
+    """The keyed states in a checkpoint, by operator."""
 
     states: list[StateReport]

@@ -1,6 +1,6 @@
 """The choice of keyed states: ``--operator`` and ``--state``.
 
-The user specifies an operator by its operator id, its name or its uid, as with ``--source``.
+The user specifies an operator by its operator ID, its name, or its uid, as with ``--source``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.option_names import option
 
-# A keyed state, or an error; both have the operator's id, name and uid.
+# A keyed state, or an error; both have the operator's ID, name, and uid.
 _StateOrError = KeyedState | Unread
 
 
 def states_of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
-    """Return the states of the operators with this id, name or uid; None selects all states.
+    """Return the states of the operators with this ID, name, or uid; None selects all states.
 
     Raises:
-        NoSuchName: no operator has this id, name or uid.
+        NoSuchName: no operator has this ID, name, or uid.
     """
     if operator is None:
         return keyed
@@ -71,7 +71,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
 
 
 def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
-    """Return the ids of the operators with this id, name or uid."""
+    """Return the IDs of the operators with this ID, name, or uid."""
     ids = {
         state.operator_id
         for state in states
@@ -79,7 +79,7 @@ def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # Hash ``name`` as a uid only now, because Spark's executors may not have the required library.
+    # Hash ``name`` as a uid only now, because Spark executors may not have the required library.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 

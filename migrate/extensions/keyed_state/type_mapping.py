@@ -1,20 +1,21 @@
-"""The columns of a keyed state, with the decoder's types as column types.
+"""The columns of a keyed state, with the decoder's types mapped to column types.
 
-The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some.
+The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some of
+these columns.
 
-Values that no column type of Spark represents exactly become strings:
+Values that no Spark column type represents exactly become strings:
 
-- Java's BigInteger and BigDecimal, with any number of digits and, for BigDecimal, any scale;
+- Java's BigInteger and BigDecimal, with any number of digits and, for BigDecimal, with any scale;
 - an Avro decimal that does not fit into Spark's DECIMAL;
-- a time of day, as java.time prints it;
+- a time of day, in the java.time format;
 - as JSON, values whose type can differ from one value to the next (an Avro union of several types,
   a Kryo collection, a field that subclasses have with different types);
 - as JSON, an Avro record inside a record of the same name.
 
-Timestamps are cut to microseconds. In a key, a namespace or a map key, nanoseconds are an error
-unless the user allows the cut, because two keys could become equal.
+Timestamps are truncated to microseconds. In a key, a namespace, or a map key, nanoseconds are an
+error unless the user allows truncation, because two keys could become equal.
 
-java.sql.Date and java.sql.Time become timestamps, because Flink stores epoch milliseconds, but not
+java.sql.Date and java.sql.Time become timestamps, because Flink stores epoch milliseconds but not
 the time zone of the date or time of day. A map whose keys contain maps, or may be null, becomes a
 list of structs of key and value.
 """
@@ -49,20 +50,20 @@ from migrate.model.option_names import option
 
 # The columns in which two values must not become equal.
 KEY_COLUMNS = ("key", "namespace", "map_key")
-_MAX_DIGITS = 38  # the limit of Spark's DECIMAL, and of Arrow's decimal128
+_MAX_DIGITS = 38  # the limit of DECIMAL in Spark and of decimal128 in Arrow
 _MICROS = 1_000_000
 _SECONDS_PER_DAY = 86_400
 
 
 def column_type(type_: types.Type) -> ColumnType | None:
-    """Return the column type of a type, or None if its values cannot be read."""
+    """Return the column type for a type, or None if the values cannot be read."""
     return None if unreadable(type_) is not None else _column(type_)
 
 
 def columns(state: KeyedState, *, truncate_keys: bool = False) -> tuple[Column, ...]:
-    """Return the columns of a readable state, named as the fields of ``Entry``.
+    """Return the columns of a readable state, named like the fields of ``Entry``.
 
-    With ``truncate_keys``, nanoseconds in keys are cut. Otherwise, their conversion raises an
+    With ``truncate_keys``, nanoseconds in keys are truncated. Otherwise, converting them raises an
     error.
     """
     by_name: dict[str, ColumnType | None] = {
@@ -87,7 +88,7 @@ def namespace_type(state: KeyedState) -> ColumnType | None:
 
 
 def value_type(state: KeyedState) -> ColumnType | None:
-    """Return the type of the column ``value``, or None if values cannot be read."""
+    """Return the type of the ``value`` column, or None if the values cannot be read."""
     value = column_type(state.value)
     return ArrayOf(value) if value is not None and state.kind is StateKind.LIST else value
 
@@ -139,7 +140,7 @@ _EXACT = {
 _TEXT = Leaf("STRING", value_json)
 JSON = Leaf("STRING", _as_json)
 
-# The kinds of values, and the logical types of Avro, that become each column type.
+# The kinds of values and the Avro logical types that become each column type.
 _KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = {
     BOOLEAN: (Kind.BOOLEAN, SqlKind.BOOLEAN, AvroKind.BOOLEAN),
     _TINYINT: (Kind.BYTE, SqlKind.TINYINT),
@@ -171,7 +172,7 @@ _KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = 
     StructOf((("id", BIGINT),)): (Kind.COUNT_WINDOW,),
 }
 _COLUMN_OF_KIND = {kind: type_ for type_, kinds in _KINDS_OF_COLUMN.items() for kind in kinds}
-# The classes, written by Kryo, that become each column type; values of other classes become JSON.
+# The Kryo-serialized classes that become each column type; values of other classes become JSON.
 _CLASSES_OF_COLUMN: dict[ColumnType, Sequence[str]] = {
     BOOLEAN: ["java.lang.Boolean"],
     _TINYINT: ["java.lang.Byte"],
@@ -298,7 +299,7 @@ def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnTyp
         case avro_types.AvroEnum(name):
             named[name] = STRING
         case avro_types.AvroRecord(name, fields):
-            named[name] = JSON  # for a reference to the record inside itself
+            named[name] = JSON  # for references to the record inside itself
             named[name] = StructOf(tuple((field, _avro(part, named)) for field, part in fields))
         case avro_types.AvroReference(name):
             pass
@@ -314,7 +315,7 @@ def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnTyp
 
 
 def _exactly(type_: ColumnType) -> ColumnType:
-    """Return the type with timestamps whose nanoseconds are an error."""
+    """Return the type with timestamps for which nanoseconds are an error."""
     match type_:
         case Leaf():
             return _EXACT.get(type_, type_)

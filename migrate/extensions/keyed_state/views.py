@@ -1,4 +1,4 @@
-"""Keyed state as flat tables that many processes read, for Spark's data source.
+"""Keyed state as flat tables that many processes read, for the Spark data source.
 
 ``open_table`` reads the checkpoint's metadata once; other processes then read only chunks.
 """
@@ -24,11 +24,11 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The target size of a chunk, in bytes. A chunk of this size has a few million entries, and takes a
-# few seconds.
+# The target size of a chunk, in bytes. A chunk of this size has a few million entries and takes a
+# few seconds to read.
 _CHUNK_BYTES = 16 * 1024 * 1024
 
-# The value of the option ``key`` to select the entries of one key.
+# The value of the ``key`` option, which selects the entries of one key.
 Key = str | int
 _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -38,15 +38,15 @@ class StateView(str, Enum):
     """The tables, named after the content of their rows."""
 
     ENTRIES = "entries"  # the entries of one state
-    STATES = "states"  # the states, as `migrate state` lists them
+    STATES = "states"  # the states, as listed by `migrate state`
     TIMERS = "timers"  # all pending timers
 
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """The options of the data source; only the view of entries allows ``state`` and ``key``.
+    """The options of the data source; only the ``entries`` view allows ``state`` and ``key``.
 
-    With ``truncate_keys``, nanoseconds in keys are cut. Otherwise, they are an error.
+    With ``truncate_keys``, nanoseconds in keys are truncated. Otherwise, they are an error.
     """
 
     view: StateView = StateView.ENTRIES
@@ -61,7 +61,7 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles", "truncateKey
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Parse Spark's options, except the path; the case of names does not matter.
+    """Parse the Spark options, except the path; the case of names does not matter.
 
     Raises:
         UsageError: an option or value is invalid, ``state`` is missing, or the view does not allow
@@ -109,14 +109,14 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, or the chunk of a table that one task reads.
+    """A table, or a chunk of a table that one task reads.
 
     Attributes:
-        slices: the slices with the rows; empty for view=states.
+        slices: the slices that contain the rows; empty for view=states.
         states: the rows of view=states; empty for the other views.
-        key: the only key to read; None: all keys.
+        key: the only key to read; None for all keys.
         state: for view=entries, the state without its parts; None in a chunk.
-        pointer: for view=entries, the user's name of the checkpoint.
+        pointer: for view=entries, the user's name for the checkpoint.
         allow_external_files: as in ``StateOptions``.
         truncate_keys: as in ``StateOptions``.
     """
@@ -131,7 +131,7 @@ class Table:
     truncate_keys: bool = False
 
     def split(self) -> list[Table]:
-        """Split the table into one chunk for each task."""
+        """Split the table into one chunk per task."""
         packed: list[list[Slice]] = []
         bytes_left = 0
         for slice_ in self.slices:
@@ -141,7 +141,7 @@ class Table:
             packed[-1].append(slice_)
             bytes_left -= slice_.size
         # Return at least one chunk. If a data source returns no partitions, Spark adds one. The
-        # argument that Spark then passes to the reader depends on Spark's version.
+        # argument that Spark then passes to the reader depends on the Spark version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -149,9 +149,9 @@ def open_table(chk: str, options: StateOptions) -> Table:
     """Return the table that the options select.
 
     Raises:
-        DecodeError: the checkpoint, or a state that the table needs, cannot be read.
-        UsageError: no operator or state has the name in the options, ``key`` does not fit the
-            state's keys, or an extra is missing.
+        DecodeError: the checkpoint, or a state that the table requires, cannot be read.
+        UsageError: no operator or state has the name in the options, ``key`` does not match the
+            type of the state's keys, or an extra is missing.
         Refused: several operators have a state with this name.
     """
     keyed = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)
@@ -179,7 +179,7 @@ def open_table(chk: str, options: StateOptions) -> Table:
 
 
 def _key(state: KeyedState, text: str) -> Key:
-    """Parse the option ``key``."""
+    """Parse the ``key`` option."""
     match state.key:
         case Scalar(Kind.STRING, mutable=False):
             return text
@@ -218,7 +218,7 @@ def read_chunk(chunk: Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk.
 
     Raises:
-        DecodeError: as for ``Part.batches``.
+        DecodeError: as in ``Part.batches``.
         DoesNotFit: a value does not fit into its column.
     """
     import pyarrow.compute as pc

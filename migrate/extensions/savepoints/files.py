@@ -1,8 +1,9 @@
-"""Copies of the files that a savepoint's handles name, for a new savepoint.
+"""Copies of the files to which a savepoint's handles refer, for a new savepoint.
 
 Flink deletes the files that a checkpoint owns, so two savepoints must not share one. Each file is
-copied to the directory of ``_metadata``, and its handle gets a name relative to that directory. A
-file whose handle has a relative name keeps it. A segment of a merged file becomes a file.
+copied to the directory of ``_metadata``, and its handle gets a name relative to that directory. If
+a file's handle has a relative name, the file keeps this name. A segment of a merged file becomes a
+separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -28,7 +29,7 @@ _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
 
 class Copy(NamedTuple):
-    """A range of a file that is copied to the file ``name`` of the new savepoint.
+    """A range of a file that is copied to the ``name`` file of the new savepoint.
 
     ``size`` is in bytes; None copies up to the end of the file.
     """
@@ -45,12 +46,11 @@ def copies_of(
     """Return the copies of the files to which these stream handles point.
 
     Returns:
-        The copies; and the new bytes of the handles that change, by their byte offset in
-        ``_metadata``.
+        The copies; and the new bytes of the changed handles, by their byte offset in ``_metadata``.
 
     Raises:
-        Refused: a handle points to a file outside of the savepoint, two handles name a file
-            differently, or the metadata version has no relative names.
+        Refused: a handle points to a file outside the savepoint, two handles use different names
+            for a file, or the metadata version has no relative names.
         DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}
@@ -66,7 +66,7 @@ def copies_of(
             used_names.add(names[source])
         return names[source]
 
-    # First the files that keep their names, so that no other copy gets one of these.
+    # Start with the files that keep their names, so no other copy gets one of these names.
     for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
         match span.value:
             case RelativeFileState(path=path):
@@ -92,7 +92,7 @@ def copies_of(
 
 
 def _free_name(name: str, used_names: set[str]) -> str:
-    """Return ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
+    """Return ``name`` or, if it is taken, ``name-2``, ``name-3``, and so on."""
     free, number = name, 1
     while free in used_names:
         number += 1

@@ -1,12 +1,13 @@
-"""The bytes of the state of a source's readers and of its enumerator.
+"""The bytes of the state of a source's readers and its enumerator.
 
-The sources are KafkaSource and DynamicKafkaSource, also inside a HybridSource, and
+The sources are KafkaSource and DynamicKafkaSource (including inside a HybridSource), and
 FlinkKafkaConsumer. FlinkKafkaConsumer has no enumerator. ``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. A
-changed position does not change the enumerator's entry. This entry has no offset, or the offset at
+changed position does not change the enumerator's entry, which has either no offset or the offset at
 the partition's discovery. A partition that is added to a reader also needs an assigned entry in the
-enumerator. Otherwise Flink would discover it, and assign it a second time from its log start.
+enumerator. Otherwise, Flink would discover the partition and assign it a second time, from its log
+start offset.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -30,7 +31,7 @@ from migrate.model.errors import Refused
 from migrate.model.positions import ClusterPartition
 
 _OFFSET_BYTES = 8
-# Kryo writes no length for an ASCII string whose length is in this range.
+# Kryo writes no length for an ASCII string with a length in this range.
 _SHORTEST_ASCII, _LONGEST_ASCII = 2, 63
 _NEW_OBJECT = 1
 
@@ -41,8 +42,8 @@ _NEW_OBJECT = 1
 def owner(topic: str, partition: int, readers: int) -> int:
     """Return the subtask to which Flink assigns a partition.
 
-    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2. It computes the same as
-    KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
+    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2. The result is the same as
+    with KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
     """
     first = ((string_hash(topic) * 31) & 0x7FFFFFFF) % readers
     return (first + partition) % readers
@@ -79,7 +80,7 @@ def reader_element(
 
 
 def move_split(element: bytes, next_offset: int) -> bytes:
-    """Return an element of SourceReaderState with another starting offset."""
+    """Return an element of SourceReaderState with a different starting offset."""
     return element[: -2 * _OFFSET_BYTES] + i64(next_offset) + element[-_OFFSET_BYTES:]
 
 
@@ -89,7 +90,7 @@ def move_legacy(element: bytes, next_offset: int) -> bytes:
 
 
 def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new FlinkKafkaConsumer element with the class id of ``template``, an element."""
+    """Return a new FlinkKafkaConsumer element with the class ID of ``template``, an element."""
     end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
@@ -120,7 +121,7 @@ def _kryo_ascii(text: str) -> bytes:
     data = text.encode("ascii")
     if _SHORTEST_ASCII <= len(data) <= _LONGEST_ASCII:
         return data[:-1] + u8(data[-1] | 0x80)
-    length = len(data) + 1  # its low 6 bits are in the first byte, its other bits in a varint
+    length = len(data) + 1  # the low 6 bits are in the first byte, the others in a varint
     if length < 0x40:
         return u8(0x80 | length) + data
     return u8(0xC0 | length & 0x3F) + _varint(length >> 6) + data
@@ -132,10 +133,11 @@ def _kryo_ascii(text: str) -> bytes:
 def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> bytes:
     """Return a source's coordinator state after entries are added and removed.
 
-    ``changes`` has the next offset of each added partition, and None for a removed one.
+    ``changes`` contains the next offset of each added partition, and None for each removed
+    partition.
 
     Raises:
-        Refused: the enumerator's state is of version 0, or there is no enumerator for the cluster
+        Refused: the enumerator's state has version 0, or there is no enumerator for the cluster
             of an added partition.
     """
     cursor = Cursor(data, "coordinator state")

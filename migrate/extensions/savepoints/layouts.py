@@ -1,7 +1,7 @@
 """The formats in which a savepoint is written.
 
-These are primitives of Java's ``DataOutput`` (java.io @ JDK 17), handles in ``_metadata``, and the
-stream of an operator-state handle. ``decoder.metadata.handles`` and
+The formats are the primitives of Java's ``DataOutput`` (java.io @ JDK 17), the handles in
+``_metadata``, and the stream of an operator-state handle. ``decoder.metadata.handles`` and
 ``decoder.operator_state.stream`` describe the layouts.
 """
 
@@ -38,10 +38,10 @@ def blob(data: bytes) -> bytes:
 def utf(text: str) -> bytes:
     """Return ``UTF``: ``u16`` length in bytes, then modified UTF-8.
 
-    Modified UTF-8 has NUL in two bytes, and encodes each UTF-16 code unit separately.
+    Modified UTF-8 encodes NUL in two bytes, and encodes each UTF-16 code unit separately.
 
     Raises:
-        Refused: the text has more than 65,535 bytes.
+        Refused: the string is more than 65,535 bytes long.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     data = b"".join(
@@ -55,7 +55,7 @@ def utf(text: str) -> bytes:
     return struct.pack(">H", len(data)) + data
 
 
-# -- handles of _metadata --------------------------------------------------------------------------
+# -- handles in _metadata --------------------------------------------------------------------------
 #
 # Flink reads these kinds of handles in every metadata version (a relative file since Flink 1.11).
 # Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
@@ -106,14 +106,14 @@ def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> byte
 
 
 def no_operator_state() -> bytes:
-    """Return the ``i32`` of 0 that is written for a missing handle."""
+    """Return the ``i32`` of 0 that represents a missing handle."""
     return i32(_ABSENT)
 
 
 # -- an operator-state handle's stream, with new elements in one of its list states ----------------
 #
-# A compressed stream has Snappy's header before the first state; in Flink 1.18.0 and 1.18.1 before
-# each state.
+# A compressed stream has a Snappy header before the first state or, in Flink 1.18.0 and 1.18.1,
+# before each state.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
@@ -133,7 +133,7 @@ Element = Kept | bytes
 
 
 class NewState(NamedTuple):
-    """The new stream of a handle, and its states with new element offsets."""
+    """A handle's new stream, and its states with new element offsets."""
 
     data: bytes
     states: tuple[NamedState, ...]
@@ -151,8 +151,8 @@ def with_elements(
 ) -> NewState:
     """Return the stream and the states of a handle, with ``elements`` replacing one state's.
 
-    ``data`` is the complete stream that the decoder has read. The new elements start at the
-    state's first old element; if the state had no elements, at the end of the stream.
+    ``data`` is the complete stream that the decoder has read. The new elements start at the state's
+    first old element or, if the state had no elements, at the end of the stream.
     """
     changed = next(number for number, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1

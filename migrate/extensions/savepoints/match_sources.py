@@ -1,4 +1,4 @@
-"""Match the sources of a savepoint with the sources of the side that has the new positions."""
+"""Match a savepoint's sources with the sources in the side that has the new positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from migrate.planning.source_changes import left_out_refusal
 
 
 class SourceMatch(NamedTuple):
-    """A source of the savepoint in one cluster, and the sources of the side that match it."""
+    """A source in the savepoint, in one cluster, and the matching sources in the side."""
 
     source: Source
     cluster: str | None
@@ -28,15 +28,15 @@ class SourceMatch(NamedTuple):
 def match_sources(
     chosen: Sequence[Source], all_side_sources: Sequence[Source], policies: Policies
 ) -> list[SourceMatch]:
-    """Match each source of a savepoint, cluster by cluster, with sources of the side.
+    """Match each source in a savepoint, cluster by cluster, with sources in the side.
 
-    If the side has a source of the same operator, only that one can match. Otherwise every source
-    of the side that reads one of the source's topics matches. If both name their clusters, only
-    positions of the same cluster match.
+    If the side has a source with the same operator, only that source can match. Otherwise, every
+    source in the side that reads one of the source's topics matches. If both identify their
+    clusters, only positions in the same cluster match.
 
-    ``--partitions`` chooses between several matches. A match takes positions of the side if it has
-    a named partition, or reads the topic of a named partition that no match has. All other matches
-    keep their positions and have empty ``side_sources``.
+    ``--partitions`` chooses between several matches. A match takes the side's positions if it has a
+    specified partition, or if it reads the topic of a specified partition that no match has. All
+    other matches keep their positions and have empty ``side_sources``.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -71,7 +71,7 @@ def match_sources(
 def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Yield a refusal of positions of other clusters, if the savepoint identifies its clusters."""
+    """Yield a refusal of positions in other clusters, if the savepoint identifies its clusters."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
@@ -86,7 +86,7 @@ def other_cluster_refusals(
 def check_common_topic(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
 ) -> None:
-    """Refuse a side without a topic of the savepoint, unless a source or partitions are chosen.
+    """Refuse a side without a savepoint topic, unless a source or partitions are chosen.
 
     Raises:
         Refused: the side is refused.
@@ -104,7 +104,7 @@ def check_common_topic(
 
 
 def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
-    """Yield refusals of positions without a cluster, if the savepoint reads several."""
+    """Yield refusals of positions without a cluster, if the savepoint reads several clusters."""
     clusters = {
         match.cluster
         for match in matches
@@ -121,9 +121,9 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 
 
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
-    """Yield refusals of topics that several sources read, perhaps on different Kafka clusters.
+    """Yield refusals of topics that several sources read, possibly on different Kafka clusters.
 
-    Without a broker, a source may take positions of the same operator.
+    Without a broker, a source may take the positions of the same operator.
     """
     if request.policies.one_cluster:
         return
@@ -142,7 +142,7 @@ def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -
 def left_out_topic_refusals(
     side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
-    """Yield refusals of topics of the side that no source of the savepoint takes over.
+    """Yield refusals of topics in the side that no source in the savepoint takes over.
 
     With ``--source``, only log these topics.
     """
@@ -165,7 +165,7 @@ def check_topic_map(
     all_side_sources: Sequence[Source],
     chosen: Sequence[Source],
 ) -> None:
-    """Check that in ``--topic-map`` each OLD is a topic of the side, each NEW of the savepoint.
+    """Check that each OLD in ``--topic-map`` is in the side, and each NEW is in the savepoint.
 
     Raises:
         NoSuchName: a topic is missing.

@@ -12,12 +12,12 @@ from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.positions import ClusterPartition
 
-# In an enumerator's state of this version, a new entry needs a split. Entries of version 0 have
-# splits too, but that state cannot be changed (see ``changed_coordinator``).
+# In enumerator state with this version, a new entry needs a split. Entries of version 0 also have
+# splits, but that state cannot be changed (see ``changed_coordinator``).
 _VERSION_3 = 3
 
 
-# The new next offset of each partition that changes; None for a removed partition.
+# The new next offset of each changed partition; None for a removed partition.
 OffsetChanges = Mapping[ClusterPartition, int | None]
 
 Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
@@ -27,7 +27,7 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
     A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
-    read, so one is added to every stored number; a marker then differs from its constant, but stays
+    read, so one is added to every stored number. A marker then differs from its constant but stays
     negative.
     """
     if isinstance(source, LegacyConsumer):
@@ -54,8 +54,8 @@ def entries(source: Source) -> Entries:
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     """Return the enumerator's entries after changes.
 
-    If the cluster has an enumerator, a partition that the readers did not have yet gets the status
-    ASSIGNED; the split of an existing entry is kept.
+    If the cluster has an enumerator, a partition that the readers did not have yet gets the
+    ASSIGNED status; the split of an existing entry is kept.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)

@@ -1,8 +1,8 @@
-"""The changed state of a source operator, in its readers and in its enumerator.
+"""The changed state of a source operator, in its readers and its enumerator.
 
-A changed position is another starting offset in the reader's split. A partition is added to the
-reader to which Flink would assign it, and as an assigned entry to the enumerator. A partition that
-is not to be read any more is removed from the reader and from the enumerator.
+A changed position is a different starting offset in the reader's split. A partition is added to the
+reader to which Flink would assign it, and to the enumerator as an assigned entry. A partition that
+is no longer to be read is removed from the reader and from the enumerator.
 
 Source: SourceOperator.open (a reader continues from the splits of its own state) @ Flink 2.2.0;
 KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.open @ 3.4.0-1.20.
@@ -49,18 +49,18 @@ from migrate.model.wording import counted, join_some
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
-# The elements of a subtask, as partition (None as for `_partition_of`) and bytes.
+# The elements of a subtask, as partition (None as in `_partition_of`) and bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 
 def changed_source(
     operator: Operator, source: Source, files: StateFiles, changes: OffsetChanges
 ) -> tuple[dict[int, NewState], bytes | None]:
-    """Return an operator's source state with other positions.
+    """Return an operator's source state with different positions.
 
     Returns:
-        The new states of the readers whose state changes, by ``id(handle)``; and the new state of
-        the coordinator, or None if it stays the same.
+        The new states of readers with changed state, by ``id(handle)``; and the new state of the
+        coordinator, or None if it stays the same.
 
     Raises:
         Refused: the state cannot store the new positions.
@@ -158,7 +158,7 @@ def _read(
 def _partition_of(
     split: Split | DynamicSplit | HybridSplit, source: Source, name: str
 ) -> ClusterPartition | None:
-    """Return a split's partition; None if the split is of another source of a HybridSource."""
+    """Return a split's partition; None if the split belongs to another source in a HybridSource."""
     if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
         if split.source_index != source.source_index:
             return None
@@ -244,7 +244,7 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If it has finished and has no reader state, return the next subtask that has some.
+    If that subtask has finished and has no reader state, return the next subtask with reader state.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

@@ -1,4 +1,4 @@
-"""The records that a job's state counts twice or lacks if its positions change; no I/O here."""
+"""The records that a job's state double-counts or lacks if its positions change; no I/O here."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def state_mismatches(
     """Return messages about the records that a change of positions duplicates or skips.
 
     Args:
-        changes: the changes of the job's sources.
+        changes: the changes to the job's sources.
         savepoint: the savepoint.
         origin: the origin of the new positions.
         allowed: True if the user allows a state that does not match the positions.
 
     Returns:
-        Refusals and warnings; if the mismatch is allowed or the job keeps no state, a warning for
+        Refusals and warnings; if the mismatch is allowed or the job stores no state, a warning for
         each changed position.
     """
     ids = {
@@ -85,8 +85,8 @@ def check_savepoint(
 ) -> tuple[list[Refusal], list[WarningText]]:
     """Return refusals and warnings about the savepoint itself.
 
-    ``chosen`` are the sources that get other positions; ``ignore_other_sources`` is as for
-    ``relevant_findings``.
+    ``chosen`` are the sources that get different positions; ``ignore_other_sources`` is the same as
+    in ``relevant_findings``.
     """
     findings, refusals, _ = resolve_transactions(
         relevant_findings(savepoint, chosen, ignore_other_sources),

@@ -1,4 +1,4 @@
-"""``to_flink``: write a savepoint with other positions."""
+"""``to_flink``: write a savepoint with different positions."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory, as an absolute path or as the URL that was passed.
-        partitions: the planned partitions, by operator id. ``current`` is the next offset in the
+        partitions: the planned partitions, by operator ID. ``current`` is the next offset in the
             old savepoint; None if unknown. For a partition that starts at the log start or is new,
-            ``current`` is the log start, or 0 if the new next offset is 0.
+            ``current`` is the log start offset, or 0 if the new next offset is 0.
     """
 
     path: str
@@ -75,28 +75,29 @@ def to_flink(
     allow_state_mismatch: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> NewSavepoint:
-    """Write a savepoint with the Kafka positions of another input; the old savepoint is only read.
+    """Write a savepoint with another input's Kafka positions; the old savepoint does not change.
 
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory; a local path or a URL.
-        from_side: the other input, called the side: any input that ``diff`` compares.
-        out: a new or empty directory, local or in a store.
-        allow_state_mismatch: write the savepoint although the job's state belongs to the old
-            positions. The state then double-counts or omits the records between the old and the new
-            positions. Otherwise this is refused.
+            directory; each as a local path or a URL.
+        from_side: the other input (the side), which can be any input that ``diff`` compares.
+        out: a new or empty directory, either local or in an object store.
+        allow_state_mismatch: True to write the savepoint even though the job's state belongs to the
+            old positions. The state then double-counts or omits the records between the old and the
+            new positions. By default, this is refused.
         arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
-            the side; an input without that name ignores the option, but one of the two must have
-            it. The side's positions are of the job's cluster. If ``to_kafka_config`` specifies a
-            different cluster, the savepoint gets the topics and offsets of that cluster.
+            the side. An input that does not have the name ignores the option, but at least one of
+            the two inputs must have it. The side's positions refer to the job's cluster. If
+            ``to_kafka_config`` specifies a different cluster, the savepoint gets the topics and
+            offsets of that cluster.
 
     Raises:
         Refused: the move would lose or duplicate records and no option allows it, the state cannot
-            store the positions, or ``out`` is a file, is not empty or is in the savepoint; nothing
-            was written.
-        UsageError: arguments that do not go together, or that name something that does not exist.
+            store the positions, or ``out`` is a file, is not empty, or is inside the savepoint;
+            nothing was written.
+        UsageError: arguments cannot be combined, or they name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
+        BrokerError: the broker did not answer, or it denied the request.
         OSError: the directory cannot be written.
     """
     request = move_request(SAVEPOINT, arguments)
@@ -119,7 +120,7 @@ def to_flink(
         side = replace(side, findings=tuple(findings))
     all_side_sources, ignored_by_side = choose_leniently(side, request)
     if ignored & ignored_by_side:
-        choose(old, request)  # raises, with the names that exist
+        choose(old, request)  # raises an error that lists the existing names
     policies = request.job_policies
     if request.to_kafka.is_given and policies.partitions is not None:
         raise UsageError(
@@ -176,7 +177,7 @@ def to_flink(
 def _changes(
     move: Move, matches: Sequence[SourceMatch], old: Extraction, from_side: str
 ) -> tuple[list[SourceChange], list[WarningText]]:
-    """Return each source's change, and warnings of new partitions that other sources read."""
+    """Return each source's change, and warnings about new partitions that other sources read."""
     policies = move.request.job_policies
     changes, warnings = [], []
     for match, plan in zip(matches, move.plans, strict=True):
@@ -214,11 +215,12 @@ def _write(
 
 
 def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
-    """Return the directory to write the savepoint to.
+    """Return the directory to which to write the savepoint.
 
     Raises:
         Refused: the directory is not empty, or the path is not a directory.
-        UsageError: the name is not valid, or is a mount of a store that cannot rename.
+        UsageError: the name is not valid, or it is on the mount of an object store that cannot
+            rename.
     """
     directory = named_location("out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
@@ -238,7 +240,7 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
-    """Yield the plans' refusals, with the operator's id unless all plans have the refusal."""
+    """Yield the plans' refusals, with the operator's ID unless all plans have the refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

@@ -1,4 +1,4 @@
-"""Write a savepoint with other positions to a new directory.
+"""Write a savepoint with different positions to a new directory.
 
 A local savepoint is written under a temporary name, read back by the decoder, and then renamed. In
 an object store, it is written under its final name and then read back.
@@ -52,18 +52,19 @@ def write_savepoint(
     *,
     allow_external_files: bool = False,
 ) -> None:
-    """Write a savepoint with other positions; the original is only read.
+    """Write a savepoint with different positions; the original does not change.
 
     Args:
-        checkpoint: the decoded original.
-        changes: the partitions that change, by operator id.
-        out: a missing or empty directory. It is a local path, or a store's URL if the caller has
-            checked that the directory is missing or empty.
-        allow_external_files: as for ``read_checkpoint``.
+        checkpoint: the decoded original savepoint.
+        changes: the changed partitions, by operator ID.
+        out: a missing or empty directory. It is a local path, or an object store URL if the caller
+            has checked that the directory is missing or empty.
+        allow_external_files: as in ``read_checkpoint``.
 
     Raises:
-        Refused: the original's state cannot store these positions, or its files cannot be copied.
-        DecodeError: a file of the original cannot be read.
+        Refused: the original savepoint's state cannot store these positions, or its files cannot be
+            copied.
+        DecodeError: a file in the original savepoint cannot be read.
         OSError: the directory cannot be written.
     """
     files = Files()
@@ -127,7 +128,7 @@ def _operator_states(
 ) -> Iterator[Splice]:
     """Yield the splices that replace operator-state handles of changed readers and of file merging.
 
-    A handle of file merging names directories that Flink deletes with the original checkpoint.
+    A file-merging handle refers to directories that Flink deletes with the original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -179,7 +180,7 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
 
 
 def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
-    """Raise AssertionError if the new savepoint does not have the planned positions."""
+    """Raise AssertionError if the new savepoint does not contain the planned positions."""
     for operator_id, source in old.sources.items():
         operator_changes = changes.get(operator_id, {})
         expected = {

@@ -34,7 +34,7 @@ $ migrate verify-state savepoint-1 spark:/data/query --state totals/total --samp
 """,
     ),
 }
-# The commands that replace options of the core's commands.
+# The commands that replace options of the core commands.
 MOVED_OPTIONS = {
     "to-spark --state": "migrate prime CHK --state OPERATOR/NAME",
     "to-spark --keep-state": "migrate copy-query spark:OLD --from SIDE --checkpoint-dir NEW",

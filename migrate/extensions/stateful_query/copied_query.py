@@ -1,13 +1,14 @@
-"""A copy of a query's checkpoint location, with its state and with other positions.
+"""A copy of a query's checkpoint location, with the same state and different positions.
 
-A query continues at the offsets in the offset log's entry for the newest committed batch. In this
-entry, the offsets of Kafka sources change. The batch's number, watermark and version of the state
-do not change.
+A query resumes from the offsets in the offset log's entry for the newest committed batch. In this
+entry, only the offsets of Kafka sources change. The batch's number, watermark, and state version do
+not change.
 
-All other files are copied unchanged, except the metadata of some operators (transformWithState;
-from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line
-``v2`` and a line of JSON. The JSON has absolute paths of the state's schemas in the old location.
-These paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
+All other files are copied unchanged, except for the metadata of some operators (transformWithState
+and, from Spark 4.2 on, joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, contains a
+line ``v2`` and a line of JSON. The JSON contains absolute paths to the state schemas in the old
+location. These paths are replaced. The Hadoop checksum of a changed file is not copied, because
+Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -42,12 +43,12 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Check that a query can continue from a copy, and return its newest committed batch.
+    """Check that a query can resume from a copy, and return its newest committed batch.
 
     Raises:
-        Refused: the query has committed no batch, has a batch that is not committed, runs with the
-            continuous trigger, or keeps no state.
-        InputError: the query's logs are damaged, or have an unknown version.
+        Refused: the query has committed no batch, has an uncommitted batch, runs with the
+            continuous trigger, or stores no state.
+        InputError: the query's logs are damaged, or they have an unknown version.
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
@@ -79,10 +80,10 @@ def write_copy(
     out: Path,
     files: Files,
 ) -> None:
-    """Copy a checkpoint location with other offsets in the entry of a batch.
+    """Copy a checkpoint location with different offsets in the entry of a batch.
 
-    ``batch`` is the newest committed batch. ``changed`` has the next offset of each partition that
-    changes; None for a partition that the query must no longer read.
+    ``batch`` is the newest committed batch. ``changed`` contains the next offset of each changed
+    partition, or None for a partition that the query must no longer read.
 
     Raises:
         Refused: the query has run in the meantime, its location contains a symbolic link, or a
@@ -162,7 +163,7 @@ def _added_offsets(
 
 
 def _relocate_schemas(out: Path, operator_directory: str, path: str, files: Files) -> bytes:
-    """Return an operator's metadata with its state schemas' paths in the new location."""
+    """Return an operator's metadata with the state schema paths in the new location."""
     version, _, metadata = files.read(path).decode().partition("\n")
     schemas = f"/{operator_directory}/_stateSchema/"
     try:
@@ -177,7 +178,7 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
-    # Compare decoded strings, because Spark may escape in another way than json.dumps.
+    # Compare decoded strings, because Spark may escape characters differently than json.dumps.
     metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
 

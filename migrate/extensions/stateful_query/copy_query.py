@@ -1,4 +1,4 @@
-"""``migrate copy-query``: a copy of a query that keeps its state and gets different positions."""
+"""``migrate copy-query``: copy a query with its state and with different positions."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def copy_query(
     sink: AnyPath | None,
     isolation_level: IsolationLevel | None,
 ) -> SparkStart:
-    """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
+    """Write a copy of a query's checkpoint location that resumes from the positions of ``chk``.
 
     ``old`` is ``spark:DIR``, the query whose state is kept.
 
     Raises:
-        MigrateError, DecodeError, OSError: as for ``to_spark``.
+        MigrateError, DecodeError, OSError: as in ``to_spark``.
     """
     target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
@@ -71,7 +71,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # The copy, like a new savepoint, keeps the positions that do not change.
+    # Like a new savepoint, the copy keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     moving = list(restrict_to_topics(chosen, query.topics, request.policies))

@@ -1,4 +1,4 @@
-"""The start of a Spark query that continues with keyed states of a checkpoint."""
+"""The start of a Spark query that continues with keyed states from a checkpoint."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class PrimedStart(SparkStart):
     """The start of a Spark query with keyed states.
 
     Attributes:
-        states: the keyed states that the printed Python writes to the checkpoint location.
-        allow_ran_on: True if the move was allowed although the job has output beyond the positions.
+        states: the keyed states that the printed program writes to the checkpoint location.
+        allow_ran_on: True if the move was allowed even though the job has output beyond the
+            positions.
     """
 
     states: tuple[StateToPrime, ...] = ()
@@ -56,7 +57,7 @@ class PrimedStart(SparkStart):
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return Python that primes the query; for Hudi, the text as for any start.
+        """Return Python code that primes the query; for Hudi, the same text as for other starts.
 
         For the arguments and errors, see ``SparkStart.code``.
         """
@@ -83,28 +84,28 @@ def prime_query(
     sink_writer: str | None,
     isolation_level: IsolationLevel | None,
 ) -> PrimedStart:
-    """Return where a Spark query with keyed states starts; write nothing.
+    """Return the start of a Spark query with keyed states; write nothing.
 
     The program from ``PrimedStart.code`` writes the checkpoint location.
 
     Args:
         chk: the checkpoint.
-        request: the request of the move.
+        request: the options of the move.
         names: the states, each as ``OPERATOR/NAME``.
-        checkpoint_dir: as for ``to_spark``.
-        sink: as for ``to_spark``.
-        sink_writer: as for ``to_spark``.
-        isolation_level: as for ``to_spark``.
+        checkpoint_dir: as in ``to_spark``.
+        sink: as in ``to_spark``.
+        sink_writer: as in ``to_spark``.
+        isolation_level: as in ``to_spark``.
 
     Raises:
-        MigrateError, DecodeError: as for ``to_spark`` and ``take_states_along``.
+        MigrateError, DecodeError: as in ``to_spark`` and ``take_states_along``.
     """
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
     chosen_input, states = take_states_along(read_input(chk, request), names, request)
     move = plan_move(chosen_input, request)
     move.check()
     judgment = check_job_of_plan(request, move)
-    if target is not None:  # the program that the user starts writes it
+    if target is not None:  # the program that the user runs writes it
         check_before_writing_plan(request, move, judgment)
     sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
     broker = request.target_kafka.broker
@@ -123,15 +124,15 @@ def prime_query(
 def take_states_along(
     checkpoint: ChosenInput, names: Sequence[str], choice: Choice
 ) -> tuple[ChosenInput, TakenStates]:
-    """Read the keyed states of a checkpoint that move with its positions.
+    """Read the keyed states in a checkpoint that move with its positions.
 
     Returns:
-        The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose whole state
+        The checkpoint, without the ``STATE_NOT_MOVED`` finding of each operator whose entire state
         moves; and the states that move.
 
     Raises:
-        UsageError: the positions are not of a checkpoint, or as for ``take_states``.
-        Refused, DecodeError: as for ``take_states``.
+        UsageError: the positions do not come from a checkpoint, or as in ``take_states``.
+        Refused, DecodeError: as in ``take_states``.
     """
     positions = checkpoint.positions
     if not isinstance(positions, Extraction):

@@ -1,8 +1,8 @@
 """The code of a PySpark file that primes a query with keyed state and starts it.
 
 The file runs as printed, unless it has a placeholder such as ``ttl_ms=...``. Its example query
-emits each key once (``dropDuplicates``); this works for every keyed state. The user replaces the
-example by the real query, and ``seen_rows`` by the function that makes rows for that query.
+emits each key once (``dropDuplicates``), which works for every keyed state. The user replaces the
+example with the real query, and ``seen_rows`` with the function that makes rows for that query.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ def priming_code(
     """Return the text of the file, with one query for each state.
 
     Args:
-        stream: the stream of Kafka's records.
-        states: the keyed states that the queries continue with.
+        stream: the stream of Kafka records.
+        states: the keyed states with which the queries continue.
         savepoint: the path of the savepoint.
         checkpoint_location: the query's checkpoint location; for several states, the directory
             that gets a checkpoint location for each state.
-        connector: the jar of Spark's Kafka connector.
+        connector: the JAR file of Spark's Kafka connector.
         file: the name of the file, for the first line.
-        allow_ran_on: True if the move was allowed although the job has output beyond the savepoint.
+        allow_ran_on: True if the move was allowed even though the job has output beyond the
+            savepoint.
     """
     lines = [
         *code_head(PYTHON, [stream], connector, file),
@@ -92,8 +93,8 @@ def _priming_lines(
         f"    return events.dropDuplicates([{columns}])",
         "",
         "",
-        # A directory without commits is not primed yet. prime() writes to it if it is empty, and
-        # refuses it if it contains a seed.
+        # A directory without commits is not primed yet. prime() writes to the directory if it is
+        # empty, and refuses the directory if it contains a seed.
         f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
         "    state = read_keyed_state(",
         f"        spark, savepoint, operator={python_literal(state.operator)}, "
@@ -117,7 +118,7 @@ def _priming_lines(
 
 
 def _advice(state: StateToPrime) -> Iterator[str]:
-    """Yield comments for the printed code about arguments that this state may need."""
+    """Yield comments for the printed code about arguments that this state may require."""
     if state.ttl:
         yield "    # The state has a TTL. Replace ... with the TTL in milliseconds from the job's"
         yield "    # code, or with None to keep every entry."

@@ -1,9 +1,9 @@
-"""The logs of a checkpoint location whose file sources are replaced by Kafka sources.
+"""The logs of a checkpoint location in which Kafka sources replace the file sources.
 
-Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
+Spark has run batch 0 over rows that it read from files. (For hopping windows, Spark has run two
 batches; the first had no rows, and both are rewritten.) The log entries of the batch are rewritten
-as if the batch had read from Kafka. ``offsets/0`` has a line for each source; each line gets the
-start positions of batch 1. ``sources/<source>/0`` becomes the seed of a Kafka source.
+as if the batch had read from Kafka. ``offsets/0`` contains a line for each source; each line gets
+the start positions of batch 1. ``sources/<source>/0`` becomes the seed of a Kafka source.
 ``commits/0`` gets the watermark for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
@@ -39,7 +39,7 @@ from migrate.targets.seed import seed_of
 
 _BATCH = re.compile(r"[0-9]+")
 
-# Settings that Spark takes from the newest logged batch and not from the session.
+# Settings that Spark takes from the newest logged batch instead of the session.
 _LOGGED_SETTINGS = {
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
@@ -50,7 +50,7 @@ _LOGGED_SETTINGS = {
 
 
 def source_directory(checkpoint: Path, source: str) -> str | None:
-    """Return the name of the directory whose files a source has read; None if it has read none.
+    """Return the name of the directory from which a source has read files, or None.
 
     Raises:
         InputError: the log is not the log of a file source.
@@ -70,7 +70,7 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
 
 
 def source_names(checkpoint: Path) -> list[str]:
-    """Return the names of the query's sources in its logs: numbers, or names in logs of Spark 4.2.
+    """Return the names of the query's sources in its logs: numbers, or names in Spark 4.2 logs.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -100,7 +100,7 @@ def last_batch(checkpoint: Path) -> int:
 
 
 def watermark_of(checkpoint: Path, batch: int) -> int:
-    """Return the watermark with which a batch ran, in epoch milliseconds; 0: none.
+    """Return the watermark with which a batch ran, in epoch milliseconds; 0 if there is none.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -109,7 +109,7 @@ def watermark_of(checkpoint: Path, batch: int) -> int:
 
 
 def next_watermark(checkpoint: Path, batch: int) -> int:
-    """Return the watermark that a batch has left for the next, in epoch milliseconds; 0: none.
+    """Return the watermark that a batch left for the next one, in epoch milliseconds; 0 if none.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -123,16 +123,16 @@ def replace_with_kafka(
     watermark_ms: int | None,
     batches: int = 1,
 ) -> dict[str, str]:
-    """Replace every source by a Kafka source, in a checkpoint location that no query uses yet.
+    """Replace every source with a Kafka source in a checkpoint location that no query uses yet.
 
     Args:
         checkpoint: the location. All its batches are committed.
-        positions: the offsets at which each source continues, in the order of ``source_names``.
+        positions: the offsets from which each source resumes, in the order of ``source_names``.
         watermark_ms: the watermark, in epoch milliseconds; None for a query without a watermark.
         batches: the number of batches in the location.
 
     Returns:
-        The settings that Spark takes from the location and not from a later session.
+        The settings that Spark takes from the location instead of a later session.
 
     Raises:
         Refused: the location does not have ``batches`` batches, or ``positions`` does not have an
@@ -186,13 +186,13 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
-        copy: the new directory, the checkpoint location of a query with one file source.
-        source_file: the file that the copy's log records as already read, so that the other query
-            does not read it.
+        copy: the new directory, which is the checkpoint location of a query with one file source.
+        source_file: the file that the copy's log records as already read, so the other query does
+            not read it.
 
     Raises:
         InputError: the logs have an unknown version.
-        OSError: the location cannot be read, or the copy not written.
+        OSError: the location cannot be read, or the copy cannot be written.
     """
     _copy_folder_in_use(checkpoint / "state", copy / "state")
     for folder in ("offsets", "commits", "sources/0"):
@@ -203,7 +203,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
         )
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
-    # The real time: Spark removes a file from its list of read files if the time there is too old.
+    # Use the real time, because Spark drops files with old times from its list of read files.
     modified_ms = source_file.stat().st_mtime_ns // 1_000_000
     read = _compact_json(
         {"path": source_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0}
@@ -215,7 +215,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
 def _copy_folder_in_use(folder: Path, copy: Path) -> None:
     """Copy a folder to which a running query may write.
 
-    The query renames its temporary files and deletes old files, so a file may vanish during the
+    The query renames its temporary files and deletes old files, so a file may disappear during the
     copy. That is safe: Spark fails if a file of the batch's state is missing.
     """
 
@@ -269,6 +269,6 @@ def _compact_json(value: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: str) -> None:
-    """Write a file, and remove Hadoop's checksum file because it no longer fits the content."""
+    """Write a file, and remove its Hadoop checksum file, which no longer matches the content."""
     path.write_bytes(content.encode())
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""The result of a comparison of Spark's state with Flink's.
+"""The result of a comparison between the Spark state and the Flink state.
 
-Keys are compared, and Flink's entries are counted. The numbers differ if several entries have
-become one key. This happens if an expression made them equal, or if Spark takes them as equal (-0.0
-and 0.0). Such a state is incorrect, unless the user has allowed it.
+Keys are compared, but Flink's entries are counted. The numbers differ if several entries have
+become one key. This happens if an expression made their keys equal, or if Spark treats the keys as
+equal (-0.0 and 0.0). Such a state is incorrect, unless the user has allowed it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class StateProof:
     Attributes:
         right: correct keys, with the same values in both states.
         wrong: keys in both states, with different values in at least one row.
-        missing: keys only in Flink's state.
-        unexpected: keys only in Spark's state; None if they were not searched for, as in the
-            comparison of a sample.
+        missing: keys that are only in the Flink state.
+        unexpected: keys that are only in the Spark state; None if the comparison did not search for
+            them, as in the comparison of a sample.
         examples: messages about some keys that are not right.
-        entries: the number of Flink's entries that were compared; None if Flink's side is not a
-            state, or was merged by the user.
-        held: the number of entries in Flink's state, or None if unknown.
-        merged: the number of entries that became a key that another entry has, too.
+        entries: the number of Flink entries that were compared; None if the Flink side is not a
+            state, or if the user has merged its entries.
+        held: the number of entries in the Flink state, or None if unknown.
+        merged: the number of entries whose key is equal to another entry's key.
         may_merge: True if the user has allowed merged entries.
-        rounded: how many of the correct keys have floating-point sums that differ by no more than
-            a rounding error.
+        rounded: the number of correct keys with floating-point sums that differ only by a rounding
+            error.
         warnings: warnings for the user about the state, such as the number of expired entries.
     """
 

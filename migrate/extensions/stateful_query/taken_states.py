@@ -24,16 +24,16 @@ _WINDOW_TIMERS = "_timer_state/event_window-timers"
 
 @dataclass(frozen=True, slots=True)
 class StateToPrime:
-    """A state that the Spark query continues with.
+    """A state with which the Spark query continues.
 
     Attributes:
-        operator, state: the operator's id and the state's name, for ``flink_state``.
-        keys: one column for each part of the key, as its name, its DDL, and the expression that
-            reads it.
-        value: the DDL of the value; None for a LIST or MAP (several values for a key).
+        operator, state: the operator's ID and the state's name, for ``flink_state``.
+        keys: one column for each part of the key, as its name, its DDL type, and the expression
+            that reads it.
+        value: the DDL type of the value; None for a LIST or MAP (several values for a key).
         windowed: True if a key has separate values for each window.
         merging: True if the windows are session windows.
-        ttl: True if the state has a TTL; only the job's code contains the TTL's length.
+        ttl: True if the state has a TTL; only the job's code contains the duration of the TTL.
     """
 
     operator: str
@@ -50,16 +50,16 @@ class TakenStates:
     """The states of a checkpoint, divided into migrated, not migrated, and unreadable states.
 
     Attributes:
-        taken: the states that Spark continues with, in the order in which the user listed the
+        taken: the states with which Spark continues, in the order in which the user listed the
             states.
         left_behind: the readable states, except timers, that do not move.
         unreadable: descriptions of unreadable states, with the operator, the state if known, and
             the reason.
-        merging: the ids of operators whose windows are sessions.
+        merging: the IDs of operators whose windows are sessions.
         window_timers: states with pending event-time timers of windows whose state is taken.
         other_timers: all other states with pending timers; these timers are not migrated.
-        timers_read: True if timers were read. If not, ``other_timers`` has all timer states, even
-            those without pending timers.
+        timers_read: True if timers were read. If False, ``other_timers`` contains all timer states,
+            even those without pending timers.
     """
 
     taken: tuple[KeyedState, ...]
@@ -72,12 +72,12 @@ class TakenStates:
 
     @property
     def fully_taken_operators(self) -> frozenset[str]:
-        """The ids of the operators whose readable states, except timers, are all taken."""
+        """The IDs of the operators whose readable states, except timers, are all taken."""
         staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
-        """Yield the taken states in the form that generated priming code needs."""
+        """Yield the taken states in the format that the generated priming code requires."""
         for state in self.taken:
             key = column_type(state.key)
             assert key is not None  # a taken state is readable
@@ -113,7 +113,7 @@ class TakenStates:
             )
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield lines about required input of the user, and about states that are not migrated."""
+        """Yield lines about required user input, and about states that are not migrated."""
         for state in self.taken:
             if state.ttl:
                 yield warning_text(
@@ -144,12 +144,12 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
     Args:
         keyed: the states.
-        names: ``OPERATOR/NAME``; the operator is an id, a name or a uid. Without names, no entry is
-            read, and every timer state counts as one with pending timers.
+        names: ``OPERATOR/NAME``; the operator is an ID, a name, or a uid. Without names, no entry
+            is read, and every timer state counts as having pending timers.
 
     Raises:
-        UsageError: a name has a different form, matches no operator or state, or refers to a timer
-            state or ``merging-window-set``; or the checkpoint has no keyed state.
+        UsageError: a name has a different format, matches no operator or state, or refers to a
+            timer state or ``merging-window-set``; or the checkpoint has no keyed state.
         Refused: several operators have a state with this name.
         DecodeError: a selected state cannot be read.
     """
@@ -193,7 +193,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 
 def log_states(states: TakenStates, taken: str = MOVES) -> None:
-    """Log whether each state is migrated."""
+    """For each state, log whether it is migrated."""
     for line in states.taken_lines(taken):
         log.info(line)
     for line in states.warnings():
@@ -201,7 +201,7 @@ def log_states(states: TakenStates, taken: str = MOVES) -> None:
 
 
 def _choose(keyed: KeyedStates, text: str) -> KeyedState:
-    """Return the state of a name ``OPERATOR/NAME``."""
+    """Return the state for an ``OPERATOR/NAME`` string."""
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
         raise UsageError(

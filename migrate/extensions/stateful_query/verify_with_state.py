@@ -1,4 +1,4 @@
-"""The verification of a primed query: its start, and its state key by key."""
+"""The verification of a primed query: its start, and its state, key by key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def verify_with_state(
     one_cluster: bool,
     arguments: SideArguments,
 ) -> Verification:
-    """Verify as ``verify``, and compare a keyed state; arguments and errors as for ``verify``."""
+    """Verify as ``verify`` does, with the same arguments and errors, and compare a keyed state."""
     from migrate.spark.resume_check import check_pyspark
 
     if sample is not None and sample < 1:

@@ -17,7 +17,7 @@ class Assignment(NamedTuple):
     """The assignment of Flink sources to the Kafka sources of a Spark query.
 
     Attributes:
-        by_number: the Flink sources by the number of the Spark source. They have only their
+        by_number: the Flink sources by the number of the Spark source. They contain only the
             positions in the topics that this Spark source reads.
         assigned: the Flink sources in ``by_number``, with all their positions.
         left_out: the chosen Flink sources that are not in ``by_number``.
@@ -44,7 +44,7 @@ def assign_sources(
         names: for each Spark source's number, the names of its Flink sources, as in ``--source``.
 
     Raises:
-        UsageError: no source has one of the names, or a Spark source gets no topic.
+        UsageError: a name does not match any source, or a Spark source gets no topic.
     """
     by_number = {
         number: _flink_sources(number, names[number], plan_input, chosen)

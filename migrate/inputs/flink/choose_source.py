@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
-The user specifies a source by its operator id, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 has no uids. However, the operator id of a source with a
-uid is the MurmurHash3 (128 bits, seed 0) of the uid.
+The user specifies a source by its operator ID, its name, its uid, or a topic that it reads
+(``topic:NAME``). Metadata up to version 4 contains no uids. However, the operator ID of a source
+with a uid is the MurmurHash3 (128 bits, seed 0) of the uid.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -27,7 +27,7 @@ from migrate.model.positions import (
     format_start,
 )
 
-# The prefix of a topic in a value of ``--source``.
+# The prefix of a topic in a ``--source`` value.
 TOPIC_PREFIX = "topic:"
 
 
@@ -46,11 +46,11 @@ ANY_SOURCE = Choice()
 def choose(plan_input: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
-    If the user chose no source, and all of the checkpoint's Kafka sources are unreadable, the list
-    is empty. The findings about these sources then block the plan.
+    If the user did not choose a source, and all of the checkpoint's Kafka sources are unreadable,
+    the list is empty. The findings about these sources then block the plan.
 
     Raises:
-        NoSuchName: no source has the chosen name, or reads the chosen cluster; or the checkpoint
+        NoSuchName: no source has the chosen name or reads the chosen cluster; or the checkpoint
             has no Kafka source.
     """
     named = _sources_named(plan_input, choice.source)
@@ -64,7 +64,7 @@ def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source
     """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
 
     Returns:
-        The sources, and the ignored options among "source" and "cluster".
+        The sources, and the ignored options ("source", "cluster", or both).
 
     Raises:
         NoSuchName: the checkpoint has no Kafka source.
@@ -82,7 +82,7 @@ def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source
 
 
 def _sources_named(plan_input: PlanInput, name: str | None) -> list[Source]:
-    """Return the sources with this name, or all sources for None."""
+    """Return the sources with this name; all sources for None."""
     return [source for source in plan_input.sources if name is None or _has_name(source, name)]
 
 
@@ -105,10 +105,10 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
 
 
 def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choice) -> None:
-    """Raise the error of a choice that leaves no source.
+    """Raise the error for a choice that leaves no source.
 
-    If the user chose no source, and all of the checkpoint's Kafka sources are unreadable, do
-    nothing.
+    If the user did not choose a source, and all of the checkpoint's Kafka sources are unreadable,
+    do nothing.
     """
     unread = any(finding.code.policy.unread for finding in plan_input.findings)
     if not named and choice.source is not None and (plan_input.sources or unread):
@@ -146,7 +146,7 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
 def restrict_to_topics(
     sources: Iterable[Source], topics: Set[str], policies: Policies
 ) -> Iterator[Source]:
-    """Yield the sources that read these topics or topics that match ``--topic-pattern``.
+    """Yield the sources that read these topics, or topics that match ``--topic-pattern``.
 
     Positions in other topics are omitted. ``topics`` are the names after ``--topic-map``.
     """
@@ -163,7 +163,7 @@ def restrict_to_topics(
 
 
 def operator_id_of(uid: str) -> str:
-    """Return the operator id that Flink derives from a uid: 32 hex digits."""
+    """Return the operator ID that Flink derives from a uid: 32 hex digits."""
     import mmh3  # imported here because few commands need it
 
     return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
@@ -180,7 +180,7 @@ def _has_name(source: Source, name: str) -> bool:
 
 
 def _suggested_names(sources: Iterable[Source]) -> dict[str, str]:
-    """Return the topics, names and uids to suggest, each with its value for ``--source``."""
+    """Return the topics, names, and uids to suggest, each with its value for ``--source``."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
@@ -197,7 +197,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     """Return the positions of a checkpoint's sources.
 
     Raises:
-        Refused: two sources have different positions of one partition, or the positions are of
+        Refused: two sources have different positions for one partition, or the positions are in
             several clusters.
     """
     starts: dict[TopicPartition, Start] = {}

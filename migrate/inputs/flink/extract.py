@@ -66,11 +66,11 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
     """Read a checkpoint, and extract its sources and findings.
 
     Args:
-        pointer: the path or URI of the checkpoint, as for ``read_checkpoint``.
-        allow_external_files: as for ``read_checkpoint``.
+        pointer: the path or URI of the checkpoint, as in ``read_checkpoint``.
+        allow_external_files: as in ``read_checkpoint``.
 
     Raises:
-        DecodeError: as for ``read_checkpoint``; the message may suggest a different path.
+        DecodeError: as in ``read_checkpoint``; the message may suggest a different path.
     """
     files = Files()
     with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
@@ -81,10 +81,10 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
 def extract_with_state(
     checkpoint: Checkpoint, files: Files, *, allow_external_files: bool = False
 ) -> Extraction:
-    """Extract as ``extract``, with findings from the keyed state of the operators that need it.
+    """Extract as ``extract`` does, adding findings from keyed state for operators that need it.
 
     Raises:
-        DecodeError: as for ``findings_of_keyed_queues``.
+        DecodeError: as in ``findings_of_keyed_queues``.
     """
     extraction = extract(checkpoint)
     queues = tuple(
@@ -100,7 +100,7 @@ def extract_with_state(
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:
-    """Extract the Kafka sources of a checkpoint, their positions, and the findings."""
+    """Extract the Kafka sources in a checkpoint, their positions, and the findings."""
     sources: list[Source] = []
     findings = list(findings_of_checkpoint(checkpoint))
     stopped = job_ended_with(checkpoint)

@@ -1,4 +1,4 @@
-"""The ids of Flink's jobs in the names of directories."""
+"""The IDs of Flink jobs in directory names."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-# The id of the job in every application cluster with high availability. The id does not identify a
+# The ID of the job in every application cluster with high availability. This ID does not identify a
 # single job (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; removed by 1.16.3).
 FIXED_JOB_ID = "0" * 32
-# Flink's name for a savepoint starts with the first digits of the job's id
+# Flink's name for a savepoint starts with the first digits of the job ID
 # (AbstractFsCheckpointStorageAccess.initializeLocationForSavepoint @ Flink 1.15.4 to 2.2.0).
 SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 
 
 def job_id_of(job_directory: str | None) -> str | None:
-    """Return the name of a job's directory if the name is a job id, else None."""
+    """Return the name of a job's directory if the name is a job ID, else None."""
     name = posixpath.basename(job_directory) if job_directory is not None else ""
     return name if _JOB_ID.fullmatch(name) else None

@@ -1,24 +1,25 @@
-"""Judge whether the job of a checkpoint still runs, for every command that moves positions.
+"""Judge whether a checkpoint's job is still running, for every command that moves positions.
 
 The judgment has five outcomes (``JobState``):
 
 - RUNNING: Flink lists the job, and it has not ended. The job's further output is beyond the
-  checkpoint. If Flink does not list this job, any job that has not ended may be this job, and has
+  checkpoint. If Flink does not list this job, any job that has not ended may be this job and has
   the same outcome.
-- RESTARTED: Flink lists a job that continued this job, even if the listed job has ended. Such a
-  job resumed from the checkpoint or savepoint. Alternatively, it has the stopped job's id or name,
-  and started later.
-- STOPPED: the job ended with this savepoint, according to the savepoint itself. Flink is the only
-  evidence about a later restart. If Flink lists the job as FINISHED with this savepoint, and lists
-  no job that continued it, the job was not restarted.
+- RESTARTED: Flink lists a job that continued this job, even if the listed job has ended. Such a job
+  either resumed from the checkpoint or savepoint, or has the stopped job's ID or name and started
+  later.
+- STOPPED: the job ended with this savepoint, according to the savepoint itself. Only Flink can show
+  whether the job was restarted later. If Flink lists the job as FINISHED with this savepoint and
+  lists no job that continued it, the job was not restarted.
 - ENDED: Flink lists the job as canceled, failed, or finished otherwise, and this checkpoint is its
-  newest. If a newer checkpoint was completed, the job's output is beyond this checkpoint.
+  newest checkpoint. If a newer checkpoint was completed, the job's output is beyond this
+  checkpoint.
 - UNKNOWN: any other evidence. If a JobManager was queried, and the job may have been restarted or
   the JobManager does not list the job of a savepoint, every move is refused without an override
   (``Judgment.is_doubtful``). For a retained checkpoint without evidence, a wait of two checkpoint
-  intervals shows a running job (``wait_for_checkpoint``). A missing newer checkpoint is no proof,
-  because a job that recovers takes no checkpoint. In addition, a job that was restarted from the
-  checkpoint writes to a different directory.
+  intervals reveals a running job (``wait_for_checkpoint``). The absence of a newer checkpoint is
+  not proof, because a recovering job takes no checkpoint. In addition, a job that was restarted
+  from the checkpoint writes to a different directory.
 
 A consumer group shows nothing, because KafkaSource does not join its group.
 """
@@ -51,26 +52,26 @@ from migrate.storage.uris import is_uri
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
 
-    # A job, and the path of the checkpoint or savepoint that it was restored from, if any.
+    # A job, and the path of the checkpoint or savepoint from which it was restored, if any.
     RestoredJob = tuple[FlinkJob, str | None]
 
-# The wait for a newer checkpoint, in checkpoint intervals: checkpoints are not exactly on time.
+# The wait for a newer checkpoint, in checkpoint intervals; checkpoints can be late.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+# Seconds. A shorter wait proves nothing, because a busy job's checkpoint takes a while.
 _SHORTEST = 3.0
 # Seconds. Longer waits are skipped.
 _TOO_LONG = 60.0
 # Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it is longer than the wait by the
-# difference of the clocks, ``CLOCK_DIFFERENCE`` or, for an object store, this. S3 refuses requests
-# of a clock that differs by more than 15 minutes.
+# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by the clock
+# difference: ``CLOCK_DIFFERENCE`` or, for an object store, this value. S3 refuses requests if the
+# clocks differ by more than 15 minutes.
 _CLOCKS_OF_A_STORE = 900.0
 _DAY = 86_400
 
 
 class JobState(Enum):
-    """The state of a checkpoint's job; see the module's docstring."""
+    """The state of a checkpoint's job; see the module docstring."""
 
     RUNNING = auto()
     RESTARTED = auto()
@@ -81,17 +82,17 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The judgment, and its evidence.
+    """The judgment and its evidence.
 
     Attributes:
         text: the evidence in one line.
-        is_beyond: True if the job has written output beyond the checkpoint, or may do so.
-        runs: True if the job, or the job that continued it, has not ended.
+        is_beyond: True if the job has written output beyond the checkpoint, or might do so.
+        runs: True if the job or the job that continued it has not ended.
         asked_flink: True if a JobManager was queried.
         is_doubtful: True if the answer of the JobManager does not rule out a restart, and no wait
-            would show it.
-        other_running: a job other than the ended job that runs, in one line; else empty.
-        how_to_stop: as for ``Origin``.
+            would reveal one.
+        other_running: a running job other than the ended job, in one line; otherwise empty.
+        how_to_stop: as in ``Origin``.
     """
 
     state: JobState
@@ -108,14 +109,14 @@ class Judgment:
 
 
 def judge(origin: Origin, flink_rest: str | None) -> Judgment:
-    """Judge whether the job of a checkpoint still runs.
+    """Judge whether a checkpoint's job is still running.
 
     Args:
         origin: the origin of the positions.
         flink_rest: the address of the JobManager; None for no query.
 
     Raises:
-        FlinkRestError: the JobManager did not answer, or denied the request.
+        FlinkRestError: the JobManager did not answer, or it denied the request.
         UsageError: ``flink_rest`` is not an address.
     """
     if flink_rest is None:
@@ -125,7 +126,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
     with timed(f"querying Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
         if origin.written_at is not None:
-            # The times of the jobs are of the JobManager's clock.
+            # The times of the jobs come from the JobManager's clock.
             ahead_ms = JobManager(flink_rest).clock_ahead_ms([job for job, _ in jobs])
             origin = replace(origin, written_at=origin.written_at + round(ahead_ms))
         judgment = judge_jobs(origin, jobs)
@@ -137,7 +138,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
 def _with_newest_checkpoint(
     judgment: Judgment, origin: Origin, jobs: Sequence[RestoredJob], flink_rest: str
 ) -> Judgment:
-    """Compare the checkpoint with the newest one that Flink lists for the ended job."""
+    """Compare the checkpoint with the newest checkpoint that Flink lists for the ended job."""
     from migrate.inputs.flink.rest_api import JobManager
 
     is_newest = False
@@ -182,7 +183,7 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if running:
         job = min(running, key=lambda job: job not in own)
         other = f"Flink lists job {job.job_id} ({job.name}) as {job.state}"
-        # Otherwise, the job has ended according to Flink, or the running jobs are older than the
+        # Otherwise, the job has ended according to Flink, or all running jobs started before the
         # stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
             return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
@@ -226,10 +227,10 @@ def _unknown(origin: Origin) -> str:
 
 
 def _digits_of_job(origin: Origin) -> str | None:
-    """Return the id of the job that wrote the checkpoint, or its first digits; None if unknown.
+    """Return the ID of the job that wrote the checkpoint, or its first digits; None if unknown.
 
-    The path of a ``chk-<n>`` contains the id, and the name of a savepoint contains its first
-    digits. For a copy, the path is the original path that Flink wrote.
+    The path of a ``chk-<n>`` contains the ID, and the name of a savepoint contains its first
+    digits. For a copy, the path is the original path at which Flink wrote it.
     """
     for path in (origin.pointer, origin.copied_from):
         if origin.kind != "checkpoint" or path is None:
@@ -242,13 +243,13 @@ def _digits_of_job(origin: Origin) -> str | None:
 
 
 def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
-    """Return the jobs with the id of the job that wrote the checkpoint."""
+    """Return the jobs with the ID of the job that wrote the checkpoint."""
     digits = _digits_of_job(origin)
     return [job for job, _ in jobs if digits is not None and job.job_id.startswith(digits)]
 
 
 def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job with a different id is older than the stop with this savepoint."""
+    """Return whether a job with a different ID started before the stop with this savepoint."""
     if not origin.stopped or origin.written_at is None or _digits_of_job(origin) is None:
         return False
     # The time of a copy may be later than the stop.
@@ -258,7 +259,7 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
-    """Return the reason to suspect a restart of the stopped job among Flink's jobs, or None."""
+    """Return the reason to suspect that one of Flink's jobs is the restarted job, or None."""
     for job in own:
         if job.state != "FINISHED":
             return f"Flink lists job {job.job_id} as {job.state}, not as FINISHED"
@@ -270,18 +271,18 @@ def _end_of(own: Sequence[FlinkJob]) -> int:
 
 
 def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms: int) -> str | None:
-    """Return a text about a job whose start after the stop is hidden by a recovery, or None.
+    """Return a text about a job for which a recovery hides a start after the stop, or None.
 
     Args:
         jobs: the jobs that the JobManager lists.
         own: the stopped job, if it is among them.
-        ended_ms: the time when the stopped job ended, in milliseconds of the epoch.
+        ended_ms: the time when the stopped job ended, in epoch milliseconds.
     """
     for job, path in jobs:
         if job in own or job.began_ms < ended_ms or path is None or checkpoint_number(path) is None:
             continue
-        # After a recovery, Flink lists the job's own checkpoint instead of its first start. The
-        # directory has no id with execution.checkpointing.create-subdir: false.
+        # After a recovery, Flink lists the job's own checkpoint instead of its first start. With
+        # execution.checkpointing.create-subdir: false, the directory name has no ID.
         if job_id_of(posixpath.dirname(path)) in (None, job.job_id):
             return f"job {job.job_id} ({job.name}) started later, and has recovered from {path}"
     return None
@@ -327,10 +328,10 @@ def _clocks_of(origin: Origin) -> float:
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Return whether two paths refer to one savepoint; scheme and host (or bucket) do not count.
+    """Return whether two paths refer to one savepoint; ignore the scheme and host (or bucket).
 
-    If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
-    Links of local paths are resolved.
+    If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is
+    sufficient. Links in local paths are resolved.
     """
     if first is None or second is None:
         return False
@@ -342,7 +343,7 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
 
 
 def is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
-    """Return whether a path refers to one of the savepoints, as ``is_same_savepoint`` compares."""
+    """Return whether a path refers to one of the savepoints; see ``is_same_savepoint``."""
     return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
 
 
@@ -358,17 +359,17 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint. ``stopped_job`` and ``job_name`` determine
-    further jobs that count. A job that has ended can also count, because its output is newer than
-    the savepoint.
+    other jobs that count. A job that has ended can also count, because its output is newer than the
+    savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
-        savepoint: the savepoint that the job was stopped with.
+        savepoint: the savepoint with which the job was stopped.
         ended_ms: the time when the stopped job ended, in epoch milliseconds, if known.
         written_in: the path at which Flink wrote the savepoint, if known; a restore from this path
             also counts.
-        stopped_job: the stopped job's id or name. A job with this id or name counts if it runs, or
-            started after ``ended_ms``.
+        stopped_job: the stopped job's ID or name. A job with this ID or name counts if it is
+            running or started after ``ended_ms``.
         job_name: the stopped job's name. Other jobs with this name count if they started after
             ``ended_ms``, or if ``ended_ms`` is missing.
     """
@@ -405,15 +406,15 @@ def job_refusals(
     is_group: bool = False,
     saved: bool = False,
 ) -> list[str]:
-    """Return a refusal if the job runs, has output beyond the checkpoint, or may have restarted.
+    """Return a refusal if the job is running, has later output, or may have been restarted.
 
     Args:
         judgment: the judgment.
-        allow_ran_on: True to allow it with a warning, except for a job that runs and would
-            overwrite the offsets of a group.
-        source_group: the consumer group whose commits are at the positions, if any. Such a group
+        allow_ran_on: True to allow these cases with a warning, except for a running job that would
+            overwrite a group's offsets.
+        source_group: the consumer group that has its commits at the positions, if any. Such a group
             shows that the job was not restarted.
-        is_group: True if the target is a group, which is refused while any job runs.
+        is_group: True if the target is a group, which is refused while any job is running.
         saved: True if the positions come from a saved plan, which has its own options.
     """
     if is_group and judgment.other_running:
@@ -449,14 +450,14 @@ def check_job(
 
     Args:
         origin: the origin of the positions.
-        flink_rest: as for ``judge``.
-        allow_ran_on: as for ``job_refusals``.
-        source_group: the consumer group whose commits are at the positions, if any.
-        saved: as for ``job_refusals``.
+        flink_rest: as in ``judge``.
+        allow_ran_on: as in ``job_refusals``.
+        source_group: the consumer group that has its commits at the positions, if any.
+        saved: as in ``job_refusals``.
 
     Raises:
-        Refused: as for ``job_refusals``.
-        FlinkRestError, UsageError: as for ``judge``.
+        Refused: as in ``job_refusals``.
+        FlinkRestError, UsageError: as in ``judge``.
     """
     is_of_flink = origin.kind == "checkpoint" or origin.group is not None
     judgment = judge(origin, flink_rest if is_of_flink else None)
@@ -497,7 +498,7 @@ def report_stop(
 def report_for_group(
     judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
 ) -> None:
-    """Log the reason why no job overwrites a group's offsets, or warn that the job may run."""
+    """Log why no job overwrites a group's offsets, or warn that the job may be running."""
     if origin.kind == "batch":
         log.info(
             "Spark does not commit to a group, so these offsets stay unchanged until the next "
@@ -520,7 +521,7 @@ def report_for_group(
 
 
 def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | None) -> str:
-    """Return a text if a stop is more than a day old, and nothing shows whether the job restarted.
+    """Return a text if a stop is over a day old and nothing shows whether the job restarted.
 
     Otherwise return an empty string.
     """
@@ -539,7 +540,7 @@ def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | N
 def refuse_old_savepoint(
     origin: Origin, judgment: Judgment, source_group: str | None, *, saved: bool = False
 ) -> None:
-    """Refuse a stop that is more than a day old if nothing shows whether the job restarted."""
+    """Refuse a stop that is over a day old if nothing shows whether the job restarted."""
     if text := old_savepoint_text(origin, judgment, source_group):
         asks = f"add {option('flink_rest', 'URL')} (Flink's JobManager), or "
         add = "make a new plan with" if saved else "add"
@@ -560,26 +561,27 @@ def check_before_write(
     flink_rest: str | None = None,
     signs: Callable[[], Sequence[str]] | None = None,
 ) -> None:
-    """Check just before a checkpoint location, a savepoint or a plan is written.
+    """Check just before a checkpoint location, a savepoint, or a plan is written.
 
     - For a retained checkpoint without evidence that the job has stopped, wait for a newer
-      checkpoint, as for a group.
-    - For a savepoint that is more than a day old, ask for evidence that the job was not restarted.
+      checkpoint, as in a move to a group.
+    - For a savepoint that is more than a day old, require evidence that the job was not restarted.
 
     Args:
         origin: the origin of the positions.
-        judgment: the judgment of ``judge``.
-        allow_ran_on: True to skip both.
-        source_group: the consumer group whose commits are at the positions, if any.
-        refuses_old: True to refuse an old savepoint; else ``report_stop`` has warned of it.
-        saved: as for ``job_refusals``.
-        flink_rest: as for ``judge``; Flink is queried again after a wait.
-        signs: as for ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
+        judgment: the result of ``judge``.
+        allow_ran_on: True to skip both checks.
+        source_group: the consumer group that has its commits at the positions, if any.
+        refuses_old: True to refuse an old savepoint; False if ``report_stop`` has already warned
+            about it.
+        saved: as in ``job_refusals``.
+        flink_rest: as in ``judge``; Flink is queried again after a wait.
+        signs: as in ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
 
     Raises:
-        Refused: the job has completed a newer checkpoint, or runs after the wait; or the savepoint
-            is old, and nothing shows whether the job was restarted.
-        FlinkRestError: as for ``judge``.
+        Refused: the job has completed a newer checkpoint, or it is running after the wait; or the
+            savepoint is old, and nothing shows whether the job was restarted.
+        FlinkRestError: as in ``judge``.
     """
     if allow_ran_on or origin.kind != "checkpoint":
         return
@@ -614,10 +616,10 @@ RAN_ON_SINCE = "the job kept running; "
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
-    """Yield signs in the job's checkpoint directory, each in one line, that the job has continued.
+    """Yield signs in the job's checkpoint directory, one line each, that the job has continued.
 
-    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` are no
-    sign, because they were found earlier.
+    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` are not
+    signs, because they were found earlier.
     """
     if origin.kind != "checkpoint":
         return
@@ -663,13 +665,14 @@ def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The wait for a newer checkpoint of a retained checkpoint's job.
+    """The wait for a newer checkpoint from the job of a retained checkpoint.
 
     Attributes:
         interval: the job's checkpoint interval in seconds; None if unknown.
         age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
-        wait: seconds to wait; None if a wait would show nothing.
-        clocks: the maximum difference of the storage's clock from this machine's clock, in seconds.
+        wait: the number of seconds to wait; None if a wait would reveal nothing.
+        clocks: the maximum difference between the storage's clock and this machine's clock, in
+            seconds.
     """
 
     interval: float | None
@@ -729,11 +732,12 @@ def wait_for_checkpoint(
 ) -> bool:
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
-    The wait also detects a job of a different JobManager.
+    The wait also detects a job on a different JobManager.
 
     Args:
         watch: the result of ``find_watch``.
-        signs: returns signs that the job has continued; raises ``Refused`` unless that is allowed.
+        signs: a function that returns signs that the job has continued, and raises ``Refused``
+            unless this is allowed.
         watched: other objects that ``signs`` watches, for the log.
 
     Returns:
@@ -741,7 +745,7 @@ def wait_for_checkpoint(
         wait.
 
     Raises:
-        Refused: as for ``signs``.
+        Refused: as in ``signs``.
     """
     if watch.is_quiet:
         log.info(
@@ -752,8 +756,8 @@ def wait_for_checkpoint(
         return True
     if watch.wait is None:
         return False
-    # The time since the plan does not count, because a saved plan may come from a different
-    # machine's clock.
+    # The time since the plan does not count, because a saved plan may use a different machine's
+    # clock.
     log.info(f"waiting {watch.wait:.0f} s for a checkpoint, which a running job would complete")
     with timed("waiting for a checkpoint"):
         time.sleep(watch.wait)

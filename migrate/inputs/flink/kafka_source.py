@@ -1,7 +1,7 @@
-"""Positions of a KafkaSource, merged from its reader state and its enumerator state as in Flink.
+"""Positions of a KafkaSource, merged from its reader and enumerator states as in Flink.
 
-A reader's split has the position of its partition. A partition that is only in the enumerator's
-state is finished, not yet assigned, or unresolved.
+A reader's split contains the position of its partition. A partition that is only in the
+enumerator's state is finished, not yet assigned, or unresolved.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.
 
 
 def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[PositionFields]:
-    """Return the fields of the positions of one cluster, sorted by topic and partition.
+    """Return the fields of the positions in one cluster, sorted by topic and partition.
 
     A reader's split takes precedence over the enumerator's entry, because the entry's start may be
     outdated.
     """
     known: defaultdict[str, dict[int, PositionFields]] = defaultdict(dict)
     for subtask, topic, partition, offset, stop in split_fields(state.reader_splits):
-        # A call of _fields for every split would double the time.
+        # Calling _fields for every split would double the time.
         known[topic][partition] = (
             (topic, partition, _NEXT, offset, stop, subtask, cluster, "")
             if offset >= 0
@@ -68,10 +68,10 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
 def _entries_without_reader(
     enumerator: EnumeratorState | None, known: defaultdict[str, dict[int, PositionFields]]
 ) -> list[EnumeratorEntry]:
-    """Return the entries of partitions without a reader.
+    """Return the entries for partitions without a reader.
 
-    Usually every partition has a reader. In this case, no EnumeratorEntry is created, to save time.
-    ``entries`` may be ``decoder``'s Rows, and Rows create entries on demand.
+    Usually, every partition has a reader. In this case, no EnumeratorEntry is created, to save
+    time. ``entries`` may be a ``Rows`` object from ``decoder``, which creates entries on demand.
     """
     if enumerator is None:
         return []
@@ -106,7 +106,7 @@ def unknown_start(reason: str) -> PositionStart:
 
 
 def _reader_start(offset: int) -> PositionStart:
-    """Return the start of a reader's split; no record was read yet from a split with a marker."""
+    """Return the start of a reader's split; no record has been read from a split with a marker."""
     if offset >= 0:
         return _NEXT, offset, ""
     if (marker := _MARKERS.get(offset)) is not None:
@@ -117,10 +117,11 @@ def _reader_start(offset: int) -> PositionStart:
 def _finished_start(split: Split | None) -> PositionStart:
     """Return the start of an assigned partition without a reader.
 
-    Such a partition was read to its stop. The next offset is the stopping offset, or the starting
-    offset if higher. ``earliest`` counts as lower. If the stopping offset is missing or a marker,
-    the next offset cannot be determined. The same applies if the starting offset is ``latest``,
-    ``committed`` or not set, because the partition might have started beyond its stopping offset.
+    Such a partition was read up to its stopping offset. The next offset is the stopping offset or,
+    if higher, the starting offset. ``earliest`` counts as lower. If the stopping offset is missing
+    or is a marker, the next offset cannot be determined. The same applies if the starting offset is
+    ``latest``, ``committed``, or not set, because the partition might have started beyond its
+    stopping offset.
     """
     if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
         offset = split.starting_offset
@@ -130,7 +131,7 @@ def _finished_start(split: Split | None) -> PositionStart:
 
 
 def _unassigned_start(split: Split | None) -> PositionStart:
-    """Return the start of a partition that was discovered, and not yet assigned to a reader."""
+    """Return the start of a partition that was discovered but not yet assigned to a reader."""
     if split is None:
         return unknown_start(
             "it was not yet assigned, and the state does not contain the job's starting policy"

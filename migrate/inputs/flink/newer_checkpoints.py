@@ -1,8 +1,8 @@
 """Newer checkpoints in a job's checkpoint directory, and the job's checkpoint interval.
 
-An empty consumer group does not show that a job has stopped, because KafkaSource joins no group. A
-newer checkpoint shows that the job kept running. If no checkpoint is written for longer than the
-checkpoint interval, the job has probably stopped.
+An empty consumer group does not show that a job has stopped, because KafkaSource does not join a
+group. A newer checkpoint shows that the job kept running. If no checkpoint is written for longer
+than the checkpoint interval, the job has probably stopped.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The number of last checkpoints from which the interval is measured. Before these checkpoints, the
-# job may have had a different interval.
+# The number of most recent checkpoints from which the interval is measured. Before these
+# checkpoints, the job may have had a different interval.
 _LAST_CHECKPOINTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NewerCheckpoints:
-    """The newer complete checkpoints of a job's directory, and the job's checkpoint interval.
+    """The newer complete checkpoints in a job's directory, and the job's checkpoint interval.
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
-        interval_s: the result of ``checkpoint_interval`` for the last checkpoints, in seconds; None
-            if fewer than two of these have a known time.
+        interval_s: the result of ``checkpoint_interval`` for the most recent checkpoints, in
+            seconds; None if fewer than two of them have a known time.
     """
 
     newer: tuple[int, ...]
@@ -62,7 +62,7 @@ def find_newer_checkpoints(
             *(number for number in siblings.newer if number < checkpoint_id),
         }
         if name != checkpoint_id:
-            another_run.add(name)  # a copy under another name
+            another_run.add(name)  # a copy under a different name
         own = [(number, path) for number, path in complete if number not in another_run]
         written = [(number, completed_at(path, files)) for number, path in own[-_LAST_CHECKPOINTS:]]
     return NewerCheckpoints(
@@ -78,8 +78,8 @@ def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
     the numbers.
 
     Args:
-        written: each checkpoint's number and its completion time in milliseconds of the epoch,
-            ascending by number.
+        written: each checkpoint's number and its completion time in epoch milliseconds, ascending
+            by number.
     """
     return max(
         (

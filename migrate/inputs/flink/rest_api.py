@@ -1,15 +1,15 @@
 """The REST API of a Flink JobManager for jobs, their checkpoints, and stop-with-savepoint.
 
-The caller chooses the trigger id of a stop. A second request with the same id does not start a
-second stop, so a program that was killed can find its stop again. A stop is completed when the job
-is FINISHED. If the savepoint was written but the job failed and restarted, the stop has failed.
+The caller chooses the trigger ID of a stop. A second request with the same ID does not start a
+second stop, so a killed program can find its stop again. A stop is completed when the job is
+FINISHED. If the savepoint was written but the job failed and restarted, the stop has failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
 {JobsOverviewHeaders, DashboardConfiguration, ConfigurationInfo, JobConfigInfo,
 checkpoints.CheckpointingStatistics},
 org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
 SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink
-1.15.4, 1.20.3 and 2.2.0.
+1.15.4, 1.20.3, and 2.2.0.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 @dataclass(frozen=True, slots=True)
 class FlinkJob:
-    """A job as the JobManager reports it.
+    """A job, as reported by the JobManager.
 
     Attributes:
-        state: Flink's name of the state: RUNNING, RESTARTING, …
-        began_ms: the time when the job started, in milliseconds of the epoch by the JobManager's
-            clock.
-        ended_ms: the time when the job ended, by the same clock; None if it has not ended.
+        state: Flink's name for the state: RUNNING, RESTARTING, …
+        began_ms: the time when the job started, in epoch milliseconds, by the JobManager's clock.
+        ended_ms: the time when the job ended, by the same clock; None if the job has not ended.
     """
 
     job_id: str
@@ -62,11 +61,11 @@ class JobDetails:
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
-        checkpoint: the path of the newest completed checkpoint; None without a completed
-            checkpoint, or if it has no path.
-        newest_savepoint: the checkpoint id and the path of the newest savepoint; None without a
+        checkpoint: the path of the newest completed checkpoint; None if no checkpoint was
+            completed, or if the checkpoint has no path.
+        newest_savepoint: the checkpoint ID and the path of the newest savepoint; None without a
             savepoint, or if a checkpoint was completed after it.
-        failure: the reason why the newest failed checkpoint failed; None if no checkpoint has
+        failure: the reason that the newest failed checkpoint failed; None if no checkpoint has
             failed, a newer checkpoint was completed, or the newest failure belongs to a savepoint.
     """
 
@@ -84,7 +83,7 @@ class CheckpointNumbers:
 
     Attributes:
         completed: the newest completed checkpoint or savepoint.
-        restored: the checkpoint or savepoint that the job was last restored from.
+        restored: the checkpoint or savepoint from which the job was last restored.
     """
 
     completed: int | None = None
@@ -95,7 +94,7 @@ class CheckpointNumbers:
 class LastDurations:
     """The durations of a job's newest savepoint and newest checkpoint; None if Flink has none.
 
-    They are from the trigger to the last acknowledgment, in seconds.
+    They are measured from the trigger to the last acknowledgment, in seconds.
     """
 
     savepoint: float | None = None
@@ -108,7 +107,7 @@ class StopAttempt:
 
     Attributes:
         savepoint: the savepoint's path, if the stop is completed.
-        problem: the reason why the stop failed, if it failed; the job may still be running.
+        problem: the reason for the failure if the stop failed; the job may still be running.
     """
 
     savepoint: str | None = None
@@ -129,8 +128,8 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
 
     Raises:
-        UsageError: as for ``check_address``.
-        FlinkRestError: no JobManager answered in time, or it refused.
+        UsageError: as in ``check_address``.
+        FlinkRestError: no JobManager answered in time, or the JobManager refused the request.
     """
     return tuple(
         FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
@@ -139,15 +138,15 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
 
 
 def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
-    """Return each job of ``known_jobs``, and the path that it was restored from, or None.
+    """Return each job from ``known_jobs`` with the path from which it was restored, or None.
 
     Args:
-        url: as for ``known_jobs``.
+        url: as in ``known_jobs``.
 
     Raises:
-        UsageError: as for ``known_jobs``, or the address is of a HistoryServer, because it lists
-            only ended jobs.
-        FlinkRestError: as for ``known_jobs``.
+        UsageError: as in ``known_jobs``, or the address is the address of a HistoryServer, which
+            lists only ended jobs.
+        FlinkRestError: as in ``known_jobs``.
     """
     flink = JobManager(url)
     if flink.is_history_server():
@@ -200,14 +199,14 @@ class JobManager:
         return known_jobs(self._url)
 
     def job(self, job_id: str) -> FlinkJob | None:
-        """Return a job by its id, or None."""
+        """Return a job by its ID, or None."""
         return next((job for job in self.jobs() if job.job_id == job_id), None)
 
     def restored_from(self, job_id: str) -> str | None:
-        """Return the path of the checkpoint or savepoint that a job was restored from, or None.
+        """Return the path of the checkpoint or savepoint from which a job was restored, or None.
 
-        After a recovery, the path belongs to the state that the job recovered from, not to the
-        state that it was started from. The result is also None for a job that Flink has dropped.
+        After a recovery, the path belongs to the state from which the job recovered, not to the
+        state from which it was started. The result is also None for a job that Flink has dropped.
         """
         try:
             restored = self._latest(job_id).restored
@@ -226,7 +225,7 @@ class JobManager:
         return CheckpointNumbers(max(completed, default=None), restored)
 
     def last_durations(self, job_id: str) -> LastDurations:
-        """Return how long a job's newest savepoint and checkpoint took."""
+        """Return the durations of a job's newest savepoint and newest checkpoint."""
         try:
             latest = self._latest(job_id)
         except UnknownToFlink:
@@ -248,7 +247,7 @@ class JobManager:
         savepoint, failed = latest.savepoint, latest.failed
         if savepoint and savepoint.external_path and savepoint.id >= completed_id:
             newest_savepoint = (savepoint.id, savepoint.external_path)
-        # A failed savepoint is no evidence about the job's checkpoints.
+        # A failed savepoint is not evidence about the job's checkpoints.
         if failed and not failed.is_savepoint and failed.id > completed_id:
             problem = printable_text(failed.failure_message or "no reason reported")
         return JobDetails(
@@ -265,8 +264,8 @@ class JobManager:
     def clock_ahead_ms(self, jobs: Sequence[FlinkJob]) -> float:
         """Return the lead of the JobManager's clock over this machine's clock, in milliseconds.
 
-        The value is too high by at most the duration of a request. It is 0 if Flink has dropped all
-        of ``jobs``, because Flink reports its clock only with the details of a job.
+        The value is too high by at most the duration of a request. It is 0 if Flink has dropped
+        every job in ``jobs``, because Flink reports its clock only with the details of a job.
         """
         for job in jobs:
             asked_ms = 1000 * time.time()
@@ -306,7 +305,7 @@ class JobManager:
 
 
 def _reason(cause: _Cause | None) -> str:
-    """Return the first and the innermost message of a Java stack trace, without secrets."""
+    """Return the first and the innermost message in a Java stack trace, without secrets."""
     lines = [line.strip() for line in (cause.trace if cause is not None else "").splitlines()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     messages = [*lines[:1], *causes[-1:]]
@@ -340,7 +339,7 @@ class _Option(BaseModel):
 
 
 class _Options(RootModel[Annotated[list[_Option], FailFast()]]):
-    """The JSON array of a cluster's options."""
+    """The JSON array with a cluster's options."""
 
 
 class _Execution(BaseModel):

@@ -19,22 +19,22 @@ from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
-# Seconds for one connect or read. A JobManager answers from memory, and its answers are small.
+# Seconds per connect or read. A JobManager answers from memory, and its answers are small.
 TIMEOUT = 10.0
-# Seconds for a request with its redirects.
+# Seconds for a request including its redirects.
 DEADLINE = 30.0
 # The maximum size of an answer in bytes; a service that is not Flink may send anything. The job
 # overview has about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON
 # may take twenty times as much memory.
 _LARGEST_ANSWER = 16 * 2**20
-# The maximum number of characters of a string from Flink in a message.
+# The maximum length in characters of a string from Flink in a message.
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 class FlinkRestError(ServiceError):
-    """The JobManager did not answer, refused, or another service answered."""
+    """The JobManager did not answer or refused, or a different service answered."""
 
 
 class UnknownToFlink(FlinkRestError):
@@ -62,8 +62,8 @@ def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
     """Return the answer to ``GET <url><path>``.
 
     Raises:
-        FlinkRestError: the answer is not of ``answer_type``, or as for ``request``.
-        UsageError: as for ``request``.
+        FlinkRestError: the answer does not have the type ``answer_type``, or as in ``request``.
+        UsageError: as in ``request``.
     """
     try:
         return answer_type.model_validate_json(request(url, path))
@@ -77,10 +77,10 @@ def request(url: str, path: str, body: object = None) -> bytes:
     The body is sent as JSON.
 
     Raises:
-        UsageError: as for ``check_address``.
+        UsageError: as in ``check_address``.
         UnknownToFlink: the JobManager does not have the path.
-        FlinkRestError: the JobManager did not answer in time, or refused; or the answer is too
-            large.
+        FlinkRestError: the JobManager did not answer in time or refused the request; or the answer
+            is too large.
     """
     check_address(url)
     parts, shown_address = urlsplit(url), _display_address(url)
@@ -90,8 +90,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         headers={"Content-Type": "application/json"},
     )
     answer: Future[bytes] = Future()
-    # The thread is abandoned at the deadline. TIMEOUT limits only a single read, so it does not end
-    # an answer that arrives byte by byte.
+    # The thread is abandoned at the deadline. TIMEOUT limits only each read, so it does not stop an
+    # answer that arrives byte by byte.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
         raise FlinkRestError(f"{shown_address}: no complete answer within {DEADLINE:.0f} s")
@@ -114,15 +114,15 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 
 def printable_text(text: str) -> str:
-    """Return a string from Flink without secrets and control characters, cut if it is long."""
-    # The slice may end within a secret; redact_secrets also hides the start of a secret.
+    """Return a string from Flink without secrets or control characters, truncated if long."""
+    # The slice may end inside a secret; redact_secrets also hides the start of a secret.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
 def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
     """Send a request, and set ``answer`` to the body of the response or to the error."""
     try:
-        # The proxies of the environment are for the internet, not for a JobManager.
+        # Proxies in the environment are for the internet, not for a JobManager.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(http_request, timeout=TIMEOUT) as response:
             answer.set_result(response.read(_LARGEST_ANSWER + 1))

@@ -1,4 +1,4 @@
-"""The Kafka sources of a job in a common form, and the positions of a FlinkKafkaConsumer."""
+"""The Kafka sources of a job in a common format, and the positions of a FlinkKafkaConsumer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from migrate.inputs.flink.kafka_source import PositionStart, merged_positions, u
 from migrate.model.positions import Marker, Position, PositionFields, PositionState, TopicPartition
 
 _VERSION_3 = 3  # an enumerator version whose entries contain splits with offsets
-# Creates a Position from its fields, in half the time of a call of the class.
+# Creates a Position from its fields in half the time of a call to the class.
 _position: Callable[[PositionFields], Position] = partial(tuple.__new__, Position)
 
 KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO
@@ -56,8 +56,9 @@ class Source:
 
     Attributes:
         discovery_finished: for each cluster, whether the first discovery of partitions had
-            finished; None if this is not in the state. The key None is a cluster without a name.
-        position_fields: the fields of the positions, sorted by cluster, topic and partition. A
+            finished; None if the state does not show this. The key None represents a cluster
+            without a name.
+        position_fields: the fields of the positions, sorted by cluster, topic, and partition. A
             source may have 100,000 positions, and a loop over the fields takes less time than a
             loop over ``positions``.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
@@ -79,7 +80,7 @@ class Source:
 
     @cached_property
     def positions(self) -> tuple[Position, ...]:
-        """The positions, sorted by cluster, topic and partition."""
+        """The positions, sorted by cluster, topic, and partition."""
         return tuple(map(_position, self.position_fields))
 
     @property
@@ -88,7 +89,7 @@ class Source:
 
     @property
     def clusters(self) -> frozenset[str | None]:
-        """The clusters of the positions; None is a cluster without a name."""
+        """The clusters of the positions; None represents a cluster without a name."""
         return frozenset(position.cluster for position in self.positions)
 
     @property
@@ -96,8 +97,8 @@ class Source:
         """True if the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start offset. If not, the job's starting policy
-        decides; the state does not contain this policy.
+        that the state lacks starts at the log start offset. If it had not, the job's starting
+        policy decides; the state does not contain this policy.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -108,15 +109,15 @@ class Source:
     def starts_absent_partitions_at_log_start(self) -> bool:
         """True if absent partitions start at the log start offset in the restored job.
 
-        In a FlinkKafkaConsumer, these partitions always do. Source: FlinkKafkaConsumerBase.open @
-        connector 3.4.0-1.20.
+        In a FlinkKafkaConsumer, these partitions always start there. Source:
+        FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
         if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:
             return True
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source with the positions of one cluster; None is a cluster without a name."""
+        """Return the source with one cluster's positions; None means a cluster without a name."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -158,10 +159,10 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 
 
 def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, KafkaSource]:
-    """Return the state of a source in each cluster; None is a cluster without a name.
+    """Return the state of a source in each cluster; None means a cluster without a name.
 
-    The result is empty for a FlinkKafkaConsumer (its state has a different form) and for an unknown
-    source.
+    The result is empty for a FlinkKafkaConsumer (because its state has a different format) and for
+    an unknown source.
     """
     match state:
         case KafkaSource():
@@ -177,7 +178,7 @@ def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, Kaf
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Return a KafkaIO as a KafkaSource: unassigned splits become entries of its enumerator."""
+    """Return a KafkaIO as a KafkaSource; unassigned splits become enumerator entries."""
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
         for subtask, mark in state.assigned
@@ -195,7 +196,7 @@ def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
 
 
 def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:
-    """Return the brokers in the enumerator state of a DynamicKafkaSource, by cluster id."""
+    """Return the brokers in the enumerator state of a DynamicKafkaSource, by cluster ID."""
     if isinstance(state, HybridSource) and not isinstance(state.current, UnknownSource):
         state = state.current
     if not isinstance(state, DynamicKafkaSource) or state.enumerator is None:
@@ -213,8 +214,8 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMM
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    The offsets are union list state. After a restore, every subtask has the offsets of all
-    subtasks. If a subtask is closed before the next checkpoint, it stores all of them in that
+    The offsets are stored as union list state. After a restore, every subtask has the offsets of
+    all subtasks. If a subtask is closed before the next checkpoint, it stores all of them in that
     checkpoint (FlinkKafkaConsumerBase.snapshotState). Therefore, the state may list a partition
     several times.
     """
@@ -230,7 +231,7 @@ def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
 
 
 def _legacy_start(stored: set[int], copies: int) -> PositionStart:
-    """Return the start of a partition that is listed ``copies`` times, with these offsets."""
+    """Return the start of a partition that is listed ``copies`` times with these offsets."""
     if len(stored) > 1:
         limits = f"from {min(stored)} to {max(stored)}"
         return unknown_start(f"the state contains it {copies} times, with offsets {limits}")

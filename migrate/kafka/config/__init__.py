@@ -1,8 +1,8 @@
-"""Kafka client properties: librdkafka's, and the Java client's translated to librdkafka's.
+"""Kafka client properties for librdkafka, including translated Java client properties.
 
 `properties` reads a file and ``-X`` arguments; each can contain properties of both clients.
-`java_client` translates the Java client's properties and drops irrelevant ones, with `parse_jaas`
-for log-ins, `key_stores` for certificates and `aws_msk` for AWS.
+`java_client` translates Java client properties and drops irrelevant ones, using `parse_jaas` for
+credentials, `key_stores` for certificates, and `aws_msk` for AWS.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ __all__ = [
 ]
 
 
-# A broker's address as librdkafka parses it (rd_kafka_broker_name_parse). The protocol is optional,
-# and has no effect if it equals security.protocol. The port is optional; the default is 9092.
+# A broker address in the format that librdkafka parses (rd_kafka_broker_name_parse). The protocol
+# is optional and has no effect if it equals security.protocol. The port is optional; the default is
+# 9092.
 _ADDRESS = re.compile(
     r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+)(?::([0-9]{1,5}))?",
     re.IGNORECASE,
@@ -57,7 +58,7 @@ _ADDRESS = re.compile(
 _LARGEST_PORT = 65_535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
-# The properties that protect a connection; they are suggested for an unknown one.
+# The properties that protect a connection; they are suggested for unknown properties.
 SECURITY_SETTINGS = (
     "bootstrap.servers",
     "sasl.jaas.config",
@@ -73,11 +74,11 @@ SECURITY_SETTINGS = (
     "ssl.truststore.location",
     "ssl.truststore.password",
 )
-# The similarity of difflib from which a name counts as a mistyped one. A name with an added prefix
-# or its own word (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
+# The minimum difflib similarity at which a name counts as mistyped. A name with an added prefix or
+# its own word (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
 _MISTYPED = 0.87
 _NO_PROPERTY = "no.such.property"
-# librdkafka has two names for the brokers' addresses.
+# librdkafka has two names for the broker addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
 
@@ -87,19 +88,18 @@ def kafka_config(
     properties: Iterable[str],
     aws_region: str | None = None,
 ) -> KafkaConfig:
-    """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
+    """Return librdkafka properties from a file, ``key=value`` arguments, and broker addresses.
 
-    The file is in Java's ``.properties`` syntax and UTF-8. As in a Java client, unknown properties
-    of the file are ignored; ``migrate -v`` lists them. Arguments override the file, and
-    ``bootstrap_servers`` overrides both. File and arguments are translated before
-    they are merged, so ``-X sasl.password=…`` overrides the password in the file's
-    ``sasl.jaas.config``.
+    The file uses Java's ``.properties`` syntax and UTF-8. As in a Java client, unknown properties
+    in the file are ignored; ``migrate -v`` lists them. Arguments override the file, and
+    ``bootstrap_servers`` overrides both. The file and the arguments are translated before they are
+    merged, so ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
     ``aws_region`` is for an MSK cluster whose address does not contain the region.
 
     Raises:
         ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
-            used, a name in the file seems to be mistyped, or there is no address. Unknown
-            properties among the arguments are refused later, by librdkafka.
+            used, a name in the file seems to be mistyped, or there is no address. librdkafka
+            refuses unknown properties among the arguments later.
     """
     file_layer = _read_layer(file) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -136,7 +136,7 @@ def kafka_config(
 
 @contextmanager
 def _naming_file(file: Path | None) -> Iterator[None]:
-    """Begin the message of a ``ConfigError`` with the file of the property, if it is from one."""
+    """Begin a ``ConfigError`` message with the file that contains the property, if any."""
     try:
         yield
     except ConfigError as error:
@@ -149,7 +149,7 @@ def _read_layer(file: Path) -> Translation:
     """Return a file's properties for librdkafka; log the names of its unknown properties.
 
     Raises:
-        ConfigError: as for ``kafka_config``.
+        ConfigError: as in ``kafka_config``.
     """
     properties = read_file(file)
     with _naming_file(file):
@@ -173,9 +173,9 @@ def _read_layer(file: Path) -> Translation:
 
 
 def _refusal(name: str, value: str) -> str | None:
-    """Return why librdkafka refuses a value, or an empty text; None for an unknown property.
+    """Return why librdkafka refuses a value, or an empty string; None for an unknown property.
 
-    librdkafka sets the properties in their order, and stops at the first error. No client is made,
+    librdkafka sets the properties in order and stops at the first error. No client is created,
     because the second property does not exist.
     """
     from confluent_kafka import KafkaException, Producer
@@ -188,15 +188,15 @@ def _refusal(name: str, value: str) -> str | None:
             return " ".join(text.split())
         return "" if f'"{_NO_PROPERTY}"' in text else None
     except (AttributeError, TypeError, ValueError):
-        return ""  # a property that wants a Python object: Connection refuses it
+        return ""  # a property that expects a Python object; Connection refuses it
     raise AssertionError(f"librdkafka has the property {_NO_PROPERTY}")
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     """Refuse an unknown protocol or mechanism, and a SASL connection that lacks a property.
 
-    Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka lack it, so it is
-    accepted, but not proposed.
+    Kafka's default mechanism is Kerberos (GSSAPI). The confluent-kafka wheels lack it, so it is
+    accepted but not suggested.
 
     Raises:
         ConfigError: a property is refused.
@@ -226,10 +226,10 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
 
 
 def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
-    """Return whether these properties contain the brokers' addresses.
+    """Return whether these properties contain broker addresses.
 
     Raises:
-        ConfigError: the file cannot be read, or a text is not a property.
+        ConfigError: the file cannot be read, or a string is not a property.
     """
     layers = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
     return any(layers.get(name) for name in _SERVERS)
@@ -238,7 +238,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 def check_servers(name: str, servers: str) -> None:
     """Refuse addresses that contain credentials, or do not match ``_ADDRESS`` (``http://…``).
 
-    Messages about brokers show their addresses, and so would show the credentials.
+    Messages about brokers show their addresses and would therefore show the credentials.
 
     Raises:
         ConfigError: an address is refused.

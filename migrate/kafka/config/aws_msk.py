@@ -1,6 +1,6 @@
-"""Log-ins to Amazon MSK with IAM: AWS's signer creates tokens for librdkafka's OAUTHBEARER.
+"""IAM authentication for Amazon MSK: the AWS signer creates tokens for OAUTHBEARER in librdkafka.
 
-A Java client has either the mechanism AWS_MSK_IAM, or OAUTHBEARER with a callback handler of
+A Java client uses either the AWS_MSK_IAM mechanism, or OAUTHBEARER with a callback handler from
 aws-msk-iam-auth. The broker accepts either, with the same credentials.
 """
 
@@ -30,10 +30,10 @@ _SESSION_NAME = "flink-offset-migrate"
 
 @dataclass(frozen=True, slots=True)
 class AwsLogin:
-    """The credentials that sign tokens.
+    """The credentials for signing tokens.
 
-    With a role, the profile is not used. With neither of the two, the AWS SDK's default chain
-    finds the credentials.
+    With a role, the profile is not used. Without a role or a profile, the default chain of the AWS
+    SDK finds the credentials.
     """
 
     profile: str | None = None
@@ -45,7 +45,7 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     """Return the credentials in the options of an IAMLoginModule; None for another module.
 
     Raises:
-        ConfigError: the module has an option that the signer lacks.
+        ConfigError: the module has an option that the signer does not support.
     """
     if module.name != "IAMLoginModule":
         return None
@@ -96,8 +96,8 @@ def token_callback(
                 signed, expiry_ms = Signer.generate_auth_token_from_profile(region, aws.profile)
             else:
                 signed, expiry_ms = Signer.generate_auth_token(region)
-        # The errors of the signer and boto3 have no common base class. If there are no credentials,
-        # the signer raises AttributeError.
+        # Errors from the signer and from boto3 have no common base class. If there are no
+        # credentials, the signer raises AttributeError.
         except Exception as error:
             kind = type(error).__name__
             raise ConfigError(
@@ -105,6 +105,7 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # A first token shows errors now. librdkafka would fail after ten seconds, without a reason.
+    # Request a first token to report errors now. librdkafka would fail after ten seconds without a
+    # reason.
     token("")
     return token

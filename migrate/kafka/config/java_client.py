@@ -1,4 +1,4 @@
-"""The translation of the Java client's properties to librdkafka's."""
+"""The translation of Java client properties to librdkafka properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, grouped by the reason. The modules that do
+# Common Java client properties that are dropped, grouped by reason. The modules that do
 # read records (``records``, ``transactions``) use their own settings or librdkafka's defaults.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
@@ -112,7 +112,7 @@ _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    # librdkafka's own request.timeout.ms is a producer's timeout for acks.
+    # In librdkafka, request.timeout.ms is a producer's timeout for acks.
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -123,22 +123,22 @@ _RENAMED = {
 
 
 def with_java_names(text: str) -> str:
-    """Add the Java client's names to the properties that a message of librdkafka names."""
+    """Add the Java client names to the properties that a librdkafka message contains."""
     for java, own in _RENAMED.items():
         text = text.replace(f'"{own}"', f'"{own}" ({java} in Java)')
     return text
 
 
-# librdkafka's values, where they differ from the Java client's. A key consists of librdkafka's name
-# of the property and the Java client's value.
+# The librdkafka values that differ from the Java client values. A key consists of the librdkafka
+# property name and the Java client value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",
     ("ssl.endpoint.identification.algorithm", ""): "none",
 }
 
-# Handlers that get a token with a client's id and secret, as librdkafka's method OIDC does. Kafka 4
-# moved its handler out of the package ``secured``.
+# Handlers that get a token with a client ID and secret, like the OIDC method of librdkafka. Kafka 4
+# moved its handler out of the ``secured`` package.
 OIDC_HANDLERS = frozenset(
     {
         "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
@@ -146,8 +146,8 @@ OIDC_HANDLERS = frozenset(
         "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
     }
 )
-# The options of OAuthBearerLoginModule: of KIP-768 (ClientCredentialsRequestFormatter @
-# kafka-clients 4.1.1), and of Strimzi's handler (ClientConfig @ kafka-oauth-client 0.17).
+# The options of OAuthBearerLoginModule: from KIP-768 (ClientCredentialsRequestFormatter @
+# kafka-clients 4.1.1), and from Strimzi's handler (ClientConfig @ kafka-oauth-client 0.17).
 _OIDC_OPTIONS = {
     "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret",
@@ -158,8 +158,9 @@ _OIDC_OPTIONS = {
     "scope": "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
-# Properties without a match in librdkafka that decide whom the client trusts, who it is, or whom it
-# asks. Without them, the connection would differ from the Java client's.
+# Properties without a match in librdkafka that determine whom the client trusts, its identity, or
+# the servers that it queries. Without them, the connection would differ from the Java client's
+# connection.
 REFUSED: Mapping[str, str] = {
     "bootstrap.controllers": "its value is a list of controllers, not of brokers "
     "(bootstrap.servers)",
@@ -173,8 +174,8 @@ REFUSED: Mapping[str, str] = {
 }
 # A SASL extension (KIP-342), such as Confluent Cloud's extension_logicalCluster.
 _EXTENSION = "extension_"
-# The options of the JDK's Krb5LoginModule that librdkafka has. All other options choose between
-# caches of the JVM; librdkafka authenticates with the keytab.
+# The options of the JDK's Krb5LoginModule that librdkafka supports. All other options choose
+# between JVM caches; librdkafka authenticates with the keytab.
 _KERBEROS_OPTIONS = {
     "keyTab": "sasl.kerberos.keytab",
     "principal": "sasl.kerberos.principal",
@@ -192,12 +193,13 @@ _PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)----
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Properties of librdkafka, and the AWS credentials of a Java log-in module.
+    """The librdkafka properties, and the AWS credentials from a Java login module.
 
-    ``sasl.mechanisms`` may be AWS_MSK_IAM. librdkafka lacks this mechanism; the caller replaces it.
+    ``sasl.mechanisms`` may be AWS_MSK_IAM. librdkafka does not support this mechanism, so the
+    caller replaces it.
 
     Attributes:
-        ignored: the names of the properties that do not matter here, as the layer has them.
+        ignored: the names, as in the layer, of the properties that are irrelevant here.
     """
 
     properties: dict[str, str]
@@ -206,14 +208,14 @@ class Translation:
 
 
 def translate(layer: Mapping[str, str]) -> Translation:
-    """Translate the properties of a file or of the command line, called a layer.
+    """Translate the properties from a file or from the command line (a layer).
 
-    If a layer has a setting under both clients' names, librdkafka's name wins. Unknown properties
-    are kept, so that the caller can decide about them.
+    If a layer contains a setting under both clients' names, the librdkafka name wins. Unknown
+    properties are kept, so the caller can decide about them.
 
     Raises:
-        ConfigError: ``sasl.jaas.config`` is malformed, or has a log-in module or an option that
-            librdkafka does not support; or as for ``translate_stores``.
+        ConfigError: ``sasl.jaas.config`` is malformed, or it contains a login module or an option
+            that librdkafka does not support; or as in ``translate_stores``.
     """
     login = layer.get("sasl.jaas.config")
     module = parse_login_module(login) if login is not None else None
@@ -230,7 +232,7 @@ def translate(layer: Mapping[str, str]) -> Translation:
     if any(layer.get(name) in OIDC_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
         translated["sasl.oauthbearer.method"] = "oidc"
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # Both handlers log in with the same credentials, so the mechanism is the same here.
+        # Both handlers use the same credentials, so the mechanism is the same here.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()
@@ -267,7 +269,7 @@ def _oidc(module: LoginModule) -> dict[str, str]:
     """Return the OIDC settings in the options of an OAuthBearerLoginModule.
 
     Raises:
-        ConfigError: the module has an option that librdkafka lacks.
+        ConfigError: the module has an option that librdkafka does not support.
     """
     properties: dict[str, str] = {}
     extensions: list[str] = []
@@ -296,7 +298,7 @@ def _check_options(module: LoginModule, *known: str) -> None:
 
 
 def _pem_lines(block: re.Match[str]) -> str:
-    """Split a PEM block into lines: Java accepts a block in one line, OpenSSL does not."""
+    """Split a PEM block into lines, because OpenSSL, unlike Java, does not accept a single line."""
     label, body = block[1], "".join(block[2].split())
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])

@@ -1,15 +1,15 @@
-"""The reader of JKS, the Java key store format up to Java 8, and the default of many samples.
+"""The reader for JKS, the Java key store format up to Java 8 and the default in many samples.
 
-Layout: magic (u4), version (u4), number of entries (u4), entries, and a SHA-1 of 20 bytes. An entry
-has a tag (u4), an alias (UTF with u2 length), a creation time (8 bytes), and
+Layout: magic (u4), version (u4), number of entries (u4), entries, and a 20-byte SHA-1 digest. An
+entry consists of a tag (u4), an alias (UTF with u2 length), a creation time (8 bytes), and
 
 - tag 1, a private key: its size (u4), an EncryptedPrivateKeyInfo in DER, the number of certificates
   (u4), certificates;
 - tag 2, a trusted certificate: a certificate.
 
-A certificate has a type (UTF with u2 length), a size (u4), and DER. Version 1 omits the type.
-Integers are big-endian. JCEKS, with the magic 0xCECECECE, has the same layout and another cipher
-for keys.
+A certificate consists of a type (UTF with u2 length), a size (u4), and DER. Version 1 omits the
+type. Integers are big-endian. JCEKS, with the magic 0xCECECECE, has the same layout but a different
+cipher for keys.
 
 Source: sun.security.provider.{JavaKeyStore, KeyProtector} @ OpenJDK 17.
 """
@@ -39,14 +39,14 @@ class StoreError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key, in PEM without encryption, and the chain of its certificates in PEM."""
+    """A private key, in unencrypted PEM, and its certificate chain in PEM."""
 
     key: str = field(repr=False)
     chain: tuple[str, ...]
 
 
 class _Bytes:
-    """Bounded reading of bytes."""
+    """A bounds-checked reader of bytes."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -63,7 +63,7 @@ class _Bytes:
         return int.from_bytes(self.take(size), "big")
 
     def der(self, tag: int) -> bytes:
-        """Return the content of the next DER value; the value must have this tag."""
+        """Return the content of the next DER value, which must have this tag."""
         if self.number(1) != tag:
             raise StoreError("the file is damaged")
         size = self.number(1)
@@ -71,20 +71,20 @@ class _Bytes:
 
 
 def trusted_certificates(content: bytes, password: str | None) -> list[str]:
-    """Return the certificates of a JKS or JCEKS trust store in PEM.
+    """Return the certificates in a JKS or JCEKS trust store as PEM.
 
     Args:
         content: the bytes of the file.
         password: the password to check, or None. The certificates are not encrypted.
 
     Raises:
-        StoreError: as for the class.
+        StoreError: see the class.
     """
     return [entry for entry in _entries(content, password) if isinstance(entry, str)]
 
 
 def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEntry]:
-    """Return the private keys of a JKS store, decrypted.
+    """Return the decrypted private keys in a JKS store.
 
     Args:
         content: the bytes of the file.
@@ -92,7 +92,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
         key_password: the password of each key.
 
     Raises:
-        StoreError: as for the class; or the store is JCEKS.
+        StoreError: see the class; or the store is a JCEKS store.
     """
     if content.startswith(JCEKS_MAGIC):
         raise StoreError("migrate does not read the keys of a JCEKS store")
@@ -105,7 +105,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
 
 
 def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes, list[str]]]:
-    """Yield a certificate in PEM, or an encrypted key and its chain, for each entry."""
+    """For each entry, yield a certificate in PEM, or an encrypted key and its chain."""
     body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if password is not None:
         expected = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body)
@@ -123,7 +123,7 @@ def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes
             yield encrypted, [_certificate(source, version) for _ in range(source.number())]
         elif tag == _CERTIFICATE:
             yield _certificate(source, version)
-        else:  # a secret key of JCEKS is a serialized Java object without a stored size
+        else:  # a JCEKS secret key is a serialized Java object without a stored size
             raise StoreError(f"the store has an entry of the unsupported kind {tag}")
 
 
@@ -134,7 +134,7 @@ def _certificate(source: _Bytes, version: int) -> str:
 
 
 def _decrypted(encrypted_info: bytes, password: str) -> bytes:
-    """Return a key in PKCS#8 DER; KeyProtector's stream is a chain of SHA-1 digests."""
+    """Return a key in PKCS#8 DER; the KeyProtector stream is a chain of SHA-1 digests."""
     info = _Bytes(_Bytes(encrypted_info).der(_SEQUENCE))
     if not info.der(_SEQUENCE).startswith(_KEY_PROTECTOR):
         raise StoreError("migrate does not support the cipher of the key")

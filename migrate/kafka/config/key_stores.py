@@ -1,6 +1,6 @@
-"""The translation of the Java client's properties for key store and trust store files.
+"""The translation of Java client properties for key store and trust store files.
 
-librdkafka reads trusted certificates from PEM, and the client's certificate and key from PEM or
+librdkafka reads trusted certificates from PEM, and the client certificate and key from PEM or
 PKCS#12. JKS stores, and PKCS#12 trust stores, are therefore converted to PEM in memory.
 """
 
@@ -24,7 +24,7 @@ from migrate.kafka.config.java_key_store import (
 from migrate.kafka.config.properties import ConfigError
 from migrate.model.wording import install_command
 
-# ssl.keystore.password and ssl.key.password are not translated: librdkafka has the same properties.
+# ssl.keystore.password and ssl.key.password are not translated, because librdkafka has them, too.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -37,7 +37,7 @@ STORE_PROPERTIES = frozenset(
 
 
 # The maximum size of a store in bytes. The certificates of all authorities that a machine trusts
-# have about 200 KB.
+# take about 200 KB.
 MAX_STORE_BYTES = 16 * 1024 * 1024
 
 _FILE_NAME = re.compile(r".+\.(?:pem|crt|cer|key|p12|pfx|jks)", re.IGNORECASE)
@@ -50,10 +50,10 @@ class _Kind(Enum):
 
 
 def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's properties for the store files that a layer of properties names.
+    """Return the librdkafka properties for the store files in a layer of properties.
 
     The kind of a store is determined from the file's content, not from ``ssl.*store.type``,
-    because with the default type JKS, Java also reads PKCS12 files.
+    because Java also reads PKCS12 files with the default type, JKS.
 
     Raises:
         ConfigError: a file cannot be read, or librdkafka does not support its format.
@@ -79,10 +79,10 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def _trusted_pem(kind: _Kind, content: bytes, path: str, layer: Mapping[str, str]) -> str:
-    """Return the certificates of a JKS or PKCS#12 trust store in PEM.
+    """Return the certificates in a JKS or PKCS#12 trust store as PEM.
 
     Raises:
-        ConfigError: it cannot be read, or it contains none.
+        ConfigError: the store cannot be read, or it contains no certificates.
     """
     name, password = "ssl.truststore.location", layer.get("ssl.truststore.password")
     try:
@@ -105,10 +105,10 @@ def _trusted_pem(kind: _Kind, content: bytes, path: str, layer: Mapping[str, str
 
 
 def _pkcs12_certificates(content: bytes, password: str | None) -> list[str]:
-    """Return the certificates of a PKCS#12 store in PEM.
+    """Return the certificates in a PKCS#12 store as PEM.
 
     Raises:
-        ImportError: the package ``cryptography`` is not installed.
+        ImportError: the ``cryptography`` package is not installed.
         StoreError: the store is damaged, or the password does not open it.
     """
     from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
@@ -124,7 +124,7 @@ def _pkcs12_certificates(content: bytes, password: str | None) -> list[str]:
 
 
 def _own_pem(content: bytes, path: str, layer: Mapping[str, str]) -> dict[str, str]:
-    """Return the certificate and the key of a JKS key store as librdkafka's PEM properties.
+    """Return the certificate and the key in a JKS key store as PEM properties for librdkafka.
 
     Raises:
         ConfigError: the store cannot be read, or does not contain exactly one key.
@@ -166,7 +166,8 @@ def check_file(name: str, path: str) -> None:
 def unreadable_file(name: str, path: str, reason: str | None) -> ConfigError:
     """Return the error of a file that cannot be read.
 
-    A value that is not named like a file may be a password on the wrong line, so it is not shown.
+    A value that does not look like a file name may be a password on the wrong line, so it is not
+    shown.
     """
     shown = path if _FILE_NAME.fullmatch(path) else "the file"
     return ConfigError(f"{name}: {shown} cannot be read: {reason}")
@@ -176,7 +177,7 @@ def _store(name: str, path: str) -> tuple[_Kind, bytes]:
     """Return the kind of a store and its bytes.
 
     Raises:
-        ConfigError: the file cannot be read, or is no store.
+        ConfigError: the file cannot be read, or it is not a store.
     """
     try:
         content = read_file(path, MAX_STORE_BYTES)
@@ -184,7 +185,7 @@ def _store(name: str, path: str) -> tuple[_Kind, bytes]:
         raise unreadable_file(name, path, error.strerror) from error
     if b"-----BEGIN " in content:
         return _Kind.PEM, content
-    # PKCS#12 is an ASN.1 sequence.
+    # A PKCS#12 store is an ASN.1 sequence.
     if content.startswith((JKS_MAGIC, JCEKS_MAGIC)):
         return _Kind.JKS, content
     if content.startswith(b"\x30"):

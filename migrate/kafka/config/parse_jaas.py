@@ -1,8 +1,8 @@
-"""The parser of ``sasl.jaas.config``, with one log-in module, a control flag, and options.
+"""The parser of ``sasl.jaas.config``, with one login module, a control flag, and options.
 
-The grammar is the Java client's, based on java.io.StreamTokenizer. This parser is stricter in two
-points. It refuses a single slash, because a slash starts a comment in Java. It also refuses a quote
-that is not closed on the same line.
+The grammar follows the Java client, which uses java.io.StreamTokenizer. This parser is stricter in
+two ways. It refuses a single slash, because a slash starts a comment in Java. It also refuses a
+quote that is not closed on the same line.
 
 Source: org.apache.kafka.common.security.{JaasConfig, JaasContext} @ kafka-clients 4.1.1.
 """
@@ -41,9 +41,9 @@ _FORM = 'expected: <login module> required <option>="<value>" …;'
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """A log-in module.
+    """A login module.
 
-    The name is without the package, because vendors move the class to their own packages.
+    The name does not include the package, because vendors move the class to their own packages.
     """
 
     name: str
@@ -51,11 +51,11 @@ class LoginModule:
 
 
 def parse_login_module(text: str) -> LoginModule:
-    """Parse the log-in module of a ``sasl.jaas.config``.
+    """Parse the login module in a ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: the text is not one log-in module with a control flag and options. The message
-            does not show the text, because it contains secrets.
+        ConfigError: the text is not a single login module with a control flag and options. The
+            message does not show the text, because it contains secrets.
     """
     tokens = _tokens(text)
     module = _expect(tokens, "word")

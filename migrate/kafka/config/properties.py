@@ -1,4 +1,4 @@
-"""Reading of properties from files and arguments, and removal of their secrets from messages."""
+"""Read properties from files and arguments, and remove their secrets from messages."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
 from migrate.model.option_names import option
 
-# A function from the value of `sasl.oauthbearer.config` to a token, and its expiry in seconds since
-# the epoch.
+# A function that turns the value of `sasl.oauthbearer.config` into a token and its expiry, in
+# seconds since the epoch.
 TokenCallback = Callable[[str], tuple[str, float]]
 
-# Properties by librdkafka's names. All values are text, except the callback `oauth_cb`.
+# Properties by their librdkafka names. All values are strings, except the `oauth_cb` callback.
 KafkaConfig = Mapping[str, str | TokenCallback]
 
 _SECRET_NAME = re.compile(
     r"passw|passphrase|secret|token|account\.key|key\.pem|\.config$|kinit\.cmd"
 )
-# A value of this form, such as `ssl`, may also be a part of a name or number. It is replaced only
+# A value in this format, such as `ssl`, may also be part of a name or number. It is replaced only
 # where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
 # Secrets with fewer characters may be part of many words, so they are hidden only as whole words.
 _SHORT = 4
-# The largest file of properties, in bytes. A file with a chain of certificates has about 10 KB.
+# The maximum size of a properties file in bytes. A file with a certificate chain is about 10 KB.
 MAX_BYTES = 1024 * 1024
-# The form of all property names of librdkafka and of the Java client. Text of any other form may be
-# part of a password or private key on the wrong line, so it must not be shown.
+# The format of all property names in librdkafka and the Java client. Text in any other format may
+# be part of a password or private key on the wrong line, so it must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
-# A file of Kafka Connect or Streams has names with capital letters (`transforms.addKey.type`). No
-# client reads such a property, so only its first word is ever shown.
+# A Kafka Connect or Streams file contains names with capital letters (`transforms.addKey.type`). No
+# client reads such properties, so only their first word is ever shown.
 _OTHER_NAME = re.compile(r"([a-z][a-z0-9]*\.)[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[=:\s]")
@@ -47,7 +47,7 @@ class ConfigError(UsageError):
 
 
 def redact_secrets(text: str, config: KafkaConfig) -> str:
-    """Hide passwords, other secrets, and credentials in URLs in a text."""
+    """Hide passwords, other secrets, and URL credentials in a text."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
@@ -67,7 +67,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret or the other values, longest first because one may contain another."""
+    """Return the secret or other values, longest first, because one may contain another."""
     values = {
         value
         for name, value in config.items()
@@ -79,8 +79,8 @@ def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
 def read_file(file: Path) -> dict[str, str]:
     """Read a file in Java's ``.properties`` syntax; if a name is repeated, the last value wins.
 
-    A name with capital letters after its first dot is cut after the dot. No client has a property
-    with the cut name.
+    A name with capital letters after its first dot is truncated after that dot. No client has a
+    property with the truncated name.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not a property.
@@ -112,7 +112,7 @@ def read_file(file: Path) -> dict[str, str]:
                 properties[name] = entry.value.strip()
             number += len(_LINE_END.findall(entry.source))
     except javaproperties.InvalidUEscapeError as error:
-        # The text of javaproperties' error is not used, because it shows a part of the value.
+        # The text of the javaproperties error is not used, because it shows part of the value.
         raise ConfigError(f"{file} line {number}: \\u without four hex digits") from error
     return properties
 
@@ -121,7 +121,7 @@ def read_arguments(arguments: Iterable[str]) -> dict[str, str]:
     """Parse ``key=value`` arguments; a backslash has no special meaning, unlike in a file.
 
     Raises:
-        ConfigError: an argument does not have the form ``key=value``.
+        ConfigError: an argument does not have the ``key=value`` format.
     """
     properties: dict[str, str] = {}
     for argument in arguments:

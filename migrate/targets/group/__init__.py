@@ -1,1 +1,1 @@
-"""A consumer group as a target: commit, rollback, the rollback file, and a follower of a query."""
+"""A consumer group as a target: commit, rollback, rollback file, and follower of a query."""

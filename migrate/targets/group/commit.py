@@ -1,7 +1,7 @@
 """The commit of offsets for a consumer group, and the outcome of each partition.
 
 The group is reread just before the commit, and a rollback file is written before anything changes.
-After the commit the error of each partition is checked, and the group is read back.
+After the commit, the error of each partition is checked, and the group is read back.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from migrate.storage.new_file import already_there
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
-# The number of seconds to retry after a temporary error, such as a broker's restart or a move of
-# the group's coordinator. No attempt starts after that time, but the last attempt may end later.
+# The number of seconds to retry after a temporary error, such as a broker restart or a move of the
+# group coordinator. No attempt starts after that time, but the last attempt may end later.
 RETRY_SECONDS = 60.0
-# Another run that has not seen our commit can commit up to this number of seconds after us.
+# A run that has not seen this commit can commit up to this number of seconds later.
 _SETTLE_SECONDS = 0.5
 # The first and the longest pause between attempts, in seconds.
 _FIRST_PAUSE = 0.2
@@ -41,8 +41,8 @@ _LONGEST_PAUSE = 5.0
 class Result(str, Enum):
     """The outcome of one partition."""
 
-    COMMITTED = "committed"  # the target was written, and read back
-    UNCHANGED = "unchanged"  # the group had the target already, and still has it
+    COMMITTED = "committed"  # the target was written and read back
+    UNCHANGED = "unchanged"  # the group already had the target and still has it
     FAILED = "failed"  # the target was not written, and the offset is unchanged
     DIFFERS = "differs"  # the group has no offset, or an offset other than the target
     UNKNOWN = "unknown"  # the group could not be read back
@@ -60,12 +60,12 @@ class Applied(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome(PartitionRow):
-    """The outcome of one partition.
+    """The outcome for one partition.
 
     Attributes:
         target: the offset to commit; None if the partition is to have no committed offset.
-        now: the offset that was read back; None if there is none, or if the result is UNKNOWN.
-        failure: the error of the commit; None without error, or if the target was read back.
+        now: the offset that was read back; None if there is no offset, or if the result is UNKNOWN.
+        failure: the error from the commit; None without an error, or if the target was read back.
     """
 
     result: Result
@@ -112,22 +112,23 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for an empty group.
 
-    The group's offsets of partitions outside ``target`` stay. A partition that already has its
-    target is not written (``holds_offset``).
+    The group's offsets for partitions outside ``target`` do not change. A partition that already
+    has its target is not written (``holds_offset``).
 
     Args:
-        config: librdkafka's properties.
+        config: the librdkafka properties.
         group: the group.
         target: the offsets to commit.
-        before: the state of the group when the offsets were planned.
+        before: the state of the group at the time when the offsets were planned.
         rollback_path: the rollback file to write.
-        cut_over: the id of the cut-over that commits, or None. A cut-over writes its rollback file
-            even if the group has all offsets already, because the file shows that it has run.
-        from_cluster_id: as for ``RollbackFile``.
+        cut_over: the ID of the cut-over that commits, or None. A cut-over writes its rollback file
+            even if the group already has all offsets, because the file shows that the cut-over has
+            run.
+        from_cluster_id: as in ``RollbackFile``.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
-            or there is already a file at ``rollback_path``. Nothing was committed.
+            or a file already exists at ``rollback_path``. Nothing was committed.
         BrokerError: the group could not be read; nothing was written.
         OSError: the rollback file could not be written; nothing was committed.
     """
@@ -168,7 +169,7 @@ class PendingCommit:
 
 
 def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> PendingCommit:
-    """Compare the target of a commit with ``now``, the group's present state; see ``commit``."""
+    """Compare a commit's target with ``now``, the group's current state; see ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()
@@ -194,10 +195,10 @@ def write_rollback_file(
     cut_over: str | None = None,
     from_cluster_id: str | None = None,
 ) -> None:
-    """Write the rollback file of a change; for the arguments see ``RollbackFile``.
+    """Write the rollback file of a change; for the arguments, see ``RollbackFile``.
 
     Raises:
-        Refused, BrokerError, OSError: as for ``commit``.
+        Refused, BrokerError, OSError: as in ``commit``.
     """
     file = rollback_file.rollback_file(
         change,
@@ -225,7 +226,7 @@ def write_rollback_file(
 
 
 def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
-    """Check that no client has committed while the rollback file was written.
+    """Check that no client committed while the rollback file was being written.
 
     Raises:
         Refused: the group's offsets have changed; the rollback file is removed.
@@ -240,12 +241,12 @@ def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
 
 
 def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
-    """Return why offsets cannot be committed for this group now.
+    """Return the reason that offsets cannot currently be committed for this group.
 
     Args:
-        group: the present state of the group.
-        restores: True if the group had the offsets before. Such offsets fit the state of a Kafka
-            Streams application.
+        group: the current state of the group.
+        restores: True if the group previously had the offsets. Such offsets match the state of a
+            Kafka Streams application.
     """
     if group.exists and group.type == "streams" and not restores:
         return [
@@ -296,7 +297,7 @@ class CommitAttempt:
     """The result of a commit request.
 
     Attributes:
-        group: the group after it was read back; None if it could not be read.
+        group: the group, as read back; None if it could not be read.
     """
 
     failures: Mapping[TopicPartition, CommitFailure]
@@ -307,8 +308,8 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
     """Commit offsets, retry after temporary errors, and read the group back.
 
     The group is read before each retry. If an offset arrived and only the broker's answer was lost,
-    the offset is not committed a second time. If another client has committed an offset in the
-    meantime, this offset is not overwritten.
+    the offset is not committed again. If another client has committed an offset in the meantime,
+    this offset is not overwritten.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     pending = dict(target)
@@ -329,10 +330,10 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
 
 
 def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
-    """Reread the group, because another run may have committed just after us.
+    """Reread the group, because another run may have committed just after this one.
 
-    Another run checks the group just before it commits, and does not commit if it sees our offsets.
-    Its commit therefore arrives shortly after ours, or not at all.
+    Another run checks the group just before it commits, and does not commit if it sees the offsets
+    from this run. Its commit therefore arrives shortly after this one, or not at all.
     """
     if attempt.group is None:
         return attempt
@@ -367,7 +368,7 @@ def attempts(deadline: float) -> Iterator[None]:
     """Yield immediately, and then with increasing delays until the deadline.
 
     Args:
-        deadline: the latest end of a pause, in seconds of the monotonic clock.
+        deadline: the latest end of a pause, in seconds on the monotonic clock.
     """
     yield
     pause = _FIRST_PAUSE

@@ -1,4 +1,4 @@
-"""Warn of metadata that a commit replaces; no I/O here."""
+"""Warn about metadata that a commit replaces; no I/O here."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """A consumer group that follows the commits of a Spark query, so that tools can show its lag.
 
-Spark itself commits to no consumer group. The follower commits the positions of the newest batch in
-the commit log (``commits/N``), in one request. It does not commit positions of a batch that is only
-planned (``offsets/N``). If the follower is killed, the group is at a committed batch, perhaps an
-older one. Deleted topics and partitions are omitted, with a warning.
+Spark itself does not commit to a consumer group. The follower commits the positions of the newest
+batch in the commit log (``commits/N``), in one request. It does not commit positions of a batch
+that is only planned (``offsets/N``). If the follower is killed, the group is at a committed batch,
+possibly an older one. Deleted topics and partitions are omitted, with a warning.
 
-Each round reads first the group, then the query's commit log, and then the end offsets of Kafka's
+Each round reads first the group, then the query's commit log, and then the end offsets of the Kafka
 partitions. With this order, neither a new batch nor another follower can make the group seem to be
-beyond the query. Just before a commit the follower rereads the group. If the group has changed, the
-follower commits nothing.
+beyond the query. Just before a commit, the follower rereads the group. If the group has changed,
+the follower commits nothing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Followed:
 
     Attributes:
         batch: the newest batch that the query has committed; None before the first batch.
-        next_offsets: the offsets at which that batch ended, and which the group has now; deleted
-            partitions are omitted.
+        next_offsets: the offsets at which that batch ended, which are now the group's offsets;
+            deleted partitions are omitted.
         written: the number of offsets that were committed in this round.
-        lag: for each partition the number of offsets from its next offset to the log end.
+        lag: for each partition, the number of offsets from its next offset to the log end offset.
     """
 
     batch: int | None
@@ -61,9 +61,9 @@ class GroupFollower:
     """A follower of one query that commits for one group.
 
     Args:
-        config: librdkafka's properties.
-        group: the consumer group; it must have no members.
-        directory: the query's checkpoint location, a local path or a URL.
+        config: the librdkafka properties.
+        group: the consumer group; it must be empty.
+        directory: the query's checkpoint location, as a local path or a URL.
     """
 
     def __init__(self, config: KafkaConfig, group: str, directory: str) -> None:
@@ -75,22 +75,23 @@ class GroupFollower:
 
     @property
     def query(self) -> str | None:
-        """The query's id; None if the query has none yet. For the errors see ``query_id``."""
+        """The query's ID; None if the query has no ID yet. For the errors, see ``query_id``."""
         return query_id(self.directory, self._files)
 
     def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:
         """Commit the positions of the query's newest committed batch.
 
         Args:
-            allow_moved_on: commit even if this rewinds offsets of the group.
+            allow_moved_on: True to commit even if this rewinds the group's offsets.
 
         Raises:
-            Refused: the group has members or is beyond the query, the query is beyond the log ends,
-                or the brokers have none of the query's partitions. Nothing was committed.
-            InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
-                query's file ``metadata`` is missing.
-            BrokerError: the broker did not answer, the group has changed during this round, or it
-                does not have all offsets after the commit.
+            Refused: the group is active or is ahead of the query, the query is beyond the log end
+                offsets, or none of the query's partitions exist on the brokers. Nothing was
+                committed.
+            InputError, Refused: as in ``newest_committed_batch`` and ``positions_after``; or the
+                query's ``metadata`` file is missing.
+            BrokerError: the broker did not answer, the group changed during this round, or the
+                group does not have all offsets after the commit.
         """
         group = self._groups.view(self.group)
         query = self.query
@@ -132,7 +133,7 @@ class GroupFollower:
         self._missing = missing
 
     def _commit(self, target: Mapping[TopicPartition, Committed], before: GroupView) -> None:
-        # Another client may commit while the log and the end offsets are read.
+        # Another client may commit while the log and the end offsets are being read.
         if changes := change_refusals(before, self._groups.view(self.group)):
             raise BrokerError(changes[0])
         warn_of_discarded_metadata(before, target)
@@ -160,10 +161,10 @@ class GroupFollower:
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """Return the distance of each position from the log end; omit partitions without a log.
+    """Return the distance of each position from the log end offset; omit partitions without a log.
 
     Raises:
-        Refused: a position is beyond the log end, or no partition has a log.
+        Refused: a position is beyond the log end offset, or no partition has a log.
     """
     refusals, lag = [], {}
     for partition, next_offset in next_offsets.items():
@@ -189,7 +190,7 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
 def _backward_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[str]:
-    """Yield a refusal if a commit would move the group back."""
+    """Yield a refusal if a commit would rewind the group."""
     back = {
         partition: current
         for partition, next_offset in next_offsets.items()

@@ -1,8 +1,8 @@
 """Refuse a commit that would rewind a group; no I/O here.
 
-``migrate`` writes no metadata by default, so an offset does not show who committed it. The rollback
-files in the searched folders do. Without them, every offset beyond the new one counts as a commit
-by another client.
+``migrate`` writes no metadata by default, so an offset does not show which client committed it. The
+rollback files in the searched folders show this. Without these files, every offset above the new
+one counts as a commit by another client.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def newer_commit_refusals(
     """Yield a refusal if a commit of ``next_offsets`` would rewind commits by other clients.
 
     Args:
-        group: the present state of the group.
+        group: the current state of the group.
         next_offsets: the offsets to commit.
-        changes: the changes to the group that rollback files show, the newest first. If one of
+        changes: the changes to the group according to rollback files, newest first. If one of
             these changes wrote an offset, the offset may be rewound, because no consumer has
             committed after the change.
     """

@@ -1,10 +1,10 @@
-"""Roll back a change to a consumer group by its rollback file.
+"""Roll back a change to a consumer group with its rollback file.
 
-The rollback first commits the offsets that the group is to get back. It then removes the offsets
-that the group did not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order,
-nothing is removed before all target offsets are committed. Offsets of topics that this Kafka user
-may not see stay. Kafka itself removes a group without offsets within
-``offsets.retention.check.interval.ms``, 10 minutes by default.
+The rollback first commits the offsets to restore. It then removes the offsets that the group did
+not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order, nothing is removed
+before all target offsets are committed. Offsets in topics that this Kafka user cannot see do not
+change. Kafka itself removes a group without offsets within ``offsets.retention.check.interval.ms``,
+10 minutes by default.
 
 Before anything changes, the rollback writes its own rollback file.
 """
@@ -40,10 +40,10 @@ from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 
 def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
-    """Read the group and return a preview of a rollback now; change nothing.
+    """Read the group, and return a preview of a rollback without changing anything.
 
     Raises:
-        Refused: the file is of another cluster.
+        Refused: the file was written for a different cluster.
         BrokerError: no broker answered in time, or access was denied.
     """
     return _read_preview(ConsumerGroups(config), file)
@@ -65,15 +65,15 @@ def restore(
 ) -> ChangeOutcome:
     """Undo a change by restoring the offsets that the group had before it.
 
-    The rollback file of this rollback is written to ``rollback_path``. With ``force`` the group is
-    rolled back although it has newer commits, or an offset might be invalid today (``Doubt``).
+    The rollback file of this rollback is written to ``rollback_path``. With ``force``, the group is
+    rolled back even if it has newer commits or an offset might no longer be valid (``Doubt``).
     Offsets of deleted partitions are omitted.
 
     Raises:
-        Refused: as for ``read_preview``; the group has members, or has changed since the preview;
-            there is a reason that only ``force`` overrides; or there is already a file at
+        Refused: as in ``read_preview``; the group is active, or it has changed since the preview;
+            there is a reason that only ``force`` overrides; or a file already exists at
             ``rollback_path``. Nothing was changed.
-        BrokerError: as for ``read_preview``; nothing was changed.
+        BrokerError: as in ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
@@ -103,7 +103,7 @@ def restore(
 def _write_and_remove(
     groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Commit offsets, and remove other offsets only if the group then has all committed ones."""
+    """Commit offsets, and then remove other offsets only if the group has all committed ones."""
     attempt = write(groups, now.name, written, now.committed)
     view = attempt.group
     if not removed or view is None:
@@ -112,7 +112,7 @@ def _write_and_remove(
         return _remove(groups, now, view, removed)
     if not attempt.failures:
         return attempt
-    # Nothing is removed, for the same reason.
+    # For the same reason, nothing is removed.
     cause = next(iter(attempt.failures.values()))
     return replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
 
@@ -125,8 +125,8 @@ def _remove(
 ) -> CommitAttempt:
     """Remove offsets, retry after temporary errors, and read the group back.
 
-    An offset that differs from ``before`` in the last view is not removed: another client has
-    committed it in the meantime.
+    An offset that differs from ``before`` in the last read is not removed, because another client
+    has committed it in the meantime.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     failures: dict[TopicPartition, CommitFailure] = {}

@@ -1,9 +1,9 @@
 """A preview of a rollback of a consumer group, and the reasons against it; no I/O here.
 
 After the rollback file was written, the group may have received newer commits, an offset may have
-left its partition's log, or a topic may have been recreated. In these cases a rollback is refused
-unless it is forced. The decision depends only on the rollback file, the group and the cluster.
-``rollback`` has read these.
+been deleted from its partition's log, or a topic may have been recreated. In these cases, a
+rollback is refused unless it is forced. The decision depends only on the rollback file, the group,
+and the cluster, all of which ``rollback`` has read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from migrate.targets.group.rollback_file import ChangeProgress, Offsets, Rollbac
 
 
 class Doubt(str, Enum):
-    """Why an offset of the rollback file might be invalid today."""
+    """The reason that an offset in the rollback file might no longer be valid."""
 
     GONE = "partition gone"
     RECREATED = "topic recreated"
@@ -46,10 +46,11 @@ class RestoredOffset(PartitionRow):
     """A partition whose offset the rollback changes.
 
     Attributes:
-        now: the committed offset of the group; None if it has none.
-        target: the offset that the group gets back; None if it is to have none.
-        log: the partition's log now; None if the partition was deleted, or if ``target`` is None.
-        doubt: why ``target`` might be invalid today, or None.
+        now: the group's committed offset, or None.
+        target: the offset to restore; None if the group is to have no offset.
+        log: the current log of the partition; None if the partition was deleted, or if ``target``
+            is None.
+        doubt: the reason that ``target`` might no longer be valid, or None.
     """
 
     now: Committed | None
@@ -60,18 +61,18 @@ class RestoredOffset(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
-    """The changes that a rollback would make now.
+    """The changes that a rollback would currently make.
 
     Attributes:
-        file: the change that is rolled back.
+        file: the change to roll back.
         progress: the progress of that change.
-        now: the present state of the group.
-        target: every offset that the group is to have.
+        now: the current state of the group.
+        target: every offset that the group is to have after the rollback.
         partitions: the offsets that change, in order.
-        refusals: why the rollback must not be done.
-        unless_forced: further refusals that ``force`` overrides, because the rollback would undo a
-            commit by another client, or restore an offset that might be invalid today.
-        warnings: warnings for the user.
+        refusals: the reasons not to roll back.
+        unless_forced: further reasons to refuse, which ``force`` overrides: the rollback would undo
+            a commit by another client or restore an offset that might no longer be valid.
+        warnings: the warnings for the user.
     """
 
     file: RollbackFile
@@ -87,10 +88,10 @@ class RollbackPreview:
 def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
     """Return every offset that the group is to have.
 
-    Partitions that the change did not touch keep their offsets. If the group has no offsets at all,
-    the group was deleted, or its offsets expired. These partitions then get back their offsets from
-    before the change. If the group has some offsets, another client has removed the missing ones,
-    or their topic.
+    Partitions that the change did not affect keep their offsets. If the group has no offsets at
+    all, the group was deleted, or its offsets expired. The offsets of these partitions from before
+    the change are then restored. If the group has some offsets, another client has removed the
+    missing offsets or their topic.
     """
     before = file.before.committed
     others = now.committed or before
@@ -102,10 +103,10 @@ def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
 
 
 def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[str]:
-    """Return the topics whose logs show whether the offsets are valid today.
+    """Return the topics whose logs show whether the offsets are still valid.
 
-    If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
-    topic. A request about the topic itself returns the error, so every topic of the change is
+    If this user is not allowed to DESCRIBE a topic, Kafka answers as if the group had no offsets in
+    that topic. A request about the topic itself returns the error, so every topic of the change is
     returned.
     """
     partitions = rollback_file.differing_partitions(now.committed, target)
@@ -115,16 +116,16 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[st
 def rollback_preview(
     file: RollbackFile, now: GroupView, target: Offsets, cluster: ClusterSnapshot
 ) -> RollbackPreview:
-    """Return a preview of a rollback now.
+    """Return a preview of a rollback in the current state.
 
     Args:
-        file: the change that is rolled back.
-        now: the present state of the group.
+        file: the change to roll back.
+        now: the current state of the group.
         target: the result of ``rollback_target``.
         cluster: a snapshot of the topics that ``topics_to_ask`` returns.
 
     Raises:
-        Refused: the file is of another cluster.
+        Refused: the file was written for a different cluster.
     """
     if cluster.cluster_id != file.cluster_id:
         raise Refused(
@@ -163,12 +164,12 @@ def _restored_offsets(
 def rollback_refusals(
     approved: RollbackPreview, current: RollbackPreview, *, force: bool
 ) -> tuple[str, ...]:
-    """Return why the rollback must not be done, including changes since the approved preview.
+    """Return the reasons not to roll back, including changes since the approved preview.
 
     Args:
         approved: the preview that the user has approved.
         current: the preview just before the rollback.
-        force: ignore the reasons in ``RollbackPreview.unless_forced``.
+        force: True to ignore the reasons in ``RollbackPreview.unless_forced``.
     """
     return (
         *current.refusals,
@@ -209,7 +210,7 @@ def _doubt(
 def _forceable_refusals(
     file: RollbackFile, now: GroupView, partitions: Iterable[RestoredOffset]
 ) -> Iterator[str]:
-    """Yield ``RollbackPreview.unless_forced``."""
+    """Yield the items of ``RollbackPreview.unless_forced``."""
     if moved_on := rollback_file.moved_on_partitions(file, now):
         topic, partition = moved_on[0]
         yield (
@@ -232,7 +233,7 @@ def _forceable_refusals(
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
-    """Warn about lost offsets that are restored."""
+    """Warn about restored offsets that had been lost."""
     lost = [
         restored
         for restored in partitions

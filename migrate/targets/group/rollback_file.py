@@ -1,10 +1,10 @@
 """The rollback file, with a consumer group's offsets before a change, and the planned offsets.
 
-The file is written before anything changes, so that the change can be rolled back after a crash,
-with ``migrate rollback FILE`` or by hand. The schema has a version. Files of version 1, of release
-0.2.0 and earlier, may contain inexact metadata and have no checksum, so they are shown and not
-applied. A file of another version is refused, and so is a file that was edited (``sha256``). The
-file contains the brokers' addresses and no secret.
+The file is written before anything changes, so the change can be rolled back after a crash, with
+``migrate rollback FILE`` or by hand. The schema has a version. Version 1 files, from release 0.2.0
+and earlier, may contain inexact metadata and have no checksum, so they are shown but not applied.
+Files of any other version and edited files (``sha256``) are refused. The file contains the broker
+addresses but no secrets.
 
 The files of a group are also its history. They identify the commits of ``migrate``, because
 ``migrate`` writes no metadata by default (see ``writers``).
@@ -67,7 +67,7 @@ class SavedPartition(Model):
 
 
 class SavedGroup(Model):
-    """The state of a consumer group: whether it exists, and its committed offsets of all topics."""
+    """The state of a consumer group: whether it exists, and its committed offsets in all topics."""
 
     exists: bool
     offsets: OncePerPartition[SavedOffset]
@@ -83,14 +83,14 @@ class SavedGroup(Model):
 
 
 class RollbackFile(Model):
-    """A change to a consumer group, with its state before and its planned state after.
+    """A change to a consumer group, with the state before and the planned state after it.
 
     Attributes:
-        topic_ids: Kafka's topic ids, if the brokers have them. A recreated topic has a new id.
-        unchanged: the partitions of the change that had their offset already.
-        cut_over: the id of the cut-over that made the change, or None.
-        from_cluster_id: the cluster that the job reads, if the offsets of ``after`` were translated
-            from it (an empty string if it has no known id); else None.
+        topic_ids: Kafka's topic IDs, if the brokers have them. A recreated topic has a new ID.
+        unchanged: the partitions in the change that already had their offset.
+        cut_over: the ID of the cut-over that made the change, or None.
+        from_cluster_id: the cluster that the job reads, if the offsets in ``after`` were translated
+            from that cluster (an empty string if its ID is unknown); otherwise None.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
@@ -106,26 +106,26 @@ class RollbackFile(Model):
     unchanged: OncePerPartition[SavedPartition] = Field(default_factory=list)
     cut_over: str | None = None
     from_cluster_id: str | None = None
-    # Rollback files of earlier releases lack this field; they are shown, and not applied.
+    # Rollback files of earlier releases lack this field; they are shown but not applied.
     sha256: Sha256 | None = None
 
     @cached_property
     def changed_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions whose offset, metadata or leader epoch changes."""
+        """The partitions whose offset, metadata, or leader epoch changes."""
         return frozenset(differing_partitions(self.before.committed, self.after.committed))
 
     @cached_property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that the change was planned for, changed or not."""
+        """The partitions for which the change was planned, changed or not."""
         unchanged = ((saved.topic, saved.partition) for saved in self.unchanged)
         return self.changed_partitions.union(unchanged)
 
 
 class ChangeProgress(str, Enum):
-    """The progress of a change, as the group's offsets show it."""
+    """The progress of a change, as shown by the group's offsets."""
 
     APPLIED = "applied by an earlier run"
-    # The group's offsets do not show whether the change was undone or was never made.
+    # The group's offsets do not show whether the change was undone or never made.
     UNCHANGED = "an earlier run changed nothing, or was rolled back"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has newer commits than an earlier run"
@@ -133,7 +133,7 @@ class ChangeProgress(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoggedChange:
-    """A rollback file, and the progress of its change."""
+    """A rollback file and the progress of its change."""
 
     path: Path
     file: RollbackFile
@@ -141,7 +141,7 @@ class LoggedChange:
 
 
 def differing_partitions(before: Offsets, after: Offsets) -> list[TopicPartition]:
-    """Return the partitions whose offset, metadata or leader epoch differs, in order."""
+    """Return the partitions whose offset, metadata, or leader epoch differs, in order."""
     return sorted(
         partition
         for partition in before.keys() | after.keys()
@@ -168,10 +168,11 @@ def rollback_file(
     cut_over: str | None = None,
     from_cluster_id: str | None = None,
 ) -> RollbackFile:
-    """Return the rollback file of a change; for the arguments see ``RollbackFile``.
+    """Return the rollback file of a change; for the arguments, see ``RollbackFile``.
 
     Raises:
-        Refused: metadata of the group is not UTF-8. A JSON file cannot store such metadata exactly.
+        Refused: the group has metadata that is not UTF-8. A JSON file cannot store such metadata
+            exactly.
     """
     for (topic, partition), committed in before.committed.items():
         if not _is_utf8(committed.metadata):
@@ -239,7 +240,7 @@ def read_to_apply(path: Path) -> RollbackFile:
     """Read a rollback file whose checksum shows that it was not edited.
 
     Raises:
-        InputError: as for ``read``, or the file has no checksum or is of version 1.
+        InputError: as in ``read``, or the file has no checksum or has version 1.
     """
     file = read(path)
     if file.version == 1 or file.sha256 is None:
@@ -251,7 +252,7 @@ def read_to_apply(path: Path) -> RollbackFile:
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
-    """Return the progress of a change, as the offsets of its partitions show it."""
+    """Return the progress of a change, as shown by the offsets of its partitions."""
     before, after, held = file.before.committed, file.after.committed, now.committed
     changed = file.changed_partitions
     if all(held.get(partition) == after.get(partition) for partition in changed):
@@ -272,7 +273,7 @@ def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartiti
 
 
 def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> LoggedChange | None:
-    """Return the first change of a ``history`` with its progress, or None."""
+    """Return the first change in a ``history`` with its progress, or None."""
     if not changes:
         return None
     path, file = changes[0]
@@ -282,10 +283,10 @@ def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> L
 def history(
     folders: Iterable[Path], cluster_id: str | None, group: str
 ) -> list[tuple[Path, RollbackFile]]:
-    """Return the rollback files of a group in the folders, the newest change first.
+    """Return the rollback files of a group in the folders, newest change first.
 
     Raises:
-        EditedFile: as for ``rollback_files``.
+        EditedFile: as in ``rollback_files``.
     """
     files = {
         path.resolve(): (path, file)
@@ -301,15 +302,15 @@ def writers(
 ) -> dict[TopicPartition, RollbackFile]:
     """Return the change that wrote the offset of each partition, as far as the files show it.
 
-    A partition is omitted if no file is about it. It is also omitted if its offset, metadata or
+    A partition is omitted if no file covers it. It is also omitted if its offset, metadata, or
     leader epoch differs from the result of the newest change, because another client has then
     committed after the change. A rollback reassigns a partition to the change that had written the
     restored offset. A client that commits the same offset without metadata and without a leader
-    epoch is not noticed.
+    epoch is not detected.
 
     Args:
-        changes: the changes to the group, the newest first.
-        group: the present state of the group.
+        changes: the changes to the group, newest first.
+        group: the current state of the group.
     """
     found: dict[TopicPartition, RollbackFile] = {}
     decided, restored = set[TopicPartition](), set[TopicPartition]()
@@ -330,8 +331,8 @@ def writers(
 def cut_over_folders(parent: Path) -> list[Path]:
     """Return the folders of the cut-overs in a folder, except cut-overs that were rolled back.
 
-    Their rollback files are part of a group's history. A cut-over with an unreadable record counts
-    as not rolled back.
+    The rollback files of these cut-overs are part of a group's history. A cut-over with an
+    unreadable record counts as not rolled back.
     """
     folders = (file.parent for file in sorted(parent.glob("*/record.json")))
     return [folder for folder in folders if not _went_back(folder)]
@@ -346,7 +347,7 @@ def _went_back(folder: Path) -> bool:
 
 
 def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files of a group among the ``*.json`` files of a folder.
+    """Yield the rollback files of a group among the ``*.json`` files in a folder.
 
     Raises:
         EditedFile: a rollback file of the group was edited. If it were skipped, an older file could

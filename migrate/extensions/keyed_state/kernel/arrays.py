@@ -25,7 +25,7 @@ _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
 _MICROS_PER_MILLI = 1000
-# The limits of times in milliseconds and in seconds. Within them, microseconds fit into 64 bits.
+# The limits of times in milliseconds and in seconds; within these, microseconds fit into 64 bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
@@ -39,16 +39,17 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class NeedsPlainReader(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader (see ``read``) then rereads the entries, and raises an error if the value is
-    wrong.
+    The plain reader (see ``read``) then rereads the entries and raises an error if the value is
+    invalid.
     """
 
 
 class Buffers:
-    """The columns of a program, as buffers for a limited number of rows and of text bytes.
+    """The columns of a program, as buffers for a limited number of rows and text bytes.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, capacity, used: arguments of the kernel (``_walk``).
+        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the kernel
+            (``_walk``).
     """
 
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
@@ -94,16 +95,16 @@ class Buffers:
         return int(self.columns[column, SLOT]), int(self.rows[self.columns[column, TABLE]])
 
     def bytes_of(self, column: int) -> _Numbers:
-        """Return the bytes of all texts of a column, one text after another."""
+        """Return the bytes of all texts in a column, one text after another."""
         start = int(self.columns[column, BYTE])
         return self.text[start : start + int(self.used[column])]
 
     def child(self, column: int) -> int:
-        """Return the index of the table with the elements of a list column."""
+        """Return the index of the table that contains a list column's elements."""
         return int(self.columns[column, CHILD])
 
     def lengths(self, column: int) -> _Numbers:
-        """Return the length of each list or text of a column."""
+        """Return the length of each list or text in a column."""
         return np.diff(self.numbers(column), prepend=0)
 
     # -- as arrays -------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class Buffers:
 
         Raises:
             NeedsPlainReader: a string is not UTF-8, or a decimal has no bytes or more than 16
-                bytes; or with ``exact``, a time has nanoseconds.
+                bytes; or, with ``exact``, a time has nanoseconds.
         """
         column = node.column
         values, valid = self.numbers(column), self.validity(column)
@@ -196,13 +197,13 @@ class Buffers:
         return micros
 
     def _millis(self, column: int) -> _Numbers:
-        """Return the numbers of a column that stores each as 8 little-endian bytes; 0 for null."""
+        """Return a column's numbers, each stored as 8 little-endian bytes; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.validity(column)] = self.bytes_of(column).view("<i8")
         return millis
 
     def _int128_halves(self, node: Node) -> tuple[_Numbers, _Numbers]:
-        """Return the low and the high 64 bits of big-endian numbers of 1 to 16 bytes; 0 for null.
+        """Return the low and high 64 bits of big-endian numbers of 1 to 16 bytes; 0 for null.
 
         Raises:
             NeedsPlainReader: a number has no bytes, or more than 16 bytes.
@@ -225,9 +226,9 @@ class Buffers:
     # -- checks ----------------------------------------------------------------------------------
 
     def check(self, node: Node) -> None:
-        """Check that Flink can have written the values of a node, and that they fit the Arrow type.
+        """Check that Flink can have written a node's values, and that they fit the Arrow type.
 
-        A date, an instant or a SQL timestamp that represents null is marked as null.
+        A date, an instant, or a SQL timestamp that represents null is marked as null.
 
         Raises:
             NeedsPlainReader: a value fails the check.
@@ -266,7 +267,7 @@ class Buffers:
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so this number is checked separately.
+        # np.abs of the smallest 64-bit number is negative, so check this number separately.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise NeedsPlainReader
 
@@ -282,7 +283,7 @@ class Buffers:
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
         """Check that each key belongs to the key group in which it was found.
 
-        For a null key, and for a key with an unknown hash, only the prefix is checked, if any.
+        For a null key or a key with an unknown hash, only the prefix is checked, if any.
 
         Raises:
             NeedsPlainReader: a key belongs to a different key group.
@@ -312,7 +313,7 @@ class Buffers:
 
 
 def _offsets(ends: _Numbers) -> pa.Buffer:
-    """Return Arrow's offsets of lists or texts: 0, and then the end of each."""
+    """Return Arrow offsets for lists or texts: 0, and then the end of each item."""
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
     return pa.py_buffer(offsets)
@@ -350,7 +351,7 @@ def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no positive counterpart. For this number, Flink uses 0.
+    # The smallest number has no positive counterpart, so Flink uses 0 instead.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1

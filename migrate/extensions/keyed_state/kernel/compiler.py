@@ -38,7 +38,8 @@ def compile_program(
 ) -> Program:
     """Return the program that reads ``states[number]``.
 
-    ``heap``: whether the entries are in the heap backend's format, not in the canonical format.
+    ``heap`` is True if the entries are in the heap backend's format instead of the canonical
+    format.
 
     Raises:
         CannotCompile: the kernel cannot read the types of this state.
@@ -48,7 +49,7 @@ def compile_program(
     compiler.add_entry(number, heap)
     program.nodes = compiler.nodes
     program.map_entries, program.list_elements = compiler.map_entries, compiler.list_elements
-    # In the heap backend's format the states can be in any order, so the kernel must also read past
+    # In the heap backend's format, the states can be in any order, so the kernel must also skip
     # the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
@@ -154,7 +155,7 @@ class _Compiler:
         return node
 
     def _add_value_with_access(self) -> None:
-        """Add the time of the last access, if the state has TTL, and a value."""
+        """Add the time of the last access, if the state has a TTL, and a value."""
         if self._info.ttl:
             self.nodes["last_access"] = self._add_number("long", 8)
         self.nodes["value"] = self._add_value(self._info.value)
@@ -163,7 +164,7 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: True if the value has a length (canonical format). If so, the program checks
+            has_length: True if the value has a length (canonical format). The program then checks
                 that the value has this length. After a null, it accepts any bytes.
         """
         with self._add_nullable():
@@ -192,7 +193,7 @@ class _Compiler:
         d: int = 0,
         e: int = 0,
     ) -> int:
-        """Add an operation and return its index; for the arguments see ``operations``."""
+        """Add an operation and return its index; for the arguments, see ``operations``."""
         self._program.ops.append([op, column, needs, a, b, c, d, e])
         return len(self._program.ops) - 1
 
@@ -219,7 +220,7 @@ class _Compiler:
         return node
 
     def _add_number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Add a big-endian number of one or several parts, with a column for each part."""
+        """Add a big-endian number of one or several parts, with one column per part."""
         first = len(self._program.columns)
         for size in sizes:
             self._add_op(
@@ -228,7 +229,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _maybe_add_hash(self) -> bool:
-        """Add a column for the previous column's hashes if key groups need it; return if so."""
+        """Add a column for the previous column's hashes if needed; return whether it was added."""
         if not self._in_hashed_key:
             return False
         self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
@@ -240,8 +241,8 @@ class _Compiler:
     ) -> Iterator[None]:
         """Add a null flag for the value that the ``with`` block adds.
 
-        For a null, the kernel skips the block's operations, and sets the block's columns to null.
-        For the arguments see ``operations.FLAG``.
+        For a null, the kernel skips the block's operations and sets the block's columns to null.
+        For the arguments, see ``operations.FLAG``.
         """
         columns, ops = self._program.columns, self._program.ops
         flag = self._add_op(
@@ -253,7 +254,7 @@ class _Compiler:
 
     @contextmanager
     def _add_elements(self) -> Iterator[tuple[int, int]]:
-        """Add and yield a list's column, and a table for the columns of the ``with`` block."""
+        """Add and yield a list's column, and add a table for the columns of the ``with`` block."""
         table, elements = self._table, self._add_table()
         column = self._add_column(operations.LIST, elements)
         self._table = elements
@@ -276,7 +277,7 @@ class _Compiler:
     # -- values ----------------------------------------------------------------------------------
 
     def _add_value(self, type_: types.Type, not_null: bool = False) -> Node:
-        """Add a value; ``not_null`` is for keys of maps, because Arrow does not allow null keys."""
+        """Add a value; ``not_null`` is for map keys, because Arrow does not allow null keys."""
         match type_:
             case types.Scalar(kind, mutable=False):
                 return self._add_scalar(kind, not_null)
@@ -409,7 +410,8 @@ class _Compiler:
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
                 return self._add_slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
-                # The bytes of such a decimal are never in the slot itself, even if they are few.
+                # The bytes of such a decimal are never in the slot itself, even if there are few of
+                # them.
                 self._add_slot_integer("pointer", bit, byte, 8)
                 return self._add_slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:

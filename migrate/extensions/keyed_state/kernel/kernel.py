@@ -3,14 +3,14 @@
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
 The kernel refuses some bytes that the plain reader (``decoder.keyed_state``) accepts. After a
-refusal, the plain reader reads the same bytes, and raises an error if they are wrong. The kernel
-checks only the layout; ``arrays`` checks the numbers, a whole column at a time. The plain reader
+refusal, the plain reader reads the same bytes and raises an error if they are invalid. The kernel
+checks only the layout; ``arrays`` checks the numbers, one column at a time. The plain reader
 accepts all bytes that pass both checks.
 
-The kernel compares every length with the number of bytes left in the enclosing key, value or row.
-Numba also checks the bounds of arrays.
+The kernel compares every length with the number of bytes left in the enclosing key, value, or row.
+Numba also checks array bounds.
 
-Numba compiles a cached function again only if the function's own file has changed. Therefore, all
+Numba recompiles a cached function only if the function's own file has changed. Therefore, all
 compiled code is in this file, and OPERATIONS must change with the constants of ``operations``. The
 code is short, because the first process has to compile it.
 
@@ -57,11 +57,11 @@ from migrate.extensions.keyed_state.kernel.operations import (
     WIDTH,
 )
 
-# A checksum of the constants of ``operations``; if it is wrong, a test prints the new checksum.
+# A checksum of the constants in ``operations``; if it is wrong, a test prints the new checksum.
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# With this mask the compiler can see that an index is not negative. It then omits the check for
+# With this mask, the compiler can see that an index is not negative. It then omits the check for
 # indexes that count from the end of an array.
 _INDEX = (1 << 62) - 1
 
@@ -76,14 +76,14 @@ _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
 # The code needs no reference counts (_nrt), because all arrays belong to the caller.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
-# The type of ``output``: (columns, slots, valid, rows, used), see ``_walk``.
+# The type of ``output``: (columns, slots, valid, rows, used); see ``_walk``.
 _OUTPUT = numba.types.Tuple((_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS))
 # The types of the input (data, position, and an end or a size).
 _INPUT = (_DATA, _I64, _I64)
 
 
 def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Load a function from numba's cache on disk, or compile it; the cache need not be writable."""
+    """Load a function from numba's disk cache, or compile it; the cache need not be writable."""
     try:
         return numba.njit(signature, cache=True, **options, **_OPTIONS)(function)
     except (OSError, RuntimeError):  # no writable directory, or a full disk
@@ -91,7 +91,7 @@ def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> A
 
 
 def _for_kernel(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
-    """Return a decorator that compiles a function for calls from compiled code only."""
+    """Return a decorator that compiles a function to be called only from compiled code."""
 
     def decorate(function: _F) -> _F:
         compiled: _F = _compiled(
@@ -110,8 +110,8 @@ def _for_kernel(result: Any, *arguments: Any, forceinline: bool = True) -> Calla
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
     """Return a signed integer.
 
-    If it is big-endian, ``position`` is its first byte, and ``step`` 1. If it is little-endian,
-    ``position`` is its last byte, and ``step`` -1.
+    If the integer is big-endian, ``position`` is its first byte, and ``step`` is 1. If the integer
+    is little-endian, ``position`` is its last byte, and ``step`` is -1.
     """
     value = 0
     for _ in range(size):
@@ -146,7 +146,7 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-# Not inlined, because the loop has enough registers in a separate function.
+# Not inlined, because only in a separate function does the loop have enough registers.
 @_for_kernel(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
@@ -158,7 +158,7 @@ def _utf8_of_string(
         end of the text, and the hash of the string.
     """
     code = 0
-    high_surrogate = 0  # 0 outside of a pair
+    high_surrogate = 0  # 0 outside a pair
     # A fast loop for ASCII. The caller has checked that at least ``count`` bytes are left.
     done = 0
     while done < count:
@@ -433,23 +433,23 @@ def _walk(
     seen: _Array,
     lists: _Array,
 ) -> int:
-    """Read entries of a state, and return DONE, FULL or REFUSED.
+    """Read entries of a state, and return DONE, FULL, or REFUSED.
 
     Args:
         data: a key group in the canonical format, or in the heap backend's format without the
             key group's number.
         heap: True if ``data`` has the heap backend's format.
         target: the number of the state to read.
-        starts: for each state, the start of its program, see START.
+        starts: for each state, the start of its program; see START.
         ops: the packed program.
-        columns: the layout of each column, see KIND.
+        columns: the layout of each column; see KIND.
         slots: the slots of all columns.
         valid: for each slot, 0 if the value is null; 1 if it is not null, or not filled yet.
         text: the bytes of the texts of all columns.
-        rows: for each table, the number of its rows.
+        rows: for each table, the number of rows.
         capacity: for each table, the number of rows that fit.
         used: for each column, the number of bytes of its texts.
-        at: the start position, see POSITION; after FULL, the start position of the next call.
+        at: the start position (see POSITION); after FULL, the start position of the next call.
         seen: for each state, whether its entries have started; only in the heap backend's format.
         lists: for each depth of nested lists, the number of elements that remain to be read.
     """
@@ -532,6 +532,6 @@ _SIGNATURE = _I64(
 )
 
 
-# Python alone calls this function, so it needs no wrapper for C. Without the wrapper, compilation
+# Only Python calls this function, so it needs no wrapper for C. Without the wrapper, compilation
 # takes 5 % less time.
 walk: Callable[..., int] = _compiled(_walk, _SIGNATURE, no_cfunc_wrapper=True)

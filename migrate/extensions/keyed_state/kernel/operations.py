@@ -1,12 +1,13 @@
 """The operations of a program, and the layout of the columns that they fill.
 
-An operation consists of eight numbers, namely a code, a column, the minimum number of remaining
-input bytes, and the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into
+An operation consists of eight numbers: a code, a column, the minimum number of remaining input
+bytes, and the arguments a, b, c, d, and e. For the kernel, ``pack_operations`` packs them into
 WIDTH numbers, because shifts are faster than loads.
 
-A column has a 64-bit slot and a validity byte (0: null) for each value. As in Arrow, the slot of a
-string is its end offset in the column's bytes. The slot of a list is its end offset in the table of
-the elements. Columns with the same rows form a table. A row is an entry, or an element of a list.
+A column has a 64-bit slot and a validity byte (0 means null) for each value. As in Arrow, the slot
+of a string is its end offset in the column's bytes. The slot of a list is its end offset in the
+table of the elements. Columns with the same rows form a table. A row is an entry, or an element of
+a list.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from numpy.typing import NDArray
 # The result of a run: all entries were read, the columns are full, or an entry was refused.
 DONE, FULL, REFUSED = 0, 1, 2
 
-# The kinds of columns, and the indexes of ``columns[column]``: kind, table, first slot, table of
+# The kinds of columns, and the indexes into ``columns[column]``: kind, table, first slot, table of
 # the elements (of a list), first byte and capacity in bytes (of texts).
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 
-# The indexes of ``at``, the place where the next run starts: position, number of the current state
-# (-1: none), number of this state's remaining entries.
+# The indexes into ``at``, which shows where the next run starts: position, number of the current
+# state (-1: none), number of this state's remaining entries.
 POSITION, STATE, LEFT = 0, 1, 2
-# The indexes of ``starts[state]``: first operation (-1 without a program), table of the entries.
+# The indexes into ``starts[state]``: first operation (-1 without a program), table of the entries.
 START, ENTRIES = 0, 1
 
 # The number of 64-bit numbers in a packed operation.
@@ -43,7 +44,7 @@ KEY_END = 1
 VALUE_END = 2
 # A signed big-endian integer. a: its size in bytes.
 INTEGER = 3
-# A string as Flink writes it. a = 1: write its hash into the next column; b = 1: refuse null.
+# A string, in Flink's format. a = 1: write its hash into the next column; b = 1: refuse null.
 STRING = 4
 # i32 n, then n bytes.
 SIZED = 5
@@ -61,7 +62,7 @@ ROW = 9
 # An integer in a field of the row. a, b: the offsets of its null bit and of its first byte from the
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
-# Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as for
+# Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as in
 # SLOT_INTEGER; c: the number of bytes (then never in the field itself), or 0 if the number is in
 # the field.
 SLOT_SIZED = 11
@@ -72,8 +73,8 @@ def pack_operations(
 ) -> NDArray[Any]:
     """Pack operations, one in each row, with the tables and first slots of their columns.
 
-    A program has at most 1000 columns, so columns and tables fit into 16 bits, and each of a, b and
-    c into 20 bits.
+    A program has at most 1000 columns, so columns and tables fit into 16 bits, and each of a, b,
+    and c fits into 20 bits.
     """
     op, column, needs, a, b, c, d, e = operations.T
     words = (

@@ -1,15 +1,15 @@
 """The program of the kernel.
 
 The *kernel* is the compiled decoder of keyed state. The kernel executes the program's operations
-and fills columns of numbers. A *node* shows which columns contain which value.
+and fills columns with numbers. A *node* shows which columns contain which value.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms whose values ``Buffers.check`` must check after the kernel has read them. Corrupt bytes
-# decode to values that Flink never writes, and some values do not fit the Arrow type.
+# The forms with values that ``Buffers.check`` must check after the kernel has read them. Corrupt
+# bytes decode to values that Flink never writes, and some values do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -38,7 +38,7 @@ class Node:
 
     Attributes:
         form: the interpretation of the numbers in the columns (see ``Buffers.array``).
-        column: the first column of the value; for ``slot_millis_nanos`` the second.
+        column: the first column of the value; for ``slot_millis_nanos``, the second column.
         table: the table of the columns.
         parts: the fields of a struct, the element of a list, or the key and value of a map.
         constants: the constants of an enum, or the limit of a decimal's magnitude.
@@ -53,13 +53,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The nodes with which the key groups of keys are checked (``Buffers.check_keys``).
+    """The nodes for checking the key groups of keys (``Buffers.check_keys``).
 
     Attributes:
         table: the table of the keys.
-        prefix: the node and the size in bytes of the key group before each key; None if keys have
-            no such prefix.
-        hashes: the nodes from which the hash of a key is computed; empty for an unknown hash.
+        prefix: the node and the size in bytes of the key group before each key; None if the keys
+            have no such prefix.
+        hashes: the nodes from which the hash of a key is computed; empty if the hash is unknown.
     """
 
     table: int
@@ -73,7 +73,7 @@ class Program:
 
     Attributes:
         starts, ops: see ``operations``.
-        columns: for each column, its kind, its table and, for a list, the table of its elements.
+        columns: for each column, its kind, its table, and, for a list, the table of its elements.
         nodes: the node of each column of the state, by the column's name.
         checks: the nodes to check (``Buffers.check``).
         keys: the keys of each state that the program reads.

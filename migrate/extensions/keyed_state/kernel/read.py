@@ -2,7 +2,7 @@
 
 If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
 check, the plain reader reads all key groups that have entries in the buffers. In both cases, the
-plain reader skips the entries that were returned already, and raises an error if an entry is
+plain reader skips the entries that were already returned, and raises an error if an entry is
 corrupt. The kernel then continues with the next key group. However, if the kernel would probably
 refuse every further key group, the plain reader reads all of them.
 """
@@ -46,7 +46,7 @@ class _Segment(NamedTuple):
 
 
 class FastReader:
-    """A reader of the part of a state that one subtask has.
+    """A reader for the part of a state that one subtask has.
 
     ``exact`` lists the columns in which the plain reader refuses nanoseconds.
 
@@ -127,7 +127,7 @@ class FastReader:
             try:
                 batch, returned = self._batch()
             except NeedsPlainReader:
-                last = self._segments[-1]  # the kernel has not read this key group to its end
+                last = self._segments[-1]  # the kernel has not finished this key group
                 complete = [segment for segment in self._segments_with_rows() if segment != last]
                 yield from self._read_plainly([*complete, last])
                 return True
@@ -135,7 +135,8 @@ class FastReader:
                 yield batch
             if status == REFUSED:
                 # If a state of the heap backend has no program, the kernel may have refused its
-                # entries. Any further key group may have some too, so the plain reader reads it.
+                # entries. Any further key group may also have such entries, so the plain reader
+                # reads them.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._clear()
                 yield from self._plain(key_group, returned)
@@ -159,9 +160,9 @@ class FastReader:
         )
 
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
-        """Return the entries in the buffers as a batch, or None without entries.
+        """Return the entries in the buffers as a batch; None if there are no entries.
 
-        Also return the number of entries of the last key group in this batch and earlier batches.
+        Also return the number of the last key group's entries in this batch and earlier batches.
 
         Raises:
             NeedsPlainReader: the columns fail a check.
@@ -220,7 +221,7 @@ class FastReader:
             yield batch
 
     def _segments_with_rows(self) -> list[_Segment]:
-        """Return the segments that have rows in the buffers."""
+        """Return the segments with rows in the buffers."""
         starts = [segment.first_rows for segment in self._segments]
         ends = [*starts[1:], self._buffers.rows.tolist()]
         return [
@@ -230,7 +231,7 @@ class FastReader:
         ]
 
     def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
-        """Clear the buffers. Read the segments' key groups without the entries returned already."""
+        """Clear the buffers, and read the segments' key groups without already returned entries."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)

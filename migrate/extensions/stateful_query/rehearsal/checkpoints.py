@@ -1,4 +1,4 @@
-"""Read two checkpoints of one job, and find the records between them."""
+"""Read two checkpoints of the same job, and find the records between them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Range:
 
     @property
     def offsets(self) -> int:
-        """Return the number of offsets, an upper bound of the number of records."""
+        """Return the number of offsets, which is an upper bound on the number of records."""
         return self.end - (self.start if isinstance(self.start, int) else 0)
 
 
@@ -52,14 +52,14 @@ Ranges = Mapping[TopicPartition, Range]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPair:
-    """Two checkpoints of one job.
+    """Two checkpoints of the same job.
 
     Attributes:
         earlier: the path of the earlier checkpoint.
         later: the path of the later checkpoint.
         ranges: the records between them; a partition without records is omitted.
-        starts: the positions of the earlier checkpoint.
-        ends: the positions of the later checkpoint.
+        starts: the positions in the earlier checkpoint.
+        ends: the positions in the later checkpoint.
         warnings: the warnings about the checkpoints.
     """
 
@@ -72,13 +72,13 @@ class CheckpointPair:
 
 
 def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPair:
-    """Read two checkpoints of one job.
+    """Read two checkpoints of the same job.
 
     Raises:
         Refused: the checkpoints are from two jobs, or in the wrong order; the state contains
-            in-flight records; a position was rewound or is unknown; or no record is between the
-            checkpoints.
-        NoSuchName: a checkpoint has no such source or cluster.
+            in-flight records; a position was rewound or is unknown; or there is no record between
+            the checkpoints.
+        NoSuchName: a source or cluster is not in a checkpoint.
         DecodeError: a checkpoint cannot be read.
     """
     first, last = read(os.fspath(earlier)), read(os.fspath(later))
@@ -124,7 +124,7 @@ def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[str]:
 
 
 def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText]:
-    """Yield a warning if the checkpoints' paths have the ids of two jobs."""
+    """Yield a warning if the checkpoint paths contain the IDs of two different jobs."""
     ids = [_job_id(earlier), _job_id(later)]
     length = min(len(id_) for id_ in ids)
     if ids[0][:length] != ids[1][:length]:
@@ -137,7 +137,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
 
 
 def _job_id(extraction: Extraction) -> str:
-    """Return the id in the checkpoint's path, or its first digits, or an empty string."""
+    """Return the job ID in the checkpoint's path, or its first digits, or an empty string."""
     checkpoint = extraction.checkpoint
     match = _JOB_ID.search(checkpoint.copied_from or os.path.realpath(checkpoint.pointer))
     return (match[1] or match[2]) if match is not None else ""
@@ -159,9 +159,9 @@ def _label(extraction: Extraction) -> str:
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
 ) -> tuple[dict[TopicPartition, Range], list[str]]:
-    """Return each partition's range, or a problem; neither if it ends where it starts.
+    """Return each partition's range or problem; neither if the range is empty.
 
-    ``sources`` are the sources of the earlier checkpoint.
+    ``sources`` are the sources in the earlier checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}

@@ -2,12 +2,12 @@
 
 The comparison uses the query's state after the batch that reads the records, before Spark removes
 the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
-or higher than Spark's watermark. A window that Flink still keeps is therefore compared even if the
-query has fired it. A window that only Spark has usually counts as unexpected. It does not count if
-it ends before every window that Flink keeps, and the query has fired it or the output mode is
-``complete``.
+or higher than Spark's watermark. A window that Flink still stores is therefore compared even if the
+query has fired it. A window that only Spark has usually counts as unexpected. It does not count as
+unexpected if it ends before every window that Flink stores, and the query has fired it or the
+output mode is ``complete``.
 
-If the state has a TTL, Flink drops entries between the checkpoints, and Spark does not. Keys with
+If the state has a TTL, Flink drops entries between the checkpoints, but Spark does not. Keys with
 an expired TTL are not compared (see ``expiry``).
 
 Sums of floating-point numbers are compared within their rounding error (see ``rounding``).
@@ -57,8 +57,8 @@ class FlinkState(NamedTuple):
 
     Attributes:
         rows: the rows for the query.
-        expected: as for ``prime``.
-        time_to_live: None if the state has none.
+        expected: as in ``prime``.
+        time_to_live: the TTL of the state, or None.
     """
 
     rows: Rows
@@ -82,19 +82,19 @@ def compare_state(
     """Compare the state of a rehearsed query with the state in the later checkpoint.
 
     Args:
-        state: Spark's state after the records.
+        state: the Spark state after the records.
         later: the state of the later checkpoint.
         earlier: the state of the earlier checkpoint.
-        earlier_entries: the entries of ``earlier``, with the columns of Spark's state.
+        earlier_entries: the entries of ``earlier``, with the columns of the Spark state.
         watermark_ms: the query's watermark after the records; None if it has none.
         rounding: the comparison of floating-point sums.
-        notes: the object that gets the warnings, and the keys that were not compared.
+        notes: the object that collects the warnings and the keys that were not compared.
         keeps_windows: True if the output mode is complete, because this mode removes no window.
         output_is_given: True if the output is compared.
-        output_shows_fired: True if the output is compared, and has a row for each fired window.
+        output_shows_fired: True if the output is compared, and it has a row for each fired window.
 
     Raises:
-        Refused, UsageError: as for ``compare_with_expected``.
+        Refused, UsageError: as in ``compare_with_expected``.
     """
     rows, expected, _ = later
     first_kept_end = None
@@ -182,7 +182,7 @@ def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> t
 
 
 def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
-    """Yield how many entries of Flink's states the user has left out."""
+    """Yield the number of entries in the Flink states that the user has omitted."""
     for stream in rows:
         left_out = stream.left_out
         if left_out:
@@ -194,7 +194,7 @@ def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
 
 
 def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
-    """Return the earliest end of a window that Flink keeps, in epoch milliseconds, or None."""
+    """Return the earliest end of a window that Flink stores, in epoch milliseconds, or None."""
     if expected is not None:
         frame = to_spark_columns(expected, state)
         end: int | None = frame.agg(F.min(F.unix_millis("window.end"))).collect()[0][0]
@@ -206,11 +206,12 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
     """Compare two multisets of rows.
 
     In the result, a row is a key, and its value is the number of its occurrences. Columns match by
-    name. If the rows have floating-point numbers, the value is these numbers. The key is then the
-    other columns and ``occurrence``. This column numbers equal keys in the order of the numbers.
+    name. If the rows have floating-point numbers, these numbers are the value. The key then
+    consists of the other columns and ``occurrence``, which numbers equal keys in the order of the
+    floating-point numbers.
 
     Raises:
-        UsageError: the names of the columns differ, or a type cannot be cast exactly.
+        UsageError: the column names differ, or a type cannot be cast exactly.
     """
     names = spark_rows.columns
     if sorted(names) != sorted(flink_rows.columns):
@@ -248,17 +249,17 @@ def doubt_of_output(
     *,
     fires_windows: bool,
 ) -> str | None:
-    """Return why a difference of the output does not show that the query is wrong.
+    """Return the reason that an output difference does not show that the query is wrong.
 
-    Return None if the output does not differ, or if it differs by more than that explains.
+    Return None if the output does not differ, or if it differs by more than the reason explains.
 
     Args:
-        comparison: the comparison of the output of a query with state.
+        comparison: the comparison of a stateful query's output.
         output_mode: the query's output mode.
-        keys: for a deduplication, the comparison of the keys alone; None if the output lacks them.
-        late: the late records; None if it is not known which are late.
-        windows: the query's windows; None if they are not known.
-        fires_windows: whether the query has windows and a watermark.
+        keys: for a deduplication, the comparison of only the keys; None if the output lacks them.
+        late: the late records; None if the late records are unknown.
+        windows: the query's windows; None if unknown.
+        fires_windows: True if the query has windows and a watermark.
     """
     proof = comparison.proof
     if proof.is_right:

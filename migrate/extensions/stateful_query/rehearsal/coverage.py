@@ -11,12 +11,12 @@ from migrate.model.wording import counted
 
 
 class NotCompared(NamedTuple):
-    """Keys that were not compared.
+    """A group of keys that were not compared.
 
     Attributes:
-        number: the number of keys (of windows, or of rows of a query without state); None if they
-            cannot be counted.
-        reason: a description of the keys, and why they were not compared.
+        number: the number of keys (or of windows, or of rows for a query without state); None if
+            they cannot be counted.
+        reason: a description of the keys, and the reason that they were not compared.
     """
 
     number: int | None
@@ -51,7 +51,7 @@ class Coverage:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether at least one key, and the share that the user requires, was compared."""
+        """Return whether at least one key and the fraction that the user requires were compared."""
         return self.compared > 0 and self.compared >= self.least * self.total
 
     def lines(self) -> Iterator[str]:
@@ -74,7 +74,7 @@ def verdict(
     """Return whether a query is correct.
 
     Args:
-        are_right: the results of the comparisons; True for no difference.
+        are_right: the results of the comparisons; True if there is no difference.
         coverage: the coverage of the comparisons.
         undetermined: the checks without a result.
 
@@ -88,7 +88,7 @@ def verdict(
 
 @dataclass(slots=True)
 class Notes:
-    """The findings of a comparison besides its proof.
+    """The findings of a comparison in addition to its proof.
 
     Attributes:
         warnings: the warnings for the user.

@@ -1,4 +1,4 @@
-"""Decide whether keys that the query still has and Flink lacks have expired.
+"""Decide whether keys that the query still has but Flink lacks have expired.
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
 Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Cause(Enum):
-    """The reason why Flink lacks a key that the query has."""
+    """The reason that Flink lacks a key that the query has."""
 
     EXPIRED = "expired"
     DIFFERENT = "different"
@@ -56,14 +56,14 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the latest last access of an entry that had expired at the later checkpoint."""
+        """Return the latest last access of an entry that had expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The latest last access of an entry that may have expired at the later checkpoint."""
+        """The latest last access of an entry that may have expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
@@ -79,7 +79,7 @@ class Expiry:
         return self.earlier_ms <= self.possible_limit_ms
 
     def cause(self, last_access_ms: int | None, *, is_new: bool) -> Cause:
-        """Return why Flink lacks a key.
+        """Return the reason that Flink lacks a key.
 
         Args:
             last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
@@ -97,7 +97,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Keys that the query has and Flink lacks, and that are not compared."""
+    """Keys that the query has but Flink lacks, and that are not compared."""
 
     expired: int
     unknown: int
@@ -135,14 +135,14 @@ class Dropped:
 
 
 class StateTimeToLive(NamedTuple):
-    """The time to live of a checkpoint's state.
+    """The TTL of a checkpoint's state.
 
     Attributes:
-        ttl_ms: the time to live in milliseconds; None if the user keeps every entry, or if it
-            differs between the streams.
-        latest_ms: the latest possible time of the checkpoint, in epoch milliseconds; None if it is
-            not known.
-        earliest_ms: its earliest possible time; None if it is not known.
+        ttl_ms: the TTL in milliseconds; None if the user keeps every entry, or if the TTL differs
+            between the streams.
+        latest_ms: the latest possible time of the checkpoint, in epoch milliseconds; None if
+            unknown.
+        earliest_ms: the earliest possible time of the checkpoint; None if unknown.
     """
 
     ttl_ms: int | None
@@ -151,9 +151,9 @@ class StateTimeToLive(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, expected: DataFrame | None) -> StateTimeToLive | None:
-        """Return the time to live of a checkpoint's state; None if it has none.
+        """Return the TTL of a checkpoint's state, or None.
 
-        The user's own DataFrames show it if they come from ``unexpired``.
+        The user's own DataFrames show the TTL if they come from ``unexpired``.
         """
         frames = [stream for stream in rows if not isinstance(stream, StateRows)]
         found = [
@@ -172,14 +172,14 @@ class StateTimeToLive(NamedTuple):
 
 
 def expiry_of(earlier: StateTimeToLive | None, later: StateTimeToLive | None) -> Expiry | None:
-    """Return the time to live of a state at two checkpoints; None if it has none."""
+    """Return the TTL of a state at two checkpoints, or None."""
     if earlier is None or later is None:
         return None
     return Expiry(later.ttl_ms, earlier.earliest_ms, later.earliest_ms, later.latest_ms)
 
 
 def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
-    """Return the last access of each key, in the key columns of Spark's state and ``last_access``.
+    """Return each key's last access, in the key columns of the Spark state and ``last_access``.
 
     Return None if the last accesses are unknown.
     """
@@ -200,16 +200,16 @@ def without_dropped(
     later: DataFrame,
     expiry: Expiry,
 ) -> tuple[SparkState, Dropped]:
-    """Return Spark's state without the keys that Flink may have dropped, and their number.
+    """Return the Spark state without keys that Flink may have dropped, and the number of such keys.
 
-    Keys that Flink cannot have dropped because of the TTL are kept, to be reported as unexpected.
+    Keys that Flink cannot have dropped because of the TTL are kept and reported as unexpected.
 
     Args:
         state: Spark's state after the records.
         earlier: Flink's entries at the earlier checkpoint, in the columns of Spark's state.
         accesses: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
             ``last_access`` if available.
-        later: Flink's entries at the later checkpoint, in the columns of Spark's state.
+        later: Flink's entries at the later checkpoint, in the columns of the Spark state.
         expiry: the TTL.
     """
     key = F.struct(*state.key_columns)

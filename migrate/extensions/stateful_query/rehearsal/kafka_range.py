@@ -1,7 +1,7 @@
 """Read the records between two checkpoints with Spark's batch Kafka source.
 
-The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips offsets of
-control records and of compacted records. It fails if the log start offset is above an offset that
+The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips the offsets
+of control records and compacted records. It fails if the log start offset is above an offset that
 it must read (``failOnDataLoss``).
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 Parse = Callable[["DataFrame"], "DataFrame"]
 
-_EARLIEST = -2  # of startingOffsets
+_EARLIEST = -2  # in startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Prefixes of options that ``_read`` replaces, or that exist only for a streaming read.
+# Prefixes of options that ``_read`` replaces or that exist only for streaming reads.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
     *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),
@@ -42,7 +42,7 @@ _REPLACED = (
 
 @dataclass(slots=True)
 class KafkaStream:
-    """A stream's share of the records between two checkpoints.
+    """The part of the records between two checkpoints that belongs to a stream.
 
     Attributes:
         options: the options of Spark's Kafka source, as the user passed them.
@@ -62,9 +62,9 @@ class KafkaStream:
         self._spark = spark
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
-        # If the function drops all records by a constant condition, the optimizer removes the
-        # observation (CollectMetrics) from the plan, and ``count`` would wait forever. Spark
-        # Connect does not show the plan. With Spark Connect, the observation is always used.
+        # If the function drops all records because of a constant condition, the optimizer removes
+        # the observation (CollectMetrics) from the plan, and ``count`` would wait forever. Spark
+        # Connect does not show the plan, so the observation is always used with Spark Connect.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
@@ -93,15 +93,15 @@ class KafkaStream:
         return self._spark.read.format("kafka").options(**options).load()
 
     def count(self) -> tuple[int, list[WarningText]]:
-        """Return the number of records, and warnings; to be called after the events were used.
+        """Return the number of records, and warnings; call this only after the events were used.
 
-        The warnings are about offsets without a record, and partitions read from the log start
-        offset.
+        The warnings are about offsets without a record, and about partitions that were read from
+        the log start offset.
         """
         starts = [range_.start for range_ in self.ranges.values() if isinstance(range_.start, int)]
         if self._counter is not None and len(starts) == len(self.ranges):
             # If the user's function has run a separate action, such as ``first``, the observation
-            # has the number of records of that action.
+            # contains the number of records in that action.
             observed: int = self._counter.get["records"]
             if observed == sum(range_.end for range_ in self.ranges.values()) - sum(starts):
                 return observed, []
@@ -115,7 +115,8 @@ class KafkaStream:
     ) -> Iterator[WarningText]:
         """Yield the warnings of ``count``.
 
-        ``counts`` has the number of records of each partition, and the offset of the first one.
+        ``counts`` contains the number of records in each partition, and the offset of the first
+        record.
         """
         for partition, range_ in sorted(self.ranges.items()):
             count, first = counts.get(partition, (0, range_.end))
@@ -140,7 +141,7 @@ class KafkaStream:
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:
-    """Yield a warning if the job has read records of partitions that no stream reads."""
+    """Yield a warning if the job has read records from partitions that no stream reads."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
         names = ", ".join(sorted({topic for topic, _ in unread}))
@@ -152,11 +153,11 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
 
 
 def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
-    """Return the stream that reads the records of a subscription, from a Kafka source's options.
+    """Return the stream that reads the subscription in a Kafka source's options.
 
     Raises:
-        UsageError: the options do not have exactly one subscription, or the job does not read the
-            subscribed topics.
+        UsageError: the options do not contain exactly one subscription, or the job does not read
+            the subscribed topics.
     """
     partitions = pair.starts.keys() | pair.ends.keys() | pair.ranges.keys()
     topics = {topic for topic, _ in partitions}

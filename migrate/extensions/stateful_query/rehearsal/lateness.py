@@ -1,12 +1,12 @@
 """Find records that the query would drop as late if it read them in small batches.
 
-A rehearsal reads all records in one batch, and Spark drops a record only by the watermark of an
-earlier batch. If the delay of ``withWatermark`` is too short, the state therefore does not show it.
-The records show it. A record is late if its first window ends at or below the watermark from the
-records before it in its partition. In the smallest batches, Spark drops each of these records. In
-larger batches, it drops fewer.
+A rehearsal reads all records in one batch, and Spark drops a record as late only because of an
+earlier batch's watermark. If the delay of ``withWatermark`` is too short, the state therefore does
+not show this problem, but the records do. A record is late if its first window ends at or below the
+watermark from the records before it in its partition. In the smallest batches, Spark drops each of
+these records. In larger batches, it drops fewer.
 
-Source: WatermarkTracker (the greatest event time minus the delay), WatermarkSupport (``end <=
+Source: WatermarkTracker (the latest event time minus the delay), WatermarkSupport (``end <=
 watermark`` is late) @ Spark 4.0.0.
 """
 
@@ -31,13 +31,13 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The ends of the windows of a query, in epoch milliseconds.
+    """The ends of a query's windows, in epoch milliseconds.
 
     Attributes:
-        step_ms: the distance between the ends of two consecutive windows; for sessions the gap.
-        phase_ms: the end of any window; None for sessions, because each record opens a new one.
+        step_ms: the distance between the ends of two consecutive windows; for sessions, the gap.
+        phase_ms: the end of any window; None for sessions, because each record opens a new window.
         per_record: the maximum number of windows that a dropped record changes. Without the record,
-            a session may be two sessions.
+            one session may become two sessions.
     """
 
     step_ms: int
@@ -60,13 +60,13 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True)
 class LateRecords:
-    """The records that are late for a delay.
+    """The records that are late with a given delay.
 
     Attributes:
         number: the number of late records.
         delay_ms: the query's delay, in milliseconds.
         needed_ms: the shortest delay without late records, in milliseconds.
-        examples: the places of the first late records, such as ``orders-0 at 17``.
+        examples: the positions of the first late records, such as ``orders-0 at 17``.
     """
 
     number: int
@@ -86,7 +86,7 @@ class LateRecords:
 
 
 def grid_of(rows: StateRows) -> WindowGrid | None:
-    """Return the grid of a state's windows; None if the state has no windows."""
+    """Return the grid of a state's windows, or None if the state has no windows."""
     if rows.time is None:
         return None
     if rows.session_gap_ms is not None:
@@ -107,12 +107,12 @@ def late_records(
     """Return the late records, or None if the order of the records cannot be determined.
 
     Args:
-        events: the parsed records; rows made from state have no offset, and are skipped.
+        events: the parsed records; rows made from state have no offset and are skipped.
         time: the column of event time.
         grid: the query's windows.
         delay_ms: the query's delay, in milliseconds.
-        watermark_ms: the watermark before the records, in epoch milliseconds. Records of windows
-            that had ended before it are late in any batch, and are not counted.
+        watermark_ms: the watermark before the records, in epoch milliseconds. Records in windows
+            that ended before this watermark are late in any batch and are not counted.
     """
     if not {*_PLACE, time} <= set(events.columns):
         return None

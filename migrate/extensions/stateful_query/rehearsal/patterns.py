@@ -1,7 +1,7 @@
-"""Find patterns in the keys that differ, such as the same difference or the same hour.
+"""Find patterns in the differing keys, such as the same difference or the same hour.
 
-A coarse key, such as a day, has so many records that their offsets show nothing. If all records of
-one hour are in a different key, the times of the job and of the query differ.
+A coarse key, such as a day, has so many records that their offsets reveal nothing. If all records
+of one hour are in a different key, the job and the query use different times.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MOST_DIFFERENCES = 5
 
 
 def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> str:
-    """Return a description of groups of keys with the same differences.
+    """Return a description of the groups of keys that have the same differences.
 
     Args:
-        groups: for each group the differences by field, Spark's value minus Flink's, and the number
-            of keys.
+        groups: for each group, the differences by field (Spark's value minus Flink's value), and
+            the number of keys.
     """
     parts = []
     for differences, keys in groups:
@@ -59,7 +59,7 @@ def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
 
 
 def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object], int]]:
-    """Return the most frequent differences of the keys that both sides have, as groups."""
+    """Return the most frequent differences for keys on both sides, as groups."""
     type_ = differences.schema["flink"].dataType
     assert isinstance(type_, StructType)
     numbers = [field.name for field in type_.fields if isinstance(field.dataType, NumericType)]
@@ -86,7 +86,7 @@ def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object]
 
 
 def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
-    """Return the specified column of event time, or the only timestamp of the records."""
+    """Return the specified event-time column, or the only timestamp column of the records."""
     if time is not None:
         return time
     columns = {
@@ -104,7 +104,7 @@ def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dic
     Args:
         records: the records.
         number: the column with the number of the key.
-        time: the column of event time, a TIMESTAMP.
+        time: the event-time column, a TIMESTAMP.
     """
     hour = F.expr(f"CAST(pmod(floor(unix_millis({quoted(time)}) / 3600000), 24) AS INT)")
     counts = records.groupBy(number, hour.alias("hour")).count().where("hour IS NOT NULL")

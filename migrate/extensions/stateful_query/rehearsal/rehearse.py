@@ -1,9 +1,9 @@
 """Run a Spark query over the records between two checkpoints of a Flink job.
 
-The query's streams read files in place of Kafka. The first files have the rows that make the state
-of the earlier checkpoint, as for ``prime``. Then one batch has the records between the checkpoints,
-copied from Kafka by Spark. The query's state is then compared with the state in the later
-checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
+The query's streams read files in place of Kafka. The first files contain the rows that make the
+state of the earlier checkpoint, as in ``prime``. Then one batch contains the records between the
+checkpoints, which Spark has copied from Kafka. The query's state is then compared with the state in
+the later checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
 
     def query(orders):
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -119,41 +119,41 @@ def rehearse(
     The result is also printed.
 
     Args:
-        query: a function that takes the events of each stream, as for ``prime``.
-        rows: a function that takes the path of a checkpoint and returns the list that ``prime``
-            takes; None for a query without state.
+        query: a function that takes the events of each stream, as in ``prime``.
+        rows: a function that takes a checkpoint path and returns the list that ``prime`` takes;
+            None for a query without state.
         earlier: the checkpoint or savepoint with the query's initial state.
         later: a later checkpoint or savepoint of the same job.
-        stream: a function that parses the DataFrame of Spark's Kafka source into events; a list
-            for several streams. If the events have the columns topic, partition, and offset, the
-            report shows the records of different keys.
-        kafka: the options of Spark's Kafka source; a list for several streams. The offsets in them
-            are ignored.
+        stream: a function that parses the DataFrame of Spark's Kafka source into events; for
+            several streams, a list. If the events have the columns topic, partition, and offset,
+            the report shows the records of differing keys.
+        kafka: the options of Spark's Kafka source; for several streams, a list. Offsets in the
+            options are ignored.
         output_mode: the query's output mode.
-        watermark_ms: as for ``prime``: Flink's watermark at the earlier checkpoint.
-        source: the job's Kafka source, as for ``--source``.
-        cluster: the Kafka cluster, as for ``--cluster``.
-        expected: a function that takes the path of a checkpoint and returns ``expected`` as for
-            ``prime``. Needed only if Spark's expected state cannot be computed from the rows. For a
+        watermark_ms: as in ``prime``, Flink's watermark at the earlier checkpoint.
+        source: the job's Kafka source, as in ``--source``.
+        cluster: the Kafka cluster, as in ``--cluster``.
+        expected: a function that takes a checkpoint path and returns ``expected``, as in ``prime``.
+            It is required only if the expected Spark state cannot be computed from the rows. For a
             state with a TTL, the last column can be ``last_access``, in epoch milliseconds. Without
             this column, the expired keys cannot be determined.
         output: the rows that Flink wrote between the checkpoints, in any order. They are compared
             with the query's output. A difference shows an error only in output mode ``append``, and
             only if late records do not explain the difference.
-        scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
-            The default is the system's folder for temporary files, but only if Spark runs locally.
+        scratch: a folder on a disk that Spark's executors share; it is created if missing. The
+            default is the system's folder for temporary files, but only if Spark runs locally.
 
-        min_compared: the share of the keys that must be compared, from 0 to 1. If less was
+        min_compared: the fraction of the keys that must be compared, from 0 to 1. If fewer were
             compared, the rehearsal has no verdict on the query.
-        float_error: the allowed difference of floating-point sums, relative to the sum of their
-            absolute values. By default the rounding error of as many additions as there are
+        float_error: the allowed difference between floating-point sums, relative to the sum of the
+            absolute values. The default is the rounding error of as many additions as there are
             records.
 
     Raises:
-        Refused: the checkpoints are from two jobs, or in the wrong order; no record is between
-            them; a position was rewound or is unknown; the state contains in-flight records; the
-            TTL of a state is missing; the query cannot be primed; or Spark failed.
-        UsageError: the arguments do not fit together.
+        Refused: the checkpoints are from two jobs, or in the wrong order; there is no record
+            between them; a position was rewound or is unknown; the state contains in-flight
+            records; the TTL of a state is missing; the query cannot be primed; or Spark failed.
+        UsageError: the arguments cannot be combined.
         DecodeError: a checkpoint cannot be read.
         ServiceError: Spark or Kafka did not answer.
     """
@@ -252,9 +252,9 @@ class _Ran(NamedTuple):
         start: the comparison of the states before any record.
         comparison: the comparison after all records.
         keys: the columns of a deduplication; empty for other queries.
-        windows: the query's windows; None if they are not known.
-        late: the late records; None if they are not known.
-        fires_windows: whether the query has windows and a watermark.
+        windows: the query's windows; None if unknown.
+        late: the late records; None if unknown.
+        fires_windows: True if the query has windows and a watermark.
     """
 
     start: StateProof
@@ -275,7 +275,7 @@ def _load_state(
 ) -> FlinkState:
     """Read the state of a checkpoint.
 
-    It is saved, because a running job may soon delete the checkpoint.
+    The state is saved, because a running job may soon delete the checkpoint.
     """
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
@@ -299,7 +299,7 @@ def _load_state(
 
 
 def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """Return rows with the columns of the events; a column that the rows lack is null."""
+    """Return rows with the columns of the events; columns that the rows lack are null."""
     types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
     for field in rows.schema.fields:
         if types.get(field.name) != field.dataType.simpleString():
@@ -414,7 +414,7 @@ def _late_records(
 ) -> tuple[WindowGrid | None, LateRecords | None]:
     """Return the query's windows, and the records that it would drop as late in smaller batches.
 
-    The order of records is known within a partition, and so for a single stream.
+    The order of records is known only within a partition, and therefore only for a single stream.
     """
     streams = state_rows_of(rows)
     if len(events) != 1 or len(streams) != 1 or times is None or times.last_ms is None:
@@ -443,7 +443,7 @@ def _writer(folder: Path | None) -> Sink | None:
 
 @contextmanager
 def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]:
-    """Yield a new folder that the executors share, and remove it afterwards."""
+    """Yield a new folder that the executors share, and remove it afterward."""
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
         raise UsageError(
             "scratch is required, because Spark does not run locally; pass a folder on a disk "

@@ -54,22 +54,22 @@ _WINDOW = "window"
 class Rehearsal:
     """The result of a rehearsal; ``str`` returns its report.
 
-    ``output`` is the argument of ``rehearse`` with the rows that Flink wrote.
+    ``output`` is the ``rehearse`` argument with the rows that Flink wrote.
 
     Attributes:
-        proof: the comparison of Spark's state with the state in the later checkpoint. For a query
+        proof: the comparison of the Spark state with the state in the later checkpoint. For a query
             without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
             was compared.
-        start_proof: the comparison of Spark's state with the state in the earlier checkpoint,
+        start_proof: the comparison of the Spark state with the state in the earlier checkpoint,
             before any record was read; None for a query without state.
         records: the number of records between the checkpoints that Spark read.
-        wrong: the keys that differ, in the structs ``key``, ``flink`` and ``spark``. The last two
-            are null if that side lacks the key. For a query without state, a key is a row, and the
-            values are the number of times that it was written.
+        wrong: the differing keys, in the structs ``key``, ``flink``, and ``spark``. ``flink`` or
+            ``spark`` is null if that side lacks the key. For a query without state, a key is a row,
+            and the values are the numbers of times that the row was written.
         warnings: the warnings about the result.
-        written: the number of rows that the query wrote; None if they were not kept.
-        output_proof: the comparison of the rows of a query with state with ``output``; None for a
-            query without state, or without ``output``.
+        written: the number of rows that the query wrote; None if the rows were not kept.
+        output_proof: the comparison of a stateful query's rows with ``output``; None for a query
+            without state, or without ``output``.
         compared: the number of keys that were compared, matching or not. For a query without state,
             and for ``output``, the number of rows.
         not_compared: the keys that were not compared, each with their number, if they can be
@@ -80,7 +80,7 @@ class Rehearsal:
             than ``min_compared`` of the keys was compared, or a check has no result
             (``undetermined``).
         undetermined: the checks without a result.
-        wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None if
+        wrong_output: the differing rows in ``output_proof``, in the format of ``wrong``; None if
             ``output_proof`` is None.
         lines: the lines of the report.
     """
@@ -126,12 +126,12 @@ def make_rehearsal(
         start: the comparison of the states before any record; None for a query without state.
         state: the comparison after the records; None for a query without state.
         output: the comparison of the query's rows with Flink's rows; None without Flink's rows.
-        written: the number of rows that the query wrote; None if they were not kept.
-        time: the events' column of event time, or None if unknown.
+        written: the number of rows that the query wrote; None if the rows were not kept.
+        time: the events' event-time column, or None if unknown.
         notes: the warnings of the comparisons, and the keys that were not compared.
-        min_compared: as for ``rehearse``.
-        doubt: why a difference of the output does not show that the query is wrong; None if it
-            does, or if there is none.
+        min_compared: as in ``rehearse``.
+        doubt: the reason that an output difference does not show that the query is wrong; None if
+            the difference shows it, or if there is no difference.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)
@@ -191,7 +191,7 @@ def make_rehearsal(
 def _differences(
     title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the keys that differ, and lines about them.
+    """Return the differing keys, and lines about them.
 
     The DataFrame stays readable after the scratch folder is removed.
     """
@@ -211,7 +211,7 @@ def _differences(
 def _describe_differences(
     differences: DataFrame, events: Sequence[DataFrame], time: str | None
 ) -> Iterator[str]:
-    """Yield lines about the first keys that differ, each with the key's records."""
+    """Yield lines about the first differing keys, each with the key's records."""
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
     hours_of = time_column(events, time)
     if _WINDOW not in keys:
@@ -247,7 +247,7 @@ def _describe_differences(
 
 
 def _count_difference(differences: DataFrame) -> Column:
-    """Return Spark's count of a key minus Flink's; null without a count."""
+    """Return Spark's count of a key minus Flink's count; null without a count."""
     fields = differences.schema["flink"].dataType
     assert isinstance(fields, StructType)
     if "count" not in fields.names or not isinstance(fields["count"].dataType, LongType):
@@ -273,7 +273,7 @@ def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> Data
     same = frame["offset"].isNotNull()  # null in rows that were made from state
     for name in keys:
         same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
-    # Names with a space, because events are unlikely to have columns of these names.
+    # The names contain a space, because events are unlikely to have columns with such names.
     numbered = first.select(F.col("number").alias("key number"), F.col("key").alias("wrong key"))
     return frame.join(F.broadcast(numbered), same)
 
@@ -323,7 +323,7 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a reason that lists the keyed states, without timers, that no rows were made from.
+    """Yield a reason that lists the keyed states, except timers, from which no rows were made.
 
     Yield nothing if no such state exists, or if the origin of all rows is unknown.
     """

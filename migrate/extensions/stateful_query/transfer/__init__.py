@@ -1,1 +1,1 @@
-"""Transfer a Flink job's keyed state to a Spark query by rows, priming, and proof."""
+"""Transfer a Flink job's keyed state to a Spark query: rows, priming, and proof."""

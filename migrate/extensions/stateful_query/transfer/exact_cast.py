@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 # Between two of these types, a cast is exact if a cast there and back returns the same value. For
-# other types, the same value proves nothing:
-# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, but the cast
-#   takes them as seconds.
+# other types, the equality of both values proves nothing:
+# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, although the
+#   cast treats them as seconds.
 # - Other casts of times depend on the session's time zone.
 # - FLOAT 0.1 can be cast to DOUBLE and back, but is not equal to DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """Return a schema, also one in DDL, as a StructType."""
+    """Return a schema, which can be a DDL string, as a StructType."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
@@ -56,11 +56,11 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column, so that Spark fails at a value that has no exact form in the new type.
+    """Cast a column such that Spark fails at any value that the new type cannot represent exactly.
 
     Without this check, an inexact cast could turn a key into a different key.
 
-    ``name`` is the column's name in errors.
+    ``name`` is the column name in error messages.
 
     Raises:
         UsageError: a cast between these types does not show whether a value stays the same.

@@ -1,4 +1,4 @@
-"""Run a stateful query over rows in files, so that the query's state is equal to Flink's."""
+"""Run a stateful query over rows in files, so its state becomes equal to the Flink state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from migrate.model.errors import Refused, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The setting for a batch without data. Spark adds it after a new watermark, to close windows.
+# The setting for batches without data, which Spark adds after a new watermark to close windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
@@ -30,17 +30,17 @@ Sink = Callable[["DataFrame", int], None]
 
 
 class EventTime(NamedTuple):
-    """The event times of a query's last batch, as ``withWatermark`` has seen them.
+    """The event times of a query's last batch, as observed by ``withWatermark``.
 
     Attributes:
-        last_ms: the latest, in epoch milliseconds; None if the batch has none.
+        last_ms: the latest event time, in epoch milliseconds; None if the batch has no event times.
     """
 
     last_ms: int | None
 
     @classmethod
     def parse(cls, times: Mapping[str, str]) -> EventTime:
-        """Parse ``eventTime`` of a query's progress."""
+        """Parse ``eventTime`` in a query's progress."""
         last = times.get("max")
         if last is None:
             return cls(None)
@@ -55,7 +55,7 @@ class FileQuery:
         query: the user's query, a function of its streams.
         location: the query's checkpoint location.
         files: the directory with a subdirectory for each stream, named by the stream's number.
-        names: the names of the streams; empty if they have none.
+        names: the names of the streams; empty if the streams have no names.
     """
 
     query: Query
@@ -73,8 +73,8 @@ class FileQuery:
 
         Args:
             frames: the rows of each stream.
-            sink: receives the query's output; by default, the output is dropped.
-            empty_batch: True to let Spark add a batch without data, to close windows.
+            sink: the function that receives the query's output; by default, the output is dropped.
+            empty_batch: True to let Spark add a batch without data that closes windows.
         """
         spark = frames[0].sparkSession
         streams = []
@@ -92,15 +92,15 @@ class FileQuery:
         with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
             progress = run_available(writer, self.location)
         check_shared(self.location)
-        times = progress.get("eventTime") if progress else None  # Spark 3.5 omits an empty one
+        times = progress.get("eventTime") if progress else None  # Spark 3.5 omits it if empty
         return EventTime.parse(times) if times else None
 
 
 def check_shared(location: Path) -> None:
-    """Check that this program sees the files of a query that has run.
+    """Check that this process can see the files of a query that has run.
 
-    Spark may run on another machine, such as a server of Spark Connect, or its default file system
-    may be another, such as HDFS.
+    Spark may run on a different machine, such as a Spark Connect server, or it may use a different
+    default file system, such as HDFS.
 
     Raises:
         Refused: the query's log is not on this disk.
@@ -119,20 +119,19 @@ def frames_of(rows: Rows) -> list[DataFrame]:
 
 
 def state_rows_of(rows: Rows) -> list[StateRows]:
-    """Return the rows that were made from Flink's state, without the user's own DataFrames."""
+    """Return the rows that were made from the Flink state, without the user's own DataFrames."""
     return [stream for stream in rows if isinstance(stream, StateRows)]
 
 
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the TTL and the savepoint of the rows.
 
-    If the user's own DataFrame comes from a state with a TTL, it must have gone through
-    ``unexpired``. The rows that were made from Flink's state must be from a savepoint with the
-    offsets in ``starts``.
+    If the user's own DataFrame comes from a state with a TTL, it must come from ``unexpired``. Rows
+    that were made from the Flink state must come from a savepoint with the offsets in ``starts``.
 
     Raises:
         Refused: the TTL of a state is missing, or a partition starts at a different offset than in
-            the savepoint of the rows.
+            the rows' savepoint.
         DecodeError: a savepoint cannot be read.
     """
     for stream in rows:
@@ -145,7 +144,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
 def fill_state(
     file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
 ) -> tuple[int, bool]:
-    """Run a query over the rows of Flink's state, and write Flink's watermark into its logs.
+    """Run a query over the rows of the Flink state; write Flink's watermark to the query's logs.
 
     Args:
         file_query: the query, with a new checkpoint location.
@@ -158,12 +157,12 @@ def fill_state(
         The number of batches, and whether the query has a watermark.
 
     Raises:
-        UsageError, Refused: as for ``check_watermark``.
+        UsageError, Refused: as in ``check_watermark``.
     """
     batches = [frames_of(rows)]
     if any(stream.overlapping for stream in state_rows_of(rows)):
-        # An empty batch comes first, and its log gets Flink's watermark. In the next batch, rows of
-        # windows that Flink has fired are therefore late, and Spark drops them.
+        # An empty batch comes first, and its log entry gets Flink's watermark. In the next batch,
+        # rows of windows that Flink has fired are therefore late, and Spark drops them.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames) is not None

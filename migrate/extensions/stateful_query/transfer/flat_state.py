@@ -1,4 +1,4 @@
-"""Flatten the state of one operator of Spark into a column for each part of key and value.
+"""Flatten the state of a Spark operator into one column per part of the key and the value.
 
 Source: StateStoreSaveExec, SessionWindowStateStoreSaveExec
 (StreamingSessionWindowStateManagerImplV1), StreamingAggregationStateManagerImplV2,
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# The start of the names of a stateful processor's operator, in each language.
+# The prefixes of the operator name of a stateful processor, by language.
 _PROCESSOR = "transformWithState"
-# The operators whose state is compared with ``StateRows.expected`` by default. For other operators,
-# the user must pass the expected state.
+# The operators for which the state is compared with ``StateRows.expected`` by default. For other
+# operators, the user must pass the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
@@ -41,7 +41,7 @@ class Field(NamedTuple):
     """A field of a key or of a value.
 
     Attributes:
-        name: Spark's name of the field.
+        name: Spark's name for the field.
         in_average: True if the field is the sum or the count of an average.
         path: the path of the stored field, such as ``key._0``; stored fields are numbered.
     """
@@ -61,9 +61,9 @@ class SparkState:
     """The flat state of one operator.
 
     Attributes:
-        operator: the operator's name in Spark's state metadata.
-        frame: the state. It has the columns ``k0``, ``k1``… of the key, ``window`` if the key has a
-            window, and ``v0``, ``v1``… of the value.
+        operator: the operator's name in the Spark state metadata.
+        frame: the state. Its columns are ``k0``, ``k1``… for the key, ``window`` if the key has a
+            window, and ``v0``, ``v1``… for the value.
         keys: the fields of the key, without the window.
         has_window: True if the key has a window.
         values: the fields of the value.
@@ -81,7 +81,7 @@ class SparkState:
 
     @property
     def key_columns(self) -> list[str]:
-        """Return the names of the key's columns, including the window's."""
+        """Return the names of the key columns, including the window column."""
         return [f"k{number}" for number in range(len(self.keys))] + ["window"] * self.has_window
 
     @property
@@ -93,7 +93,7 @@ def only_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
-        Refused: the query has no stateful operator, or several, or one that cannot be primed.
+        Refused: the query has no stateful operator, has several, or has one that cannot be primed.
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
         raise Refused(
@@ -115,16 +115,16 @@ def only_operator(operators: Sequence[str]) -> str:
 def flatten(
     operator: str, state: DataFrame, key: StructType, value: StructType, *, key_in_value: bool
 ) -> SparkState:
-    """Return a flat state, with a column for each part of the key and of the value.
+    """Return a flat state, with a column for each part of the key and the value.
 
     Args:
-        operator: the operator's name in Spark's state metadata.
-        state: the state in the columns ``key`` and ``value``. Both are structs with the fields
+        operator: the operator's name in the Spark state metadata.
+        state: the state in the ``key`` and ``value`` columns, which are structs with the fields
             ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
-        key_in_value: True if the value starts with the complete grouping key. Sessions are stored
-            in this form, as are aggregates in state format 1.
+        key_in_value: True if the value starts with the complete grouping key. Sessions and, in
+            state format 1, aggregates are stored this way.
 
     Raises:
         Refused: the key has several windows.
@@ -165,10 +165,10 @@ def _fields(
 
 
 def _average_fields(value: StructType) -> set[int]:
-    """Return the numbers of the fields that belong to averages.
+    """Return the numbers of the fields that are parts of averages.
 
-    An average has a sum, followed by a nullable count. The count of the aggregate ``count`` is not
-    nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
+    An average consists of a sum and then a nullable count. The count of the ``count`` aggregate is
+    not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
     """
     return {
         part
@@ -180,7 +180,7 @@ def _average_fields(value: StructType) -> set[int]:
 
 
 def is_window(type_: DataType) -> bool:
-    """Return whether a type is Spark's window, a struct of start and end."""
+    """Return whether a type is the Spark window type, a struct of start and end."""
     return isinstance(type_, StructType) and [
         (field.name, field.dataType) for field in type_.fields
     ] == [("start", TimestampType()), ("end", TimestampType())]

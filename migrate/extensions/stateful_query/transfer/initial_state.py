@@ -1,9 +1,9 @@
-"""Pass Flink's state to a processor of ``transformWithStateInPandas``.
+"""Pass the Flink state to a processor of ``transformWithStateInPandas``.
 
-When Spark runs batch 0, it passes the rows of each key once to the processor's
-``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a state for a
-checkpoint location with a committed batch is refused here. Once batch 0 is committed, pass None
-for the state; the savepoint is no longer needed.
+When Spark runs batch 0, it passes the rows of each key to the processor's ``handleInitialState``
+once. After batch 0, Spark ignores the rows without an error, so a state for a checkpoint location
+with a committed batch is refused here. Once batch 0 is committed, pass None for the state; the
+savepoint is no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -43,27 +43,27 @@ def initial_state(
 ) -> GroupedData:
     """Return the ``initialState`` of ``transformWithStateInPandas``.
 
-    It has the attribute ``warnings``, as the result of ``unexpired``.
+    The result has a ``warnings`` attribute, like the result of ``unexpired``.
 
     Args:
         spark: the session.
-        state: Flink's state from the data source ``flink_state``; None once batch 0 is committed.
+        state: the Flink state from the ``flink_state`` data source; None once batch 0 is committed.
         schema: the columns that the processor gets; the columns in ``keys`` must have the same
             types as in the stream.
-        columns: for each column of the schema, an expression over the state's columns. The values
-            are cast exactly to the column's type.
-        keys: the columns by which the stream is grouped.
+        columns: for each column of the schema, an expression over the state's columns. Values are
+            cast exactly to the column's type.
+        keys: the columns by which the query groups the stream.
         checkpoint_location: the query's checkpoint location, seeded by
             ``to_spark(checkpoint_dir=…)`` from the same savepoint.
-        ttl_ms: as for ``unexpired``.
-        stopped_at_ms: as for ``unexpired``.
+        ttl_ms: as in ``unexpired``.
+        stopped_at_ms: as in ``unexpired``.
 
     Raises:
         Refused: the location has a committed batch, so Spark would ignore the state; the location
             has no seed, or a seed from a different savepoint, so the query would start at different
-            offsets; neither a state nor a committed batch exists; or as for ``unexpired``.
-        UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
-            expression's type to its column's type; the name of the location is not valid; or as for
+            offsets; neither a state nor a committed batch exists; or as in ``unexpired``.
+        UsageError: ``columns`` or ``keys`` do not match the schema; no exact cast exists from an
+            expression's type to its column's type; the name of the location is not valid; or as in
             ``unexpired``.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.

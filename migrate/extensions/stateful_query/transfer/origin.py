@@ -1,6 +1,6 @@
 """Track the savepoint, operator, and name of a state in the metadata of DataFrame columns.
 
-A selected column keeps the metadata; a column that an expression computes has none.
+A selected column keeps the metadata; a column that an expression computes has no metadata.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from migrate.model.positions import PositionState, TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The id of the call of mark_unexpired that made a column, and what the call was given.
+# The ID of the mark_unexpired call that made a column, and the arguments of the call.
 _UNEXPIRED = "flink.unexpired"
 _TIME_TO_LIVE = "flink.timeToLive"
 # A column that only states with a TTL have.
@@ -39,9 +39,10 @@ LAST_ACCESS = "last_access"
 
 @dataclass(frozen=True, slots=True)
 class StateOrigin:
-    """A savepoint, the id of an operator, and the name of the operator's state.
+    """A savepoint, an operator ID, and the name of the operator's state.
 
-    The last two are the options with which the state was read (``keyed_state.views``).
+    The operator ID and the name are the options with which the state was read
+    (``keyed_state.views``).
     """
 
     savepoint: str
@@ -64,8 +65,8 @@ def may_expire(state: DataFrame) -> bool:
     """Return whether a DataFrame might contain expired entries of a state with a TTL.
 
     The DataFrame's plan shows every state that is read. Spark Connect does not show the plan. With
-    Spark Connect, only the DataFrame's own columns are checked. If no column has metadata of a
-    state, a column ``last_access`` shows that entries might have expired.
+    Spark Connect, only the DataFrame's own columns are checked. If no column has state metadata, a
+    ``last_access`` column shows that entries might have expired.
     """
     plan = getattr(state, "_jdf", None)
     marks = (
@@ -77,7 +78,7 @@ def may_expire(state: DataFrame) -> bool:
 
 
 def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
-    """Return the same state, with columns marked so that ``may_expire`` returns False.
+    """Return the same state, with its columns marked such that ``may_expire`` returns False.
 
     ``time_to_live_of`` returns the other arguments.
     """
@@ -95,7 +96,7 @@ def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
 
 
 def time_to_live_of(frame: DataFrame) -> list[int | None] | None:
-    """Return the further arguments of the ``mark_unexpired`` from which a DataFrame comes.
+    """Return the other arguments of the ``mark_unexpired`` call from which a DataFrame comes.
 
     Return None if there was no such call. With Spark Connect, only the DataFrame's own columns
     show the call.
@@ -141,12 +142,12 @@ def _schema_of(plan: Any) -> StructType:
 
 
 def _unexpired_calls(schema: StructType) -> set[str]:
-    """Return the ids of the calls of ``mark_unexpired`` that made columns of the schema."""
+    """Return the IDs of the ``mark_unexpired`` calls that made columns in the schema."""
     return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return, for each column that has metadata of a state, whether its entries might expire."""
+    """Return, for each column with state metadata, whether its entries might expire."""
     return [field.metadata[MAY_EXPIRE] for field in schema.fields if MAY_EXPIRE in field.metadata]
 
 
@@ -155,8 +156,8 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    The comparison covers the topics that are both in a savepoint and in ``starts``. It covers only
-    partitions with an offset in a savepoint.
+    The comparison covers the topics that are both in a savepoint and in ``starts``, but only the
+    partitions that have an offset in a savepoint.
 
     Raises:
         DecodeError: a savepoint cannot be read.

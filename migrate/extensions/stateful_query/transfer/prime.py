@@ -1,12 +1,12 @@
-"""Make a checkpoint location from which a stateful query continues where Flink stopped.
+"""Make a checkpoint location from which a stateful query resumes where Flink stopped.
 
-The user's query runs one batch over rows that make its state equal to Flink's. For hopping windows,
-an empty batch runs first, so that Spark drops rows of windows that Flink has fired. The query reads
-the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime`` then replaces
-the file sources in the checkpoint location with Kafka sources at Flink's positions
-(``stateful_query.primed_log``). A query that starts on this location starts with the next batch.
+The user's query runs one batch over rows that make its state equal to the Flink state. For hopping
+windows, an empty batch runs first, so Spark drops the rows of windows that Flink has fired. The
+query reads the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime`` then
+replaces the file sources in the checkpoint location with Kafka sources at Flink's positions
+(``stateful_query.primed_log``). A query that starts at this location starts with the next batch.
 
-    def query(orders):                       # the same function that later reads from Kafka
+    def query(orders):                       # the function that you later apply to the Kafka stream
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
 
     rows = aggregate_rows(state, "user BIGINT", keys={"user": "key"}, count="value")
@@ -21,8 +21,8 @@ the file sources in the checkpoint location with Kafka sources at Flink's positi
         "checkpointLocation", "/checkpoints/orders"
     )…
 
-``prime`` checks Spark's state key by key. It creates the location only if the state is equal to
-Flink's state.
+``prime`` checks the Spark state key by key. It creates the location only if this state is equal to
+the Flink state.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ Positions = str | NextOffsets | Sequence[str | NextOffsets]
 
 @dataclass(frozen=True, slots=True)
 class Primed:
-    """A checkpoint location from which a query continues.
+    """A checkpoint location from which a query resumes.
 
     Attributes:
-        checkpoint_location: the location, as the query must specify it.
-        positions: the offsets at which each Kafka source continues, in the order of the query's
+        checkpoint_location: the location, in the format that the query must specify.
+        positions: the offsets from which each Kafka source resumes, in the order of the query's
             plan.
-        proof: the comparison of Spark's state with Flink's.
-        pinned: settings that Spark takes from the checkpoint location and not from a later session,
+        proof: the comparison of the Spark state with the Flink state.
+        pinned: settings that Spark takes from the checkpoint location instead of a later session,
             such as the number of shuffle partitions and the state store.
         warnings: the warnings about the primed query.
     """
@@ -114,20 +114,20 @@ def prime(
     flink_rest: str | None = None,
     allow_ran_on: bool = False,
 ) -> Primed:
-    """Make a checkpoint location that contains Flink's state and positions.
+    """Make a checkpoint location that contains the Flink state and positions.
 
-    The result, with its warnings, is also printed. Every ten seconds, a line on stderr shows the
+    The result, with its warnings, is also printed. Every ten seconds, a message on stderr shows the
     progress.
 
     Args:
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and
-            returns the query's output. You call it later with Kafka's streams.
-        rows: for each stream, the rows from which the query computes Flink's values. The rows have
-            the schema of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from
-            Flink's state.
-        positions: the offsets at which each stream continues in Kafka, in the order of ``rows``.
+            returns the query's output. Later, you call it with the Kafka streams.
+        rows: for each stream, the rows from which the query computes Flink's values, in the schema
+            of the stream. ``aggregate_rows`` and ``seen_rows`` make these rows from the Flink
+            state.
+        positions: the offsets from which each stream resumes in Kafka, in the order of ``rows``.
             Pass ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
-            mappings from topic and partition to the next offset. The positions must be from the
+            mappings from topic and partition to the next offset. The positions must come from the
             rows' savepoint.
         checkpoint_location: a new or empty directory, on a disk that Spark's executors share.
         output_mode: the query's output mode.
@@ -135,29 +135,29 @@ def prime(
             savepoint does not contain it. If the value is too low, a late record reopens a window
             that Flink has fired. If the value is too high, Spark drops records that Flink would
             have accepted.
-        expected: the expected state of Spark, if it cannot be computed from the rows. It has the
-            columns of the state's key and then of its value, in their order.
-        names: the names of Kafka's streams, in the order of ``rows``, if the streams have names
-            (``readStream.name(…)`` of Spark 4.2, with
+        expected: the expected Spark state, if it cannot be computed from the rows. Its columns are
+            the columns of the state's key followed by those of its value, in order.
+        names: the names of the Kafka streams, in the order of ``rows``, if the streams have names
+            (``readStream.name(…)`` in Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
-        flink_rest: the address of Flink's JobManager. Its answer shows whether the job of the rows'
-            savepoint runs or was restarted.
-        allow_ran_on: True to prime although the job has output beyond the savepoint. This output
+        flink_rest: the address of the Flink JobManager. Its answer shows whether the job of the
+            rows' savepoint is running or was restarted.
+        allow_ran_on: True to prime even if the job has output beyond the savepoint. This output
             will be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows
-            are from a retained checkpoint (see ``check_before_write``). If the savepoint is more
+            come from a retained checkpoint (see ``check_before_write``). If the savepoint is more
             than a day old, and Flink does not show whether the job was restarted, the result has a
-            warning; ``migrate prime --checkpoint-dir`` refuses such a savepoint. Your own rows do
-            not contain a savepoint, so their job is not judged.
+            warning; ``migrate prime --checkpoint-dir`` refuses such a savepoint. Rows that you make
+            yourself do not contain a savepoint, so their job is not judged.
 
     Raises:
-        Refused: the job of the savepoint runs, or has output beyond the savepoint, and
-            ``allow_ran_on`` is false; Spark's state differs from Flink's; the state would be empty,
-            and ``expected`` is missing; the query cannot be primed; the positions are not from the
-            rows' savepoint; your own rows come from a state with a TTL (see ``unexpired``); or the
-            directory is not empty, or is in one of Flink's folders.
-        UsageError: the arguments do not fit together, or the location is not on a disk.
+        Refused: the savepoint's job is running or has output beyond the savepoint, and
+            ``allow_ran_on`` is false; the Spark state differs from the Flink state; the state would
+            be empty, and ``expected`` is missing; the query cannot be primed; the positions do not
+            come from the rows' savepoint; your own rows come from a state with a TTL (see
+            ``unexpired``); or the directory is not empty, or is inside one of Flink's folders.
+        UsageError: the arguments cannot be combined, or the location is not on a disk.
         DecodeError: the rows' savepoint cannot be read.
-        FlinkRestError: Flink did not answer, or denied the request.
+        FlinkRestError: Flink did not answer, or it denied the request.
         InputError: Spark has written logs of an unknown version.
         OSError: the directory cannot be written.
     """
@@ -204,7 +204,7 @@ def prime(
     except PySparkException as error:
         raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
     except OSError:
-        check_free(target)  # refuses if another process has written to the location by this time
+        check_free(target)  # refuses if another process has written to the location in the meantime
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -219,7 +219,7 @@ def _check_jobs(rows: Sequence[StateRows], flink_rest: str | None, *, allow_ran_
     """Judge the jobs of the rows' savepoints, as before each write of a checkpoint location.
 
     Raises:
-        Refused, FlinkRestError, UsageError: as for ``check_job`` and ``check_before_write``.
+        Refused, FlinkRestError, UsageError: as in ``check_job`` and ``check_before_write``.
         DecodeError: a savepoint cannot be read.
     """
     savepoints = {
@@ -285,7 +285,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 
 
 def _stream_numbers(stage: Path, streams: int) -> list[int]:
-    """Return, for each source of the plan, the number of the stream that the source reads."""
+    """Return, for each source in the plan, the number of the stream that it reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

@@ -1,4 +1,4 @@
-"""Compare Spark's state with Flink's, key by key."""
+"""Compare the Spark state with the Flink state, key by key."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _MAGNITUDE = "magnitude"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of Spark's state with Flink's.
+    """A comparison of the Spark state with the Flink state.
 
     Attributes:
-        flink: Flink's entries, in the columns of ``SparkState``.
-        differences: a row for each entry that differs. ``key``, ``flink`` and ``spark`` are
-            structs; ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is
-            ``wrong``, ``missing`` (only Flink has the key) or ``unexpected`` (only Spark has it).
+        flink: the Flink entries, in the columns of ``SparkState``.
+        differences: a row for each differing entry. ``key``, ``flink``, and ``spark`` are structs;
+            ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is ``wrong``,
+            ``missing`` (only Flink has the key), or ``unexpected`` (only Spark has it).
     """
 
     proof: StateProof
@@ -60,14 +60,14 @@ def compare_with_expected(
     expected: DataFrame | None,
     rounding: Rounding | None = None,
 ) -> Comparison:
-    """Compare Spark's state with the expected state, as passed or computed from the rows.
+    """Compare the Spark state with the expected state, which is passed or computed from the rows.
 
-    ``rounding`` is as for ``compare``.
+    ``rounding`` is the same as in ``compare``.
 
     Raises:
         Refused: the expected state is missing and cannot be computed from the rows, or the rows
-            cannot be matched with the fields of Spark's state.
-        UsageError: as for ``to_spark_columns``; or no exact cast exists from the type of a value to
+            cannot be matched with the fields of the Spark state.
+        UsageError: as in ``to_spark_columns``; or no exact cast exists from the type of a value to
             the type of its field.
     """
     if expected is not None:
@@ -102,10 +102,10 @@ def compare_with_expected(
 
 
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
-    """Yield the possible orders of the values in the query, each as indexes of ``values``.
+    """Yield the possible orders of the values in the query, each as indexes into ``values``.
 
-    The values are in the order of the query, except ``count(*)``. Its place among the counts cannot
-    be determined, because Spark uses the field name ``count`` for every count.
+    The values are in the order of the query, except ``count(*)``. Its position among the counts
+    cannot be determined, because Spark uses the field name ``count`` for every count.
     """
     numbers = range(len(values))
     yield numbers
@@ -122,7 +122,7 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
 def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
     """Return the expected state, with its columns in the order of Spark's fields.
 
-    ``order`` is an element from ``value_orders``.
+    ``order`` is an element of ``value_orders``.
     """
     keys = key_order(rows.keys, state)
     types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
@@ -142,13 +142,13 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         name = f"v{order[match]}"
         column, flink_type = F.col(name), rows.expected.schema[name].dataType
         if field.in_average:
-            # Without values, the sum and the count of Spark's average are 0, not null.
+            # Without values, the sum and the count of a Spark average are 0, not null.
             column = F.coalesce(column, F.lit(0).cast(flink_type))
         column = to_spark_sum(column, flink_type, field)
         if isinstance(field.type, DoubleType) and (
             field.in_average or isinstance(flink_type, FloatType)
         ):
-            column = column.cast(field.type)  # as Spark does for each value that it adds up
+            column = column.cast(field.type)  # as Spark does for each added value
         columns.append(column.alias(f"v{index}"))
     expected = rows.expected.select(*columns)
     for index, field in enumerate(state.values):
@@ -157,7 +157,7 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
 
 
 def _singles(rows: StateRows, state: SparkState, order: Sequence[int]) -> frozenset[int]:
-    """Return the indexes of Spark's fields whose values are FLOAT in Flink."""
+    """Return the indexes of the Spark fields whose values are FLOAT in Flink."""
     matches = match_values([rows.values[number] for number in order], state.values)
     return frozenset(
         index
@@ -167,7 +167,7 @@ def _singles(rows: StateRows, state: SparkState, order: Sequence[int]) -> frozen
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the column as Spark stores it, a change only for sums of short DECIMALs.
+    """Return the column in Spark's stored format, which differs only for sums of short DECIMALs.
 
     Spark stores the sum of the unscaled values. The sum is a BIGINT for a DECIMAL of at most 8
     digits. In an average, the sum is a DOUBLE for a DECIMAL of at most 11 digits (DecimalAggregates
@@ -181,12 +181,12 @@ def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
 
 
 def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> list[int]:
-    """Return for each field the index of its value.
+    """Return the index of each field's value.
 
-    Fields and values of the same kind are matched by their order.
+    Fields and values of the same kind are matched by order.
 
     Raises:
-        Refused: the number of values of a kind is not the number of its fields.
+        Refused: a kind has different numbers of values and fields.
     """
     field_kinds = [(field.name, field.in_average) for field in fields]
     value_kinds = [(value.kind, value.in_average) for value in values]
@@ -204,7 +204,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
-    """Return, for each field of Spark's key, the index of its column in ``names``.
+    """Return, for each field of the Spark key, the index of its column in ``names``.
 
     Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
     order of columns. If the names differ, the columns are matched by position.
@@ -227,17 +227,16 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
 def to_spark_columns(
     expected: DataFrame, state: SparkState, *, in_spark_units: bool = True
 ) -> DataFrame:
-    """Return the user's expected state in the columns and types of Spark's state.
+    """Return the user's expected state in the columns and types of the Spark state.
 
-    Columns are matched by position. The order is the columns of the key, the window if there is
-    one, and the columns of the value. A further column ``last_access`` at the end is kept, but it
-    is not compared.
+    Columns are matched by position. The order is the key columns, the window if there is one, and
+    the value columns. An additional ``last_access`` column at the end is kept but not compared.
 
-    ``in_spark_units`` is True if the values are in Spark's stored form (see ``to_spark_sum``).
+    ``in_spark_units`` is True if the values are in Spark's stored format (see ``to_spark_sum``).
 
     Raises:
-        UsageError: the number of columns differs from Spark's state, the window is not a struct of
-            start and end, or a type cannot be cast exactly.
+        UsageError: the number of columns differs from the Spark state, the window is not a struct
+            of start and end, or a type cannot be cast exactly.
     """
     names = state.key_columns + state.value_columns
     if len(expected.columns) == len(names) + 1 and expected.columns[-1] == LAST_ACCESS:
@@ -291,22 +290,23 @@ def compare(
     is_sample: bool = False,
     rounding: Rounding | None = None,
 ) -> Comparison:
-    """Compare Spark's state with Flink's entries.
+    """Compare the Spark state with the Flink entries.
 
     Args:
-        state: Spark's state.
-        flink: Flink's entries, with the columns of Spark's state.
-        keys: the names of the key's parts in the differences; by default Spark's names.
-        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then no errors. If
-            the sample is empty, Flink's state is empty, so Spark's state must be empty as well.
+        state: the Spark state.
+        flink: the Flink entries, with the columns of the Spark state.
+        keys: the names of the key parts in the differences; by default, Spark's names.
+        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then not errors. If
+            the sample is empty, the Flink state is empty, so the Spark state must also be empty.
         rounding: the comparison of floating-point sums; None to compare them exactly. If the frame
-            of ``state`` has the column ``magnitude``, it is added to the larger of the two sums.
+            of ``state`` has a ``magnitude`` column, the column is added to the larger of the two
+            sums.
     """
     names = [field.name for field in state.keys] if keys is None else keys
     joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer", rounding)
-    # Flink may have several rows for a key, because an expression may map two keys to one. If one
-    # of these rows is "wrong", the key is also wrong. F.max then returns "wrong", because it sorts
-    # after "right" and "rounded".
+    # Flink may have several rows for a key, because an expression may map two keys to one key. If
+    # one of these rows is "wrong", the key is also wrong. F.max then returns "wrong", because it
+    # sorts after "right" and "rounded".
     by_key = joined.groupBy("key", *_exact_texts(F.col("key"), state)).agg(
         F.max("verdict").alias("verdict")
     )
@@ -333,7 +333,7 @@ def compare(
 
 
 def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
-    """Return a description of each of the first keys that several entries of Flink have."""
+    """Return descriptions of the first keys that several Flink entries have."""
     key = _key_struct(state, names)
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
@@ -344,16 +344,16 @@ def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> l
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
     """Return up to ``most`` differences, starting with the first of each verdict.
 
-    After the first difference of each verdict come the second ones, and so on.
+    After the first difference of each verdict come the second differences, and so on.
 
-    The column ``rank`` is a difference's place within its verdict, in the order of the keys.
+    The ``rank`` column is the rank of a difference within its verdict, in the order of the keys.
     """
     rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
     return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
 
 
 def describe_keys(differences: DataFrame, most: int) -> list[str]:
-    """Return a description of each of the ``first_differences``, in their order."""
+    """Return a description of each of the ``first_differences``, in order."""
     sides = (
         F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
         for side in ("key", "flink", "spark")
@@ -373,7 +373,7 @@ def _join(
     join_type: str,
     rounding: Rounding | None,
 ) -> DataFrame:
-    """Join Flink's entries with Spark's state by key.
+    """Join the Flink entries with the Spark state by key.
 
     The columns are the same as in ``Comparison.differences``. The verdict here can also be
     ``right``, or ``rounded`` for values that match except for the rounding error of floating-point
@@ -385,7 +385,7 @@ def _join(
         F.col(column).alias(name)
         for column, name in zip(state.value_columns, value_names, strict=True)
     ]
-    value = value or [F.lit(True).alias("seen")]  # a deduplication keeps no values
+    value = value or [F.lit(True).alias("seen")]  # a deduplication stores no values
     has_magnitude = _MAGNITUDE in state.frame.columns
     magnitude = F.col(_MAGNITUDE) if has_magnitude else F.lit(0.0)
     flink_rows = flink.select(key.alias("flink_key"), F.struct(*value).alias("flink"))
@@ -430,7 +430,7 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
         if number in sums:
             size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
             near = f"abs({flink} - {spark}) <= {rounding.allowed(number, field, size, count)}"
-            # Spark takes NaN as the greatest number, and the infinite as equal to each other.
+            # Spark treats NaN as the greatest number, and infinite values as equal to each other.
             near = f"{size} < double('infinity') AND {near}"
             conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")
         else:
@@ -439,7 +439,7 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
 
 
 def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
-    """Return a struct of the key's columns; ``names`` are the names of the struct's parts."""
+    """Return a struct of the key's columns; ``names`` are the names of its parts."""
     key_names = [*_unique(names), *["window"] * state.has_window]
     return F.struct(
         *(
@@ -450,9 +450,9 @@ def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
 
 
 def _exact_texts(key: Column, state: SparkState) -> list[Column]:
-    """Return a key as text if it has a floating-point number, otherwise nothing.
+    """Return a key as a string if it has a floating-point number, otherwise None.
 
-    Joins and groups of Spark take -0.0 and 0.0 as one key, but their string forms differ.
+    Spark joins and groups treat -0.0 and 0.0 as the same key, but their string forms differ.
     """
     types = " ".join(field.type.simpleString() for field in state.keys)
     return [key.cast("string")] if re.search("float|double", types) else []

@@ -1,10 +1,10 @@
 """Bound the rounding error of floating-point sums.
 
 Spark and Flink add the same numbers in different orders, so their sums may differ in the last
-digits. In any order, the sum of n numbers differs from the exact sum by a limited amount. The limit
-is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values, with ``u = 2**-53``
-(Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). Two sums differ by at
-most twice this limit. For FLOAT additions, ``u = 2**-24``.
+digits. Regardless of the order of addition, the computed sum of n numbers differs from the exact
+sum by a bounded amount. The bound is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute
+values, with ``u = 2**-53`` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
+4.2). Two sums differ by at most twice this bound. For FLOAT additions, ``u = 2**-24``.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 # Half the distance from 1.0 to the next DOUBLE, the largest relative error of one addition.
 UNIT = 2.0**-53
-# The same for FLOAT. Flink adds up FLOATs as FLOAT, and Spark as DOUBLE.
+# The same for FLOAT. Flink adds FLOAT values as FLOAT, and Spark adds them as DOUBLE.
 SINGLE_UNIT = 2.0**-24
-# Spark's names of the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
+# Spark's names for the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
 # Covariance, Corr @ Spark 4.0.0. Minima and maxima are exact.
 _ADDED = frozenset({"sum", "avg", "m2", "m3", "m4", "xAvg", "yAvg", "ck", "xMk", "yMk"})
 
 
 def rounding_error(additions: int, magnitude: float) -> float:
-    """Return the largest difference of two sums of the same numbers in different orders.
+    """Return the largest difference between sums of the same numbers in different orders.
 
     Args:
-        additions: the number of additions, one less than the number of numbers.
+        additions: the number of additions, which is one less than the number of added numbers.
         magnitude: the sum of the numbers' absolute values.
     """
     relative = additions * UNIT
@@ -44,12 +44,12 @@ class Rounding:
     """The comparison of sums of floating-point numbers.
 
     Attributes:
-        additions: the largest number of additions that Spark and Flink each did separately.
-            It is the number of records between the checkpoints.
+        additions: the largest number of additions that Spark and Flink each performed separately,
+            which is the number of records between the checkpoints.
         float_error: the allowed difference, relative to the sum of the absolute values; None to
             compute it from the number of additions.
-        all_fields: True if all floating-point fields are such sums; False if only the fields are
-            that aggregates of Spark add up.
+        all_fields: True if all floating-point fields are such sums; False if only the fields that
+            Spark aggregates add up are such sums.
         singles: the indexes of the DOUBLE fields that Flink adds up as FLOAT.
     """
 
@@ -68,7 +68,7 @@ class Rounding:
         ]
 
     def allowed(self, number: int, field: Field, magnitude: str, count: str | None) -> str:
-        """Return an SQL expression for the largest difference that is no error.
+        """Return an SQL expression for the largest difference that is not an error.
 
         Args:
             number: the index of the field.

@@ -1,12 +1,12 @@
-"""Make rows from which a query computes the same state as Flink's.
+"""Make rows from which a query computes the same state as in Flink.
 
-A row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window (for
-hopping windows, of a pane) have the start time of the window. The times of a session's rows range
-from its first record to its last. For ``dropDuplicates``, each key becomes one row.
+Each row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window
+(for hopping windows, of a pane) have the start time of the window. The times of a session's rows
+range from its first record to its last record. For ``dropDuplicates``, each key becomes one row.
 
-Flink's state has the types of an entry's parts, but not their meaning. For SQL, it does not even
-have their names. The user therefore selects each part by a Spark SQL expression over the columns of
-``flink_state``.
+The Flink state contains the types of an entry's parts, but not their meanings. For SQL, it does not
+even contain their names. The user therefore selects each part with a Spark SQL expression over the
+columns of ``flink_state``.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from migrate.model.errors import Refused, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The default limit. A small machine needs some minutes to make so many rows. For more records, the
-# query should sum a weight instead of counting rows (see _check_row_count).
+# The default limit. A small machine needs a few minutes to make this many rows. For more records,
+# the query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
 # The column of Flink's values, in an SQL expression.
 _VALUE = r"(?<![.\w])value\b"
@@ -66,24 +66,24 @@ _VALUE = r"(?<![.\w])value\b"
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """Rows for a stateful query, and the state that the query must have after the rows.
+    """Rows for a stateful query, and the state that the query must have after it reads them.
 
     Attributes:
         rows: rows in the stream's schema.
-        expected: a row for each entry. It has the columns of the key, then for windows the column
-            ``window`` (a struct of the timestamps start and end), then a column for each of
-            ``values``, then ``last_access`` for a state with a TTL.
-        keys: the stream's columns of the key, in the order of ``expected``.
+        expected: a row for each entry. The columns are the key columns; for windows, ``window`` (a
+            struct of the timestamps start and end); a column for each of ``values``; and, for a
+            state with a TTL, ``last_access``.
+        keys: the stream's key columns, in the order of ``expected``.
         values: the values, in the order of ``expected``.
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
-        overlapping: True if the windows overlap (hopping windows). Rows may then also fall into
-            windows that Flink has fired.
-        fired: the windows that Flink has fired but still keeps. No rows are made for them.
-        origin: the origin of the state; None if the state's columns do not contain it.
+        overlapping: True if the windows overlap (hopping windows). Rows may then also be in windows
+            that Flink has fired.
+        fired: the windows that Flink has fired but still keeps. No rows are made for these windows.
+        origin: the origin of the state; None if the state's columns do not contain the origin.
         expired: the expired entries, for which no rows are made; None for a state without a TTL.
-        time: the stream's column of event time; None without windows.
-        entries: the number of Flink's entries that became rows, before keys were merged.
-        held: the number of entries in Flink's state, or None if unknown.
+        time: the stream's event-time column; None without windows.
+        entries: the number of Flink entries that became rows, before keys were merged.
+        held: the number of entries in the Flink state, or None if unknown.
         may_merge: True if the user has allowed entries with equal keys.
         slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
@@ -112,9 +112,9 @@ class StateRows:
 
     @property
     def left_out(self) -> int:
-        """The number of Flink's entries that the user has left out, as by ``where``.
+        """The number of Flink entries that the user has omitted, for example with ``where``.
 
-        Expired entries, and fired windows, are not counted; 0 if the number is not known.
+        Expired entries and fired windows are not counted; 0 if the number is unknown.
         """
         if self.held is None or self.entries is None:
             return 0
@@ -122,7 +122,7 @@ class StateRows:
         return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
-        """Return a proof over these rows with the number of Flink's entries."""
+        """Return a proof over these rows with the number of Flink entries."""
         if self.entries is None:
             return proof
         return replace(
@@ -141,7 +141,7 @@ class StateRows:
         The columns without an argument, such as topic and offset, are null.
 
         Args:
-            value: an expression for the record's value over the columns of the rows, such as
+            value: an expression over the columns of the rows for the record's value, such as
                 ``to_json(struct(*))``.
             key: an expression for the record's key; null by default.
             timestamp: an expression for the record's timestamp; null by default.
@@ -171,15 +171,15 @@ def seen_rows(
     """Return a row for each key that Flink has seen, for ``dropDuplicates``.
 
     Args:
-        state: Flink's state from ``flink_state``.
+        state: the Flink state from ``flink_state``.
         schema: the schema of the stream; columns that are not among ``keys`` are null.
         keys: for each column of ``dropDuplicates``, an expression over the state's columns.
-        ttl_ms: as for ``aggregate_rows``.
-        stopped_at_ms: as for ``aggregate_rows``.
-        merge_keys: as for ``aggregate_rows``.
+        ttl_ms: as in ``aggregate_rows``.
+        stopped_at_ms: as in ``aggregate_rows``.
+        merge_keys: as in ``aggregate_rows``.
 
     Raises:
-        Refused, UsageError, DecodeError: as for ``aggregate_rows``.
+        Refused, UsageError, DecodeError: as in ``aggregate_rows``.
     """
     return aggregate_rows(
         *(state, schema),
@@ -213,45 +213,45 @@ def aggregate_rows(
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
-    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state contains several
-    values, such as a POJO, pass an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Within an argument, list the values in the order of the query.
-    ``count(*)`` can be at any place in the query.
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a state column contains several values,
+    such as a POJO, pass an expression for each value: ``count="value.n", sums={"amount":
+    "value.total"}``. Within an argument, list the values in the order of the query. ``count(*)``
+    can be anywhere in the query.
 
-    Windows that Flink has fired, and keeps for late records, are omitted (``StateRows.fired``).
+    Windows that Flink has fired but keeps for late records are omitted (``StateRows.fired``).
 
     Args:
-        state: Flink's state from ``flink_state``; join sessions with their windows first
+        state: the Flink state from ``flink_state``; first join sessions with their windows
             (``session_windows``).
         schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
             to its types; a column without an argument is null.
-        keys: for each column of the groupBy, in the order of Spark's key, an expression over the
-            state's columns. Empty for a query that groups by nothing.
-        count: the number of records. Without it, the query must not have ``count(*)``, and an entry
-            becomes the least number of rows that have space for the other values.
-        counts: for each of these columns of the stream, the number of records that have a value in
-            it. A column with only a sum, a minimum, or a maximum is assumed to have a value in
+        keys: for each groupBy column, in the order of the Spark key, an expression over the state's
+            columns. Empty for a query without grouping columns.
+        count: the number of records. Without this argument, the query must not have ``count(*)``,
+            and an entry becomes the smallest number of rows that can contain the other values.
+        counts: for each of these stream columns, the number of records that have a value in the
+            column. A column with only a sum, a minimum, or a maximum is assumed to have a value in
             every record.
         sums: the sum of each of these columns.
         averages: for each of these columns, the sum and the number of its values.
-        minima: the least value of each of these columns.
-        maxima: the greatest value of each of these columns.
-        window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for the
-            slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
-        time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
+        minima: the smallest value of each of these columns.
+        maxima: the largest value of each of these columns.
+        window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for SQL
+            slices, ``named_struct('start', namespace - 10000, 'end', namespace)``.
+        time: the stream's event-time column, a TIMESTAMP; it requires ``window``.
         slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
-            ``split_into_panes``). It requires ``window`` and ``count``, and excludes ``minima`` and
-            ``maxima``.
+            ``split_into_panes``). It requires ``window`` and ``count``, and cannot be combined with
+            ``minima`` or ``maxima``.
         session_gap_ms: the job's session gap, in milliseconds.
-        ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired at
-            the stop of the job are omitted (``StateRows.expired``). None keeps every entry.
+        ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired when
+            the job was stopped are omitted (``StateRows.expired``). None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
         merge_keys: True to merge entries whose keys become equal. Their counts and sums are added
-            up, and the least and the greatest values are taken. Keys become equal by an expression,
-            or because Spark takes -0.0 and 0.0 as one key. By default, such entries are refused
-            when the states are compared.
+            up, and their smallest and largest values are used. Keys become equal because of an
+            expression, or because Spark treats -0.0 and 0.0 as the same key. By default, such
+            entries are refused when the states are compared.
         most_rows: the maximum number of rows to make.
 
     Raises:
@@ -259,8 +259,8 @@ def aggregate_rows(
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time; more than ``most_rows`` rows would be made; a session has
             too few records to reach from its start to its end; the state does not show which
-            windows have fired; or its windows end at wall-clock times, not at instants.
-        UsageError: a column is not in the schema, the arguments do not fit together, or a type
+            windows have fired; or the state's windows end at wall-clock times instead of instants.
+        UsageError: a column is not in the schema, the arguments cannot be combined, or a type
             cannot be cast exactly to the type in the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
     """
@@ -297,7 +297,7 @@ def aggregate_rows(
     aggregates = group_by_column(types, values)
     key_names = [f"k{number}" for number in range(len(keys))]
     value_names = [f"v{number}" for number in range(len(values))]
-    # The expression, type and description of each column of the entries.
+    # The expression, type, and description of each column of the entries.
     parts: dict[str, tuple[str, DataType, str]] = {
         name: (expression, types[key], key)
         for name, (key, expression) in zip(key_names, keys.items(), strict=True)
@@ -320,7 +320,7 @@ def aggregate_rows(
         entries = merge_entries(entries, [*key_names, *bounds], kinds)
     entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
-        # The least number of records that reach from the session's start to its end.
+        # The smallest number of records that can reach from the session's start to its end.
         least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
         entries = entries.withColumn("least", F.expr(least))
         if count is not None:
@@ -331,7 +331,7 @@ def aggregate_rows(
         number = rows_of_entries
     held = _held(whole)
     if held is not None and number is not None and held < number:
-        held = None  # the rows are of several states
+        held = None  # the rows come from several states
     if window is not None:
         check_instants(state, first_end)
     rows = entries
@@ -378,7 +378,7 @@ def aggregate_rows(
 
 
 def _stores_records(state: DataFrame) -> bool:
-    """Return whether the values of a state are records, lists or maps."""
+    """Return whether the values of a state are records, lists, or maps."""
     if "value" not in state.columns:
         return False
     return isinstance(state.schema["value"].dataType, (StructType, ArrayType, MapType))
@@ -413,7 +413,7 @@ def merge_entries(
     Args:
         entries: the entries.
         keys: the columns of the key.
-        values: the other columns, each with its kind: ``count``, ``sum``, ``min`` or ``max``.
+        values: the other columns, each with its kind: ``count``, ``sum``, ``min``, or ``max``.
     """
     merged = []
     for name, kind in values:
@@ -421,7 +421,7 @@ def merge_entries(
         if kind in ("min", "max"):
             merge = F.expr(f"{kind}({name})")
         elif isinstance(type_, (FloatType, DoubleType)):
-            # In one order, because the result is computed for the rows and for the comparison.
+            # In a fixed order, because the result is computed for both the rows and the comparison.
             values_of_key = f"array_sort(collect_list({name}))"
             merge = F.expr(
                 f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "
@@ -435,7 +435,7 @@ def merge_entries(
 
 
 def _held(state: DataFrame) -> int | None:
-    """Return the number of entries in the state of a DataFrame; None without an origin."""
+    """Return the number of entries in a DataFrame's state; None without an origin."""
     origin = origin_of(state)
     if origin is None:
         return None
@@ -469,7 +469,7 @@ def _named_values(
     minima: Mapping[str, str] | None,
     maxima: Mapping[str, str] | None,
 ) -> Iterator[tuple[AggregateValue, str]]:
-    """Yield each value with its expression."""
+    """Yield each value and its expression."""
     if count is not None:
         yield AggregateValue("count"), count
     for kind, by_column in (("count", counts), ("sum", sums), ("min", minima), ("max", maxima)):

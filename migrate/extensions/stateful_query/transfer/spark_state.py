@@ -1,9 +1,9 @@
 """Read the state of a Spark query from its checkpoint location.
 
-Spark 4 has a data source for state. With Spark 3.5, a helper query starts on a copy of the
-checkpoint location, and reads no records. It groups by the parts of the key, and computes ``max``
-of each part of the value. ``max`` is stored as one field of its column's type, so the layout of the
-state is the same. In complete mode, a query emits all of its state, here the original's state.
+Spark 4 has a state data source. With Spark 3.5, a helper query starts on a copy of the checkpoint
+location and reads no records. It groups by the parts of the key, and computes the ``max`` of each
+part of the value. ``max`` is stored as one field of its column's type, so the state layout is the
+same. In complete mode, a query emits its entire state, which here is the original query's state.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# Format 1 stores the key's fields a second time, in front of the value's fields (
+# Format 1 stores the key fields a second time, before the value fields (
 # StreamingAggregationStateManagerImplV1 @ Spark 4.0.0).
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
-# The seconds between two checks of a query's progress.
+# The number of seconds between checks of a query's progress.
 _POLL_SECONDS = 5
-# Off for the helper query, because its fields may be nullable where the original fields are not.
+# Off for the helper query, because its fields may be nullable even if the original fields are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -92,7 +92,7 @@ def _stores_key_twice(operator: str, checkpoint: Path, batch: int) -> bool:
 
 
 def is_before_4(spark: SparkSession) -> bool:
-    """Return whether Spark is older than version 4 and lacks the data source for state."""
+    """Return whether Spark is older than version 4 and therefore lacks the state data source."""
     return int(spark.version.partition(".")[0]) < 4
 
 
@@ -125,7 +125,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
 
 
 def _number_fields(name: str, type_: StructType) -> Column:
-    """Return a struct with its fields named by number, because names may repeat."""
+    """Return a struct with numbers as its field names, because names may repeat."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
     )
@@ -155,7 +155,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     files = work / "no records"
     files.mkdir(parents=True)
     for name in ("0.json", "1.json"):
-        files.joinpath(name).write_text("{}\n")  # a row that is filtered out still makes a batch
+        files.joinpath(name).write_text("{}\n")  # even a filtered-out row makes a batch
     copy_to_read(checkpoint, batch, work / "checkpoint", source_file=files / "0.json")
     keys = [
         F.session_window("at", "1 second").alias(f"g{number}")
@@ -181,7 +181,8 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     if key_in_value:
         value_names = [*key_names, *value_names]
     if is_session:
-        # The stored key ends with the session's start. Omit it, because the value has the window.
+        # The stored key ends with the session's start. Omit this start, because the value contains
+        # the window.
         key_names = key_names[:-1]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))
     return flatten(operator, state, key, value, key_in_value=key_in_value)
@@ -193,10 +194,10 @@ def _struct(name: str, columns: Sequence[str]) -> Column:
 
 
 def stored_schemas(path: Path) -> tuple[StructType, StructType]:
-    """Return the schemas of a key and of a value from a schema file.
+    """Return the schemas of a key and a value from a schema file.
 
-    The file contains a version, and then each schema as the number of pieces of its JSON and the
-    pieces. The version and the pieces are written by Java's ``writeUTF``.
+    The file contains a version and then, for each schema, the number of pieces of its JSON and the
+    pieces themselves. The version and the pieces are written with Java's ``writeUTF``.
     """
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")
@@ -211,7 +212,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
 
 
 def operator_of(key: StructType, value: StructType) -> str:
-    """Return Spark 4's name for an operator whose state has these schemas."""
+    """Return the Spark 4 name of an operator whose state has these schemas."""
     if value.names == [NO_VALUE]:
         return DEDUPLICATE
     if value.names == ["expiresAtMicros"]:

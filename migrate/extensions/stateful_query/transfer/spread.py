@@ -1,6 +1,6 @@
-"""Compute the values in the rows that are made from one entry of state.
+"""Compute the values in the rows that are made from one state entry.
 
-A query that aggregates gets values such as a sum into its state only by reading rows. Each entry
+An aggregating query can get values such as a sum into its state only by reading rows. Each entry
 therefore becomes rows whose aggregate values equal the entry's values.
 
 An exact sum is divided evenly among the rows, so that each row's value fits into the column's
@@ -30,11 +30,12 @@ _OWN_ROWS = "make your own rows, and pass the expected state of Spark (expected)
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """An aggregate value that each entry of Flink's state has.
+    """An aggregate value in each entry of the Flink state.
 
     Attributes:
-        kind: ``count``, ``sum``, ``min`` or ``max``; the field of Spark's state has the same name.
-        column: the stream's column that is aggregated; None for ``count(*)``.
+        kind: ``count``, ``sum``, ``min``, or ``max``; the field in the Spark state has the same
+            name.
+        column: the aggregated column of the stream; None for ``count(*)``.
         in_average: True if the value is the sum or the count of an average.
     """
 
@@ -48,10 +49,10 @@ class AggregateValue:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAggregates:
-    """The aggregate values that Flink has for one column of the stream.
+    """The aggregate values in Flink for one column of the stream.
 
     Attributes:
-        by_kind: the names of the entries' columns, by kind: ``count``, ``sum``, ``min``, ``max``.
+        by_kind: the names of the entry columns, by kind: ``count``, ``sum``, ``min``, ``max``.
     """
 
     column: str
@@ -68,7 +69,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """Return an expression for k, the number of an entry's first rows that have a value."""
+        """Return an expression for k, where the first k rows of an entry have a value."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
@@ -83,7 +84,7 @@ class ColumnAggregates:
     def unscaled(self, part: str) -> str:
         """Return an expression for ``part`` as an unscaled number: 150 for 1.50 with scale 2.
 
-        ``part`` is the name of a column of the entries with a sum, minimum, or maximum.
+        ``part`` is the name of an entry column that contains a sum, minimum, or maximum.
         """
         return f"CAST({part} * {10**self.scale}BD AS {_UNSCALED})"
 
@@ -127,9 +128,10 @@ def group_by_column(
 
 
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregates]) -> str:
-    """Return an expression for the number of rows of an entry.
+    """Return an expression for the number of rows for an entry.
 
-    This is the entry's ``count(*)``, or else the least number of rows with space for all values.
+    This is the entry's ``count(*)``, or else the smallest number of rows that can contain all
+    values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"
@@ -165,7 +167,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
     if total is None:
         value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
-        # The first row gets the complete sum and the other rows 0, so that nothing is rounded.
+        # The first row gets the complete sum and the other rows get 0, so nothing is rounded.
         zero = f"CAST(0 AS {column.type.simpleString()})"
         value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
     else:
@@ -181,7 +183,8 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
             f"ELSE {quotient} + IF(i - {len(extremes)} < {remainder}, 1, 0) END"
         )
         if scale := column.scale:
-            # With a division by 10**scale, Spark would keep only six digits after the point.
+            # With a division by 10**scale, Spark would keep only six digits after the decimal
+            # point.
             value = (
                 f"CAST(concat(CAST({value} AS {_UNSCALED}), 'E-{scale}') AS DECIMAL(38,{scale}))"
             )
@@ -190,7 +193,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
 
 
 def _any_value(type_: DataType) -> str:
-    """Return an arbitrary value for a column that Flink has only the count of."""
+    """Return an arbitrary value for a column for which Flink has only the count."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

@@ -1,9 +1,9 @@
 """Remove expired entries from a state with a TTL.
 
 Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
-when the job was stopped are omitted. A savepoint has the time of the last access to each entry. The
-TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user
-passes it.
+when the job was stopped are omitted. A savepoint contains the time of the last access to each
+entry. The TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL),
+so the user passes it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -48,8 +48,9 @@ class ExpiredEntries:
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
             entry is kept, or the state has no entries.
         doubtful: the number of expired entries that had not yet expired at the newest access to any
-            entry, the earliest possible stop; 0 if the user passed the time of the stop.
-        earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. It is the
+            entry, which is the earliest possible stop time; 0 if the user passed the time of the
+            stop.
+        earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. This is the
             time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
             later, because it may be the time of a copy.
     """
@@ -61,7 +62,7 @@ class ExpiredEntries:
     earliest_stop_ms: int | None = None
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield the warnings about a query with this state."""
+        """Yield the warnings for a query with this state."""
         if self.ttl_ms is None:
             yield warning_text(
                 WarningCode.EXPIRY_IGNORED,
@@ -92,13 +93,13 @@ def unexpired(
     """Return the entries of a state that Flink would still use.
 
     Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows``, and
-    ``initial_state`` already omit expired entries. Elements of a LIST expire one by one. The
-    returned DataFrame has the attribute ``warnings``, a tuple of strings, such as the number of
-    expired entries. The warnings are also printed on stderr. A DataFrame that is made from the
-    returned one lacks the attribute.
+    ``initial_state`` already omit expired entries. Elements of a LIST expire individually. The
+    returned DataFrame has a ``warnings`` attribute, a tuple of strings, such as the number of
+    expired entries. The warnings are also printed on stderr. DataFrames derived from the returned
+    one lack this attribute.
 
     Args:
-        state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
+        state: the Flink state, as returned by ``flink_state``, with the ``last_access`` column.
         ttl_ms: the job's TTL in milliseconds; None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
@@ -108,12 +109,12 @@ def unexpired(
         Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time of the stop.
-        UsageError: ``ttl_ms`` is not positive, or is a number although the state has no TTL; the
-            column ``last_access`` is missing; or the time of the stop cannot be determined.
+        UsageError: ``ttl_ms`` is not positive, or it is a number even though the state has no TTL;
+            the ``last_access`` column is missing; or the time of the stop cannot be determined.
         DecodeError: the checkpoint cannot be read.
     """
     kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
-    return with_warnings(kept.select("*"), warnings)  # ``kept`` may be the user's own
+    return with_warnings(kept.select("*"), warnings)  # ``kept`` may be the user's DataFrame
 
 
 def leave_out_and_warn(
@@ -122,7 +123,7 @@ def leave_out_and_warn(
     """Return the result of ``unexpired`` and its warnings, and print the warnings on stderr.
 
     Raises:
-        Refused, UsageError, DecodeError: as for ``unexpired``.
+        Refused, UsageError, DecodeError: as in ``unexpired``.
     """
     kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     warnings = () if expired is None else tuple(expired.warnings())
@@ -135,9 +136,9 @@ _Result = TypeVar("_Result", "DataFrame", "GroupedData")
 
 
 def with_warnings(result: _Result, warnings: Sequence[str]) -> _Result:
-    """Return a result of Spark with the attribute ``warnings``.
+    """Return a Spark result with a ``warnings`` attribute.
 
-    The caller uses the result as a DataFrame or as GroupedData, so it cannot be wrapped.
+    The caller uses the result as a DataFrame or GroupedData, so it cannot be wrapped.
     """
     result.warnings = tuple(warnings)  # type: ignore[attr-defined]  # added to Spark's object
     return result
@@ -151,7 +152,7 @@ def leave_out_expired(
     The summary is None if the state has no TTL.
 
     Raises:
-        Refused, UsageError, DecodeError: as for ``unexpired``.
+        Refused, UsageError, DecodeError: as in ``unexpired``.
     """
     if ttl_ms is ...:
         check_time_to_live(state)
@@ -193,7 +194,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(state: DataFrame) -> None:
-    """Raise Refused if a state has a TTL; to be called if the user passed no TTL."""
+    """Raise Refused if a state has a TTL; called if the user passed no TTL."""
     if may_expire(state):
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
@@ -211,7 +212,7 @@ def _is_list(state: DataFrame) -> bool:
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
     """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
-    The clock of a file store may differ from the job's clock, or count only whole seconds. If
+    The clock of a file store may differ from the job's clock, or may count only whole seconds. If
     ``_metadata`` seems to be older than the last access, the time of the last access is used.
     """
     if stopped_at_ms is not None:
@@ -234,9 +235,9 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
 
 
 def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
-    """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
+    """Count the entries, or list elements, that were last used at or before ``stop_limit``.
 
-    Also count the expired ones with a last use after ``newest_limit``.
+    Also count the expired ones that were last used after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:
@@ -250,7 +251,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or elements of lists, with a last use after a time or without one."""
+    """Return the entries, or list elements, last used after a time or without a last use."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))

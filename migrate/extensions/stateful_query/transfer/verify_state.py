@@ -1,7 +1,7 @@
 """Compare a savepoint's state with the state of a primed query, key by key (``verify-state``).
 
-The query may have run already. The comparison uses its state before the first batch of Kafka's
-records, as long as Spark keeps that state.
+The query may already have run. The comparison uses its state from before the first batch of Kafka
+records, for as long as Spark keeps that state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from migrate.targets.location import LocalDirectory, location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The column with the number of Flink's entries that became a key.
+# The column with the number of Flink entries that became a key.
 _ENTRIES = "entries"
 
 
@@ -65,23 +65,23 @@ def verify_state(
         directory: the query's checkpoint location, on a disk.
         operator: the operator in the savepoint.
         state: the name of the operator's state.
-        expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
-            value, in their order. The default is the parts of Flink's key, the parts of a MAP's
-            key, the window, and the parts of the value.
-        sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
-            only Spark has are no errors.
+        expect: Spark SQL expressions over the Flink columns, one for each field of the Spark key
+            and value, in order. The default is the parts of the Flink key, the parts of a MAP key,
+            the window, and the parts of the value.
+        sample: the number of Flink keys to compare; None to compare all. With a sample, keys that
+            only Spark has are not errors.
         conf: settings for a new Spark session.
-        merge_keys: True to merge entries with equal keys (``merge_entries``), and to cut
+        merge_keys: True to merge entries with equal keys (``merge_entries``), and to truncate
             nanoseconds in keys.
-        ttl_ms: as for ``unexpired``.
-        stopped_at_ms: as for ``unexpired``.
-        allow_external_files: as for ``read_checkpoint``.
+        ttl_ms: as in ``unexpired``.
+        stopped_at_ms: as in ``unexpired``.
+        allow_external_files: as in ``read_checkpoint``.
 
     Raises:
-        Refused: as for ``unexpired`` and ``read_spark_state``; the fired windows cannot be
+        Refused: as in ``unexpired`` and ``read_spark_state``; the fired windows cannot be
             determined; or the location does not contain a primed state.
-        UsageError: the expected columns do not fit the state that Spark keeps, the location is not
-            on a disk, an argument is not valid, or Spark did not start.
+        UsageError: the expected columns do not match the state that Spark stores, the location is
+            not on a disk, an argument is not valid, or Spark did not start.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged, or is not a checkpoint location.
         ServiceError: Spark failed.
@@ -121,7 +121,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         expected = expected.withColumn(_ENTRIES, F.lit(1))
         if merge_keys:
-            # Before a sample is taken, because all entries of a key belong to its value.
+            # Done before sampling, because all entries of a key are part of its value.
             kinds = [(_ENTRIES, "sum")]
             for name, field in zip(spark_state.value_columns, spark_state.values, strict=True):
                 kinds.append((name, field.name))
@@ -181,7 +181,7 @@ def primed_batch(directory: str) -> int:
 
 
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
-    """Return Flink's entries in the columns of Spark's state."""
+    """Return the Flink entries in the columns of the Spark state."""
     if expect is not None:
         return to_spark_columns(_select(flink, expect), state)
     parts = flink.selectExpr(*_part_expressions(flink, state))
@@ -191,8 +191,8 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
     """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
 
-    The key of a MAP's entry belongs to the key. The window is yielded even if Spark's state has no
-    window, so that several entries of Flink for one key are noticed.
+    The key of a MAP entry is part of the key. The window is yielded even if the Spark state has no
+    window, so that several Flink entries with the same key are detected.
     """
     parts = {
         name: _parts(name, flink.schema[name].dataType)
@@ -205,7 +205,7 @@ def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
         yield f"{keys[index][1]} AS key_{number}"
     if "namespace" in flink.columns:
         yield "namespace"
-    if state.values:  # dropDuplicates keeps only keys
+    if state.values:  # dropDuplicates stores only keys
         for number, (_, value) in enumerate(parts.get("value", [])):
             yield f"{value} AS value_{number}"
 
@@ -218,7 +218,7 @@ def _parts(column: str, type_: DataType) -> list[tuple[str, str]]:
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
-    """Select SQL expressions that are separated by commas.
+    """Select comma-separated SQL expressions.
 
     Raises:
         UsageError: the list is not valid SQL over these columns.

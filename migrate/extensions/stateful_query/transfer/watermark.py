@@ -14,16 +14,16 @@ from migrate.model.wording import counted
 def check_watermark(
     has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
 ) -> None:
-    """Check that the watermark fits the fired windows and the pending windows of Flink.
+    """Check that the watermark is consistent with Flink's fired and pending windows.
 
     The watermark must be at or above the end of each fired window, and below the end of each
-    pending one.
+    pending window.
 
     ``watermark_ms`` is the user's value, in epoch milliseconds.
 
     Raises:
-        UsageError: ``watermark_ms`` is set although the query has no watermark, or is missing
-            although the query has one.
+        UsageError: ``watermark_ms`` is set but the query has no watermark, or ``watermark_ms`` is
+            missing but the query has a watermark.
         Refused: Flink's windows show that Flink's watermark was lower or higher than the value.
     """
     if not has_watermark:
@@ -60,7 +60,7 @@ def first_pending_end(rows: Sequence[StateRows]) -> int | None:
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
-    """Yield a hint at missing arguments if Spark's state has windows that Flink's does not have."""
+    """Yield a hint about missing arguments if the Spark state has windows that Flink lacks."""
     if proof.unexpected and first_pending_end(rows) is not None:
         yield (
             "a row counts in every window that contains its time; hopping windows require "

@@ -1,4 +1,4 @@
-"""Handle windows in Flink's state: fired windows, merged sessions, and panes of hopping windows.
+"""Handle windows in the Flink state: fired windows, merged sessions, and panes of hopping windows.
 
 Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
 (toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FiredWindows:
-    """Windows that have fired, and that Flink keeps for late records.
+    """Windows that have fired but that Flink keeps for late records.
 
     Attributes:
         last_end: the latest end of these windows, in epoch milliseconds; None without windows.
@@ -36,13 +36,13 @@ class FiredWindows:
 
 
 def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
-    """Return the contents of sessions, with the current window of each as its ``namespace``.
+    """Return the contents of sessions, with each session's current window as its ``namespace``.
 
-    When sessions merge, Flink keeps the contents under one of the old windows.
+    When sessions merge, Flink stores the contents under one of the old windows.
 
     Args:
-        contents: the state ``window-contents``.
-        windows: the state ``merging-window-set`` of the same operator.
+        contents: the ``window-contents`` state.
+        windows: the ``merging-window-set`` state of the same operator.
     """
     pairs = windows.select(F.col("key").alias("pair_key"), F.explode("value").alias("pair"))
     same = F.col("key").eqNullSafe(F.col("pair_key")) & (F.col("pair.f1") == F.col("namespace"))
@@ -60,7 +60,7 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     Raises:
         Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
             or none of its windows has a timer at the window's last millisecond.
-        UsageError, DecodeError: as for ``read_keyed_state``.
+        UsageError, DecodeError: as in ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=True)
     if timers is None:
@@ -98,13 +98,13 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     """Check that the end of the first window is an instant, not a wall-clock time.
 
     For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
-    zone, but their timers as instants.
+    zone, but stores their timers as instants.
 
     ``first_end`` is the end of the first window that is made into rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for that window is at a different time.
-        UsageError, DecodeError: as for ``read_keyed_state``.
+        UsageError, DecodeError: as in ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=False)
     if timers is None:
@@ -152,11 +152,11 @@ def split_into_panes(
 ) -> DataFrame:
     """Split hopping windows into panes.
 
-    A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
-    Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1. Window
-    p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane p+k.
-    Pane p+k is replaced by the same equation, and so on. Each pane then becomes sums and
-    differences of windows.
+    A pane is the time from the start of one window to the start of the next window, ``slide_ms``
+    later. Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1.
+    Window p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane
+    p+k. Pane p+k is replaced using the same equation, and so on. Each pane then becomes a
+    combination of sums and differences of windows.
 
     Windows before the first window in ``entries`` have fired, so no pane starts before that window.
 

@@ -37,7 +37,7 @@ def sink_memory_text() -> str:
 
 
 def job_ended_with(checkpoint: Checkpoint) -> bool:
-    """Return whether the job ended with this checkpoint, so that no output came after it."""
+    """Return whether the job ended with this checkpoint, with no later output."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
@@ -78,7 +78,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield a finding if sinks of an unknown kind might store checkpoint ids."""
+    """Yield a finding if sinks of an unknown kind might store checkpoint IDs."""
     committers = [
         operator.name or operator.operator_id
         for operator in checkpoint.operators
@@ -96,7 +96,7 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} in the same directory is complete"
     else:
-        # A later run of the job restarted its numbers, or the times belong to copies.
+        # A later run of the job restarted the numbering, or the times belong to copies.
         reason = (
             f"chk-{newest} in the same directory was written after this chk-{number}, "
             "although its number is lower (or the checkpoints were copied without their "
@@ -113,7 +113,7 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     """Return the finding about checkpoints whose times contradict their numbers.
 
     The checkpoints are from two runs of the job, or are copies with different times. The user must
-    find out which checkpoint is the last.
+    determine which checkpoint is the last.
     """
     lower = [other for other in others if other < number]
     when, other, order = (

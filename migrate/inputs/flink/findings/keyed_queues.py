@@ -1,11 +1,11 @@
 """Findings about records that wait in keyed state for the answer to a lookup.
 
-SQL's key-ordered async lookup join and its delta join store their unprocessed records in a keyed
-list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink 2.2.0 and
-2.3.0). As in AsyncWaitOperator, a stop waits for the answers only with --drain.
+The key-ordered async lookup join and the delta join of Flink SQL store their unprocessed records in
+a keyed list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink
+2.2.0 and 2.3.0). As with AsyncWaitOperator, a stop waits for the answers only with --drain.
 
 The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
-puts the join into the names of these operators, so other operators are omitted. From metadata
+includes the join in the names of these operators, so other operators are omitted. From metadata
 version 6 (Flink 2.1) on, an operator without a name may be such an operator.
 """
 
@@ -22,7 +22,7 @@ from migrate.model.wording import counted
 STATE_NAMES = frozenset(
     {"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"}
 )
-# The planner's names of their operators start with these prefixes.
+# The planner's names for these operators start with these prefixes.
 _JOINS = ("LookupJoin", "DeltaJoin")
 _FIRST_METADATA_VERSION = 6
 _WAY_OUT = (
@@ -38,11 +38,11 @@ def findings_of_keyed_queues(
 
     Args:
         checkpoint: the checkpoint.
-        files: the storage of its files.
-        allow_external_files: as for ``read_checkpoint``.
+        files: the storage of the checkpoint's files.
+        allow_external_files: as in ``read_checkpoint``.
 
     Raises:
-        DecodeError: the checkpoint's ``_metadata`` cannot be read any more.
+        DecodeError: the checkpoint's ``_metadata`` can no longer be read.
     """
     joins = {
         operator.operator_id: operator.name

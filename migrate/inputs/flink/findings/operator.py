@@ -1,4 +1,4 @@
-"""Findings about an operator's state that is not migrated, and about sources that are not read."""
+"""Findings about operator state that is not migrated, and about sources that are not read."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from migrate.model.wording import counted
 
 # List states of FlinkKafkaProducer, the predecessor of KafkaSink, @ connector 1.15.4.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
-# List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
-# 1.20.3.
+# List state of StreamingFileSink and of the SQL filesystem connector: StreamingFileSinkHelper @
+# Flink 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
 # List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0. The state is a queue of in-flight records
-# (they wait for the answer to a request) and the watermarks after them. endInput() waits for the
+# (which wait for the answer to a request) and the watermarks after them. endInput() waits for the
 # answers. A stop calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For
 # queues in keyed state, see ``keyed_queues``.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the start of the state's name (the names
-# for @RequiresStableInput end with a number, see BufferingDoFnRunner). The texts describe the
-# records in the state, and how to release them.
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the prefix of the state's name (the names
+# for @RequiresStableInput end with a number; see BufferingDoFnRunner). The texts describe the
+# records in the state, and the way to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that the operator emitted for the checkpoint at the end of a bundle",
@@ -52,8 +52,8 @@ _LOST_TEXT = (
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
-# (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
-# job then does not become FINISHED. FileCommitter.commit raises every error, and retries none.
+# (StreamTask.afterInvoke, notifyCheckpointComplete). A commit error fails the task, and the
+# job then does not become FINISHED. FileCommitter.commit raises every error and retries none.
 # FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
 # logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
 # without that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
@@ -62,8 +62,8 @@ _IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHE
 # whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy requires it, or
-# at the end of input. A stop-with-savepoint reaches the end of input only with --drain, so without
-# --drain a file can stay open.
+# at the end of the input. A stop-with-savepoint reaches the end of the input only with --drain, so
+# without --drain a file can stay open.
 _HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
 _OPEN_FILE_TEXT = f"a file sink may have an unfinished file; {_HIDDEN_FILE_TEXT}"
 
@@ -71,10 +71,10 @@ _OPEN_FILE_TEXT = f"a file sink may have an unfinished file; {_HIDDEN_FILE_TEXT}
 def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about an operator; the caller adds its id and its name.
+    """Yield the findings about an operator; the caller adds its ID and its name.
 
     Args:
-        operator: any operator of the checkpoint.
+        operator: any operator in the checkpoint.
         state: the state of the operator as a source; None if it is not a source.
         sink: the state of the operator as a sink; None if it is not a sink.
         stopped: True if the job ended with this checkpoint.
@@ -127,7 +127,7 @@ def findings_of_operator(
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(counts):
         yield _sink_finding(operator, sink, stopped)
         # The writer of an unknown sink may buffer records (AsyncSinkWriter.snapshotState @ 2.2.0),
-        # so the size of its state is reported too.
+        # so also report the size of its state.
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in counts):
             return
     elif _FILE_SINK_STATE in counts:
@@ -145,12 +145,12 @@ def findings_of_operator(
 
 
 def state_bytes(operator: Operator) -> int:
-    """Return the size in bytes of an operator's state that might contain records."""
+    """Return the size, in bytes, of the part of an operator's state that might contain records."""
     return sum(size for size, _ in _state_sizes(operator))
 
 
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
-    """Return (size in bytes, kind) of the keyed state and of the operator state.
+    """Return (size in bytes, kind) for the keyed state and for the operator state.
 
     Empty state is omitted. Operator state is omitted if none of its elements can be a record.
     """
@@ -241,7 +241,7 @@ def _sink_finding(
                 "a FlinkKafkaProducer may have transactions to commit; `migrate` does not read them"
             )
             after_a_stop = _IF_FINISHED
-    # The unknown state may belong to a FileSink's writer.
+    # The unknown state may belong to a FileSink writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return Finding(
         Code.PENDING_TRANSACTIONS,

@@ -18,10 +18,10 @@ from migrate.model.finding import Code, Finding
 from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import counted
 
-# The metadata version of Flink up to 1.10.
+# The metadata version of Flink releases up to 1.10.
 _METADATA_2 = 2
-# Looked up only once, because 100,000 lookups of the enum's member (one for each position) would
-# take longer than everything else.
+# Looked up only once, because 100,000 lookups of the enum member (one per position) would take
+# longer than everything else.
 _NEXT = PositionState.NEXT
 
 
@@ -39,7 +39,7 @@ def findings_of_source(
         yield from _stopped_consumer_findings(checkpoint)
         return
     if isinstance(state, BeamKafkaIO):
-        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions only once.
+        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 requests the partitions only once.
         yield Finding(
             Code.INITIAL_DISCOVERY,
             "it is an Apache Beam pipeline's KafkaIO; it reads only the partitions that "
@@ -64,8 +64,8 @@ def findings_of_source(
 
 
 def _position_findings(source: Source) -> Iterator[Finding]:
-    """Yield the findings about positions that are unresolved, or at ``latest`` or ``committed``."""
-    # A Position is created only if the state is not NEXT: a source may have 100,000 positions.
+    """Yield the findings about positions that are unresolved or at ``latest`` or ``committed``."""
+    # Create a Position only if the state is not NEXT, because a source may have 100,000 positions.
     without_offset = [
         Position(*fields) for fields in source.position_fields if fields[2] is not _NEXT
     ]
@@ -100,7 +100,7 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 
 
 def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about a FlinkKafkaConsumer that was perhaps stopped with a savepoint.
+    """Yield the finding about a FlinkKafkaConsumer that may have been stopped with a savepoint.
 
     Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
     stopped consumer stores the offsets of the previous checkpoint.
