@@ -89,7 +89,7 @@ UNRUN = {
     (
         "docs/how-to/going-back.md",
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --execute   "
-        "# what the query has finished",
+        "# commits the completed batches",
     ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
     (
         "docs/how-to/going-back.md",
@@ -108,7 +108,7 @@ UNRUN = {
     (
         "docs/how-to/going-back.md",
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --sink s3://warehouse/orders"
-        "   # names job ids and numbers",
+        "   # reports job IDs and checkpoint numbers",
     ): "needs a table of the reader's; tests/integration/test_spark_group.py asks one",
     (
         "docs/how-to/spark-checkpoint.md",
