@@ -40,7 +40,7 @@ UNRUN = {
     ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/cut-over.md",
-        "states:                               # as prime --state: OPERATOR/NAME",
+        "states:                               # in the format of prime --state: OPERATOR/NAME",
     ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/rehearse.md",
@@ -80,7 +80,7 @@ UNRUN = {
     (
         "docs/how-to/compare.md",
         "migrate verify CHK spark:DIR --run -b broker:9092      "
-        "# needs the extra `spark`, and a JDK",
+        "# needs the `spark` extra and a JDK",
     ): "starts a second Spark; tests/integration/test_verify_run.py does",
     (
         "docs/how-to/consumer-group.md",
@@ -102,7 +102,7 @@ UNRUN = {
     ): "needs a stateful query; tests/integration/test_spark_versions.py copies one",
     (
         "docs/how-to/same-state.md",
-        "flink run -s /home/me/migration/again …   # not with --allowNonRestoredState: all of the "
+        "flink run -s /home/me/migration/again …   # without --allowNonRestoredState, because all "
         "state must fit",
     ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
