@@ -63,8 +63,8 @@ UNRUN = {
     ): "minutes; a tool for whoever changes the module",
     (
         "CONTRIBUTING.md",
-        "make setup    # .venv from the hash-locked requirements; finds a JDK 17 to 23, on Debian "
-        "as root installs one",
+        "make setup    # makes .venv from the hash-locked requirements; finds a JDK 17 to 23, or "
+        "installs one as root on Debian",
     ): "is how this test came to run",
     ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.sinks.generate hudi-6"): _HOURS,
