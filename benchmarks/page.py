@@ -149,10 +149,10 @@ def _cases(results: Results) -> Iterator[str]:
     yield from ("## Results by reader", "")
     yield from paragraph(
         "The bare reader is a Java program. It calls `Checkpoints.loadCheckpointMetadata`, "
-        "restores operator state with Flink's own code, and prints the number of splits and the sum of "
-        "their offsets. The State Processor API reads `SourceReaderState` with a local job. "
-        "`migrate` prints every position, operator, and finding. The first round verifies that all "
-        "readers find the same partitions and the same sum. This round is not counted."
+        "restores operator state with Flink's own code, and prints the number of splits and the "
+        "sum of their offsets. The State Processor API reads `SourceReaderState` with a local "
+        "job. `migrate` prints every position, operator, and finding. The first round verifies "
+        "that all readers find the same partitions and the same sum. This round is not counted."
     )
     for name, case in results["cases"].items():
         title = _CASES[name].format(
@@ -333,8 +333,8 @@ def _method() -> Iterator[str]:
         "In each round, every reader runs once. The order is reversed in every second round. A "
         "ratio divides the result of `migrate` by the result of the other reader in the same "
         "round. The median of the ratios determines whether a target is reached. Time is the "
-        "wall-clock time of the entire process, CPU is the CPU time of all its threads, and memory is the "
-        "largest resident set. The files are on a local disk and in the page cache, and the Python "
-        "modules are compiled. Java chooses its own heap size, so its peak memory is not the "
-        "amount that it actually requires."
+        "wall-clock time of the entire process, CPU is the CPU time of all its threads, and "
+        "memory is the largest resident set. The files are on a local disk and in the page cache, "
+        "and the Python modules are compiled. Java chooses its own heap size, so its peak memory "
+        "is not the amount that it actually requires."
     )
