@@ -70,7 +70,7 @@ def _opening(results: Results) -> Iterator[str]:
     yield from paragraph(
         "This page is for maintainers. It compares the time and memory of `migrate` with Flink's "
         "own readers. The measured commands are `migrate inspect --format json`, `scan`, and the "
-        "commands for keyed state. Each measurement covers a whole process, including its start. "
+        "commands for keyed state. Each measurement covers an entire process, including its start. "
         "Flink's own serializers wrote the checkpoints. `make bench` repeats all measurements."
     )
     yield ""
@@ -99,7 +99,7 @@ def _opening(results: Results) -> Iterator[str]:
     if others >= _NOTICEABLE_CORES:
         yield from paragraph(
             f"Other processes used {words.digits(others)} cores on average. Therefore the ratios "
-            "of runs in one round are more reliable than the seconds."
+            "between runs in one round are more reliable than the times in seconds."
         )
     else:
         yield "No other process used the machine noticeably."
@@ -118,10 +118,10 @@ def _targets(results: Results) -> Iterator[str]:
     yield ""
     growth = results["growth"]["partitions"]["seconds"]
     yield from paragraph(
-        f"(a) The start of `migrate` takes {words.seconds(growth['ours']['intercept'])}. After the "
-        f"start, each position takes {words.seconds(growth['ours']['slope'])} to decode, merge, "
-        f"and print. The bare reader takes {words.seconds(growth['bare']['slope'])} per position "
-        "and does not print positions."
+        f"(a) `migrate` takes {words.seconds(growth['ours']['intercept'])} to start. After that, "
+        f"it takes {words.seconds(growth['ours']['slope'])} to decode, merge, and print each "
+        f"position. The bare reader takes {words.seconds(growth['bare']['slope'])} per position, "
+        "but it does not print positions."
     )
     yield ""
     case = results["cases"]["d"]
@@ -131,8 +131,8 @@ def _targets(results: Results) -> Iterator[str]:
     )
     yield from paragraph(
         f"(d) One core reads a small cached file in {read}. `migrate` decodes the file and "
-        f"extracts its positions in {ours}. A warm bare reader of Flink takes {bare}. No single "
-        "module of `migrate` dominates (see [Time by module](#time-by-module))."
+        f"extracts its positions in {ours}. When warmed up, Flink's bare reader takes {bare}. No "
+        "single module of `migrate` dominates (see [Time by module](#time-by-module))."
     )
     yield ""
     on_one, on_two = (
@@ -140,19 +140,19 @@ def _targets(results: Results) -> Iterator[str]:
     )
     yield from paragraph(
         f"A scan on 2 cores takes {words.seconds(on_two - on_one)} more CPU time than on 1 core. "
-        "The reason is a second Python process. It starts, imports the same modules, and receives "
-        "checkpoints and returns rows through pipes."
+        "The reason is the second Python process, which must start and import the same modules. It "
+        "receives checkpoints and returns rows through pipes."
     )
 
 
 def _cases(results: Results) -> Iterator[str]:
     yield from ("## Results by reader", "")
     yield from paragraph(
-        "The bare reader is a Java program. It calls `Checkpoints.loadCheckpointMetadata` and "
-        "Flink's restore of operator state, and prints the number of splits and the sum of "
-        "their offsets. The State Processor API reads `SourceReaderState` with a local job. "
-        "`migrate` prints every position, operator, and finding. A first round verifies that all "
-        "readers find the same partitions and the same sum. It is not counted."
+        "The bare reader is a Java program. It calls `Checkpoints.loadCheckpointMetadata`, "
+        "restores operator state with Flink's own code, and prints the number of splits and the "
+        "sum of their offsets. The State Processor API reads `SourceReaderState` with a local "
+        "job. `migrate` prints every position, operator, and finding. The first round verifies "
+        "that all readers find the same partitions and the same sum. This round is not counted."
     )
     for name, case in results["cases"].items():
         title = _CASES[name].format(
@@ -190,8 +190,8 @@ def _case(case: Case) -> list[str]:
 def _profiles(results: Results) -> Iterator[str]:
     yield from ("## Time by module", "")
     yield from paragraph(
-        "The shares are measured with cProfile. It overstates the time of small calls. The time "
-        "of C functions counts for the calling module."
+        "The shares are measured with cProfile, which overstates the time of small calls. The time "
+        "in C functions is attributed to the calling module."
     )
     yield ""
     rows = [
@@ -209,7 +209,7 @@ def _growth(results: Results) -> Iterator[str]:
         "",
     )
     yield from paragraph(
-        "The lines are fitted to the fastest run and the highest memory of each size."
+        "For each size, the lines are fitted to the fastest run and the highest memory use."
     )
     yield ""
     rows = []
@@ -247,19 +247,19 @@ def _scans(results: Results) -> Iterator[str]:
     scans = [scan for scan in results["scans"] if scan["where"] != _ON_SPARK]
     yield from ("## Fleet scans on one and two cores", "")
     yield from paragraph(
-        "The table shows whole `migrate scan` commands, measured on "
+        "The table shows complete `migrate scan` commands, measured on "
         f"{words.measured(results, 'scans')}. "
         "With Parquet, the command also writes tables. *Reading only* is one process that reads "
-        "all checkpoints, or two processes that read one half each. It excludes the start of the "
-        "processes. A scan keeps a row for each checkpoint and one `_metadata` file in memory. "
-        "From an object store, it keeps up to 8 files of at most 4 MiB each."
+        "all checkpoints, or two processes that each read half of the checkpoints. It excludes the "
+        "start of the processes. A scan keeps a row for each checkpoint and one `_metadata` file "
+        "in memory. If it reads from an object store, it keeps up to 8 files of at most 4 MiB each."
     )
     others = max(scan["others_cores"] for scan in scans)
     if others >= _NOTICEABLE_CORES:
         yield ""
         yield from paragraph(
             f"Other processes used up to {words.digits(others)} cores at the same time. CPU is the "
-            "time of all processes of the scan. The last column is computed from CPU time, and "
+            "time of all processes in the scan. The last column is computed from CPU time and "
             "estimates the speedup on dedicated cores."
         )
     yield ""
@@ -281,10 +281,10 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
     yield ""
     yield from paragraph(
         "On Spark, the cores are `local[1]` and `local[2]`. The driver, the JVM, and Python share "
-        "them. Separate executors (`local-cluster`, or other machines) were not measured, because "
-        "two cores cannot show their scaling. The results exclude the start of the session "
+        "these cores. Separate executors (`local-cluster`, or other machines) were not measured, "
+        "because two cores cannot show how executors scale. The results exclude the session start "
         f"({words.seconds(max(scan['start_seconds']['median'] for scan in scans))}). They also "
-        "exclude a first scan, because it starts Python and warms up the JVM "
+        "exclude the first scan, because it starts Python and warms up the JVM "
         f"({words.seconds(max(scan['first_seconds']['median'] for scan in scans))})."
     )
     yield ""
@@ -331,9 +331,10 @@ def _method() -> Iterator[str]:
     yield from ("## Method", "")
     yield from paragraph(
         "In each round, every reader runs once. The order is reversed in every second round. A "
-        "ratio compares two runs of the same round, `migrate` to the other reader. A target is "
-        "judged by the median of the ratios. Time is the wall-clock time of the whole process, CPU "
-        "is the CPU time of all its threads, and memory is the largest resident set. The files are "
-        "on a local disk and in the page cache, and Python's modules are compiled. Java chooses "
-        "its heap size itself, so its peak memory is not its actual requirement."
+        "ratio divides the result of `migrate` by the result of the other reader in the same "
+        "round. The median of the ratios determines whether a target is reached. Time is the "
+        "wall-clock time of the entire process, CPU is the CPU time of all its threads, and "
+        "memory is the largest resident set. The files are on a local disk and in the page cache, "
+        "and the Python modules are compiled. Java chooses its own heap size, so its peak memory "
+        "is not the amount that it actually requires."
     )

@@ -83,11 +83,11 @@ def rehearsal_section(results: Results) -> Iterator[str]:
     yield from paragraph(
         "`rehearse` starts with the state of a checkpoint in which each key has counted one "
         "record. It reads the records up to a later checkpoint from a broker on the same machine. "
-        "It uses RocksDB and two cores, with at most 1 GB of heap. The time excludes Spark's "
-        f"start. The results were measured on {words.measured(results, 'rehearsed')}. Other "
+        "It uses RocksDB and two cores, with a heap of at most 1 GB. The time excludes the start "
+        f"of Spark. The results were measured on {words.measured(results, 'rehearsed')}. Other "
         "processes, including the broker, used "
-        f"{words.digits(rehearsal['others_cores'])} cores. The memory excludes the workers that "
-        "read the state."
+        f"{words.digits(rehearsal['others_cores'])} cores. The memory figures exclude the "
+        "workers that read the state."
     )
     yield ""
     peaks = (words.size(rehearsal["peak_bytes"]), words.size(rehearsal["python_peak_bytes"]))

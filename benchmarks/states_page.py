@@ -24,18 +24,19 @@ def keyed_state_section(results: Results) -> Iterator[str]:
     states = results["states"]
     yield from ("## Keyed state", "")
     yield from paragraph(
-        "`read_state` reads a keyed state into Arrow with the kernel of `[fast]`. Flink's State "
-        "Processor API reads the same savepoint and only counts the entries. Each reader is a "
-        "process on one core. It reads several times. The first time is not counted, and the "
-        "fastest of the other times counts. All readers find the same entries and sums. The "
-        f"results were measured on {words.measured(results, 'states')}. Other processes used "
-        f"{words.digits(states['others_cores'])} cores. The tests' encoder writes the savepoints. "
-        "The savepoints of SQL and timers repeat entries that Flink wrote."
+        "`read_state` reads a keyed state into Arrow with the kernel from the `[fast]` extra. "
+        "Flink's State Processor API reads the same savepoint but only counts the entries. Each "
+        "reader is a process on one core that reads the savepoint several times. The first read is "
+        "not counted, and the result is the fastest of the other reads. All readers find the same "
+        f"entries and sums. The results were measured on {words.measured(results, 'states')}. "
+        f"Other processes used {words.digits(states['others_cores'])} cores. The savepoints were "
+        "written by the encoder from the tests. The SQL and timer savepoints repeat entries that "
+        "Flink wrote."
     )
     yield ""
     yield from paragraph(
-        "The following table shows millions of entries per second of CPU time, as the median (and "
-        "range) of the rounds."
+        "The following table shows millions of entries per second of CPU time. Each value is the "
+        "median of the rounds, with the range in parentheses."
     )
     yield ""
     yield from _table_of_measured(
@@ -73,27 +74,27 @@ def keyed_state_section(results: Results) -> Iterator[str]:
     kernel, processor = (states["shapes"][0]["starts"][name] for name in ("kernel", "processor"))
     yield from paragraph(
         f"The kernel loads in {words.seconds(kernel['median'])} of CPU time. The first start on a "
-        f"machine compiles it in {words.seconds(states['compiled_seconds']['median'])}. The State "
-        f"Processor API takes {words.seconds(processor['median'])} for its start and the first "
-        "read."
+        f"machine also compiles it, in {words.seconds(states['compiled_seconds']['median'])}. The "
+        f"State Processor API takes {words.seconds(processor['median'])} to start and to perform "
+        "the first read."
     )
     yield ""
     large = states["large"]
     reached = "below" if large["peak_bytes"] <= _MEMORY_BYTES else "above"
     yield from paragraph(
-        f"`read_state` reads a savepoint of {words.size(large['file_bytes'])} with "
+        f"`read_state` reads a {words.size(large['file_bytes'])} savepoint with "
         f"{large['entries']:,} entries in {words.seconds(large['seconds'])} "
         f"({words.seconds(large['cpu_seconds'])} of CPU time). It uses "
-        f"{words.size(large['peak_bytes'])} of memory. This is {reached} the target of 300 MB."
+        f"{words.size(large['peak_bytes'])} of memory, which is {reached} the target of 300 MB."
     )
     yield ""
     single, double = (results["state_on_spark"][cores] for cores in ("1", "2"))
     yield from paragraph(
-        "The data source `flink_state` reads this savepoint on Spark with one core in "
-        f"{words.seconds(single['min'])}, and with two cores in {words.seconds(double['min'])}. "
-        f"The speedup is {words.digits(single['min'] / double['min'])}, with a target of "
-        f"{_SPEEDUP}. The results are from the faster of two runs, without Spark's start and the "
-        "first state."
+        "On Spark, the `flink_state` data source reads this savepoint in "
+        f"{words.seconds(single['min'])} with one core, and in {words.seconds(double['min'])} with "
+        f"two cores. The speedup is {words.digits(single['min'] / double['min'])}, and the target "
+        f"is {_SPEEDUP}. The results are from the faster of two runs, and they exclude the start "
+        "of Spark and the first state."
     )
 
 

@@ -40,7 +40,7 @@ UNRUN = {
     ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/cut-over.md",
-        "states:                               # as prime --state: OPERATOR/NAME",
+        "states:                               # in the format of prime --state: OPERATOR/NAME",
     ): "tests/unit/extensions/cutover/test_spec.py reads it",
     (
         "docs/how-to/rehearse.md",
@@ -63,8 +63,8 @@ UNRUN = {
     ): "minutes; a tool for whoever changes the module",
     (
         "CONTRIBUTING.md",
-        "make setup    # .venv from the hash-locked requirements; finds a JDK 17 to 23, on Debian "
-        "as root installs one",
+        "make setup    # makes .venv from the hash-locked requirements; finds a JDK 17 to 23, or "
+        "installs one as root on Debian",
     ): "is how this test came to run",
     ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.sinks.generate hudi-6"): _HOURS,
@@ -80,7 +80,7 @@ UNRUN = {
     (
         "docs/how-to/compare.md",
         "migrate verify CHK spark:DIR --run -b broker:9092      "
-        "# needs the extra `spark`, and a JDK",
+        "# needs the `spark` extra and a JDK",
     ): "starts a second Spark; tests/integration/test_verify_run.py does",
     (
         "docs/how-to/consumer-group.md",
@@ -89,7 +89,7 @@ UNRUN = {
     (
         "docs/how-to/going-back.md",
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --execute   "
-        "# what the query has finished",
+        "# commits the completed batches",
     ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
     (
         "docs/how-to/going-back.md",
@@ -102,13 +102,13 @@ UNRUN = {
     ): "needs a stateful query; tests/integration/test_spark_versions.py copies one",
     (
         "docs/how-to/same-state.md",
-        "flink run -s /home/me/migration/again …   # not with --allowNonRestoredState: all of the "
+        "flink run -s /home/me/migration/again …   # without --allowNonRestoredState, because all "
         "state must fit",
     ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
         "docs/how-to/going-back.md",
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --sink s3://warehouse/orders"
-        "   # names job ids and numbers",
+        "   # reports job IDs and checkpoint numbers",
     ): "needs a table of the reader's; tests/integration/test_spark_group.py asks one",
     (
         "docs/how-to/spark-checkpoint.md",
