@@ -16,8 +16,9 @@ from migrate.cli.typer_parameters import option
 from migrate.model.errors import Refused, UsageError, add_notes
 from migrate.model.log import log
 from migrate.model.positions import target_of
+from migrate.moves.declare_options import declared_option
 from migrate.moves.load_inputs import read_input
-from migrate.moves.options import MoveArguments, move_request
+from migrate.moves.options import MoveArguments, PlanArguments, move_request
 from migrate.moves.plan import check_before_writing_plan, check_job_of_plan, plan_move
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
@@ -26,6 +27,7 @@ from migrate.storage.uris import local_path
 if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
 
+PLAN_TO_APPLY = declared_option(PlanArguments, "plan")
 EXECUTE = option("Make the change. Without this option the command is a dry run.")
 DRY_RUN = option("Show the changes without making them. This is the default.")
 YES = option("Make the change without asking for confirmation.")

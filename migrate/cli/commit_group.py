@@ -8,6 +8,7 @@ from migrate.cli import next_step
 from migrate.cli.changes import (
     DRY_RUN,
     EXECUTE,
+    PLAN_TO_APPLY,
     YES,
     ask,
     carry_out,
@@ -20,7 +21,6 @@ from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit
 from migrate.cli.typer_parameters import (
     ALLOW_NEWER_COMMITS,
-    PLAN_TO_APPLY,
     PLAN_TO_WRITE,
     WIDE,
     CheckpointOrPlan,

@@ -8,11 +8,10 @@ from enum import Enum
 from functools import partial
 
 from migrate.cli import next_step
-from migrate.cli.changes import check_plan_alone, save_plan
+from migrate.cli.changes import PLAN_TO_APPLY, check_plan_alone, save_plan
 from migrate.cli.kafka_environment import with_move_environment
 from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import (
-    PLAN_TO_APPLY,
     PLAN_TO_WRITE,
     SERVERS,
     WIDE,

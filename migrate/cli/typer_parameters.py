@@ -11,8 +11,7 @@ from typing import Annotated, Any, is_typeddict
 
 import typer
 
-from migrate.moves.declare_options import Option, declared_option, options_of
-from migrate.moves.options import PlanArguments
+from migrate.moves.declare_options import Option, options_of
 
 _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N), "
@@ -56,7 +55,6 @@ def option(help: str, **declared: Any) -> Any:
     return Option(help, **declared)
 
 
-PLAN_TO_APPLY = declared_option(PlanArguments, "plan")
 PLAN_TO_WRITE = option(
     "Save the plan as JSON, for a review and for --plan. Nothing else is written.", metavar="FILE"
 )
