@@ -222,10 +222,12 @@ class _Reader:
         """Read an object of the class ``name``; if ``nullable``, the object may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
-            self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
+            self.fail(
+                f"objects nested more than {_MAX_DEPTH} deep, or more than {_MAX_OBJECTS} objects"
+            )
         read = _CLASSES.get(name)
         if read is None:
-            self.fail(f"an object of {name} is not supported", ErrorKind.UNSUPPORTED)
+            self.fail(f"objects of type {name} are not supported", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
             # Also checked here, because ``class_name()`` does not read a predetermined class.
             problem = f"an object of {name} is written by the job's own serializer"

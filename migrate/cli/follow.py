@@ -23,7 +23,7 @@ def follow(
     group: str = typer.Option(..., "--group", metavar="G", help="Commit for this consumer group."),
     kafka: KafkaArguments,
     every: str = typer.Option(
-        "10s", metavar="TIME", help="Set the time between two commits, such as 500ms, 10s, or 5m."
+        "10s", metavar="TIME", help="Set the interval between commits, such as 500ms, 10s, or 5m."
     ),
     once: bool = option("Commit once and exit, for example in a cron job."),
     metrics_file: str | None = option(

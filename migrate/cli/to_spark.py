@@ -161,7 +161,7 @@ def to_spark(
     )
     note = ""
     if checkpoint_dir is not None:
-        note = f"the checkpoint location {checkpoint_dir} was written completely"
+        note = f"the checkpoint location {checkpoint_dir} is complete"
     code = ""
     if format is not SparkFormat.JSON:
         code = start.code(format.value, spark_version, str(new_file) if new_file else None)

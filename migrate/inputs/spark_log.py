@@ -50,7 +50,7 @@ from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
 # The directories to search for the intended directory.
-_FLINKS = "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
+_FLINKS = "this is a Flink checkpoint, not the location of a Spark query; omit the prefix spark:"
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

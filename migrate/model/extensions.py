@@ -97,7 +97,7 @@ def command_module(command: str) -> ModuleType:
 def _not_installed(extension: str, user: str) -> Exception:
     from migrate.model.errors import UsageError  # here, because ``import migrate`` needs no errors
 
-    return UsageError(f"{user} requires the extension {extension}; it is not installed")
+    return UsageError(f"{user} requires the {extension} extension; it is not installed")
 
 
 def _installed() -> Iterator[ModuleType]:

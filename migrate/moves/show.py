@@ -62,7 +62,7 @@ def _unknown_file(name: str) -> NothingToShow:
     return NothingToShow(
         f"{name}: not a plan ({option('plan_out')}), a rollback file (commit-group with "
         f"{option('execute', True)}), or a Spark query's checkpoint location; use `migrate "
-        "inspect` for checkpoints of Flink"
+        "inspect` for Flink checkpoints"
     )
 
 

@@ -66,7 +66,7 @@ class _Comparison:
             len(self._copies(record)) > 1 for record in self._old_run
         ):
             return not_found_match(
-                "some records have several copies, or the copies have a different order"
+                "some records were copied more than once, or the copies are in a different order"
             )
         if self._old.before and not self.before and not self._new.is_from_start:
             return not_found_match("the records before the position have no copy")

@@ -85,7 +85,7 @@ def _check_outside_flink(location: Location) -> None:
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
         if head == _MAGIC or "taskowned" in (names or ()):
             raise Refused(
-                f"{location.name} is in a checkpoint or savepoint of Flink ({path}), so Flink "
+                f"{location.name} is in a Flink checkpoint or savepoint ({path}), so Flink "
                 "may delete it; choose a directory outside"
             )
 

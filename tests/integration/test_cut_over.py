@@ -250,7 +250,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     spec.write(kafka={"bootstrap-servers": "127.0.0.1:1"})
     away = spec.execute()
     assert away.code == 6, away.stderr
-    assert "stopped at plan: Flink's job has stopped, and this run has not written" in away.stderr
+    assert "stopped at plan: the Flink job has stopped, and this run has not written" in away.stderr
     assert "flink run -s s3://" in away.stderr
     assert not target.exists()
     spec.write()
@@ -262,7 +262,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     # The query fails to start.
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
-    assert "the command start failed with exit code 3" in failed.stderr
+    assert "the start command failed with exit code 3" in failed.stderr
     ready.touch()
     spec.killed(_begins("start"), 0.02)
     spec.killed(_done("start"))
@@ -385,7 +385,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     _await(lambda: "back" not in stack.flink.running())
     told = spec.execute("--back")
     assert told.code == 0, told.stderr
-    assert "next: start Flink's job from its savepoint: flink run -s s3://" in told.stderr
+    assert "next: start the Flink job from its savepoint: flink run -s s3://" in told.stderr
     spec.write()
 
     seeded = spec.execute("--until", "verify")
@@ -401,7 +401,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     back = spec.execute("--back")
     assert back.code == 0, back.stderr
     assert not query.exists() and not (spec.folder / "plan.json").exists()
-    assert "next: start Flink's job from its savepoint: flink run -s s3://" in back.stderr
+    assert "next: start the Flink job from its savepoint: flink run -s s3://" in back.stderr
 
     # From the same savepoint, to a group; the record of the way back is kept beside the new one.
     group = "cut-over-back"
@@ -690,16 +690,17 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     spec.write()
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
-    assert "1 keyed state would be passed to the command prime" in dry.stdout
-    handed = f"state {state.operator_id}/accState is passed to the command prime"
+    assert "1 keyed state would be passed to the prime command" in dry.stdout
+    handed = f"state {state.operator_id}/accState is passed to the prime command"
     assert handed in dry.stderr
 
     # The priming fails; it is killed while it primes: the command goes on, and is waited for.
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
-    assert "the command prime" in failed.stderr and "exit code 3" in failed.stderr
+    assert "the prime command" in failed.stderr and "exit code 3" in failed.stderr
     assert (
-        "stopped at apply: Flink's job has stopped, and the target was not written" in failed.stderr
+        "stopped at apply: the Flink job has stopped, and the target was not written"
+        in failed.stderr
     )
     query = Path(spec.fields["target"]["checkpoint-dir"])
     assert not query.exists()
@@ -762,7 +763,7 @@ def test_flink_crash_during_stop_leaves_target_unwritten(stack: LocalStack) -> N
                 stack.flink.kill_jobmanager()
         assert process.wait() == 6, told
     assert (
-        "warning: stopped at stop: the stop of Flink's job was requested and may still happen"
+        "warning: stopped at stop: the stop of the Flink job was requested and may still happen"
         in told
     )
     assert spec.execute().code == 6

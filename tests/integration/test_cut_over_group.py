@@ -135,7 +135,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
     assert firsts == ends
     # Flink's job must not go on from the savepoint either.
     assert (
-        "do not start Flink's job from its savepoint, because other clients have committed"
+        "do not start the Flink job from its savepoint, because other clients have committed"
         in done.stderr
     )
     assert cut_over.broker.committed(cut_over.group) == ends
@@ -368,7 +368,7 @@ def test_missing_query_location_is_refused_and_not_reseeded(
         refused = migrate("cut-over", cut_over.spec(), *mode)
         assert refused.code == (5 if mode else 4), refused.stderr
         assert "no longer contains the offsets that this record has written" in refused.stderr
-    assert "do not start Flink's job from its savepoint yet" in refused.stderr
+    assert "do not start the Flink job from its savepoint yet" in refused.stderr
     assert not (tmp_path / "query").exists() and not (tmp_path / "started").exists()
     back = cut_over.run("--back", "--nothing-started")
     assert back.code == 0, back.stderr

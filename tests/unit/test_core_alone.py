@@ -123,7 +123,7 @@ def test_command_of_missing_extension_reports_it(core: Path, extension: str, com
     done = _migrate(core, command, "anything")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"migrate: migrate {command} requires the extension {extension}; it is not installed\n"
+        f"migrate: migrate {command} requires the {extension} extension; it is not installed\n"
     )
 
 
@@ -131,4 +131,4 @@ def test_keyed_queue_without_its_reader_is_unknown(core: Path) -> None:
     join = ROOT / "tests/unit/field/14-delta-join/savepoint"
     done = _migrate(core, "inspect", join, "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert "(an async join), but the extension keyed_state is not installed" in done.stdout
+    assert "(an async join), but the keyed_state extension is not installed" in done.stdout

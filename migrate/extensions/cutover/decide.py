@@ -181,7 +181,7 @@ _WRITTEN = Done("the target was already written")
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the ``prime`` command.
-    Content.PRIMING: (Done("the command prime is running with the plan"), Action.WRITE),
+    Content.PRIMING: (Done("the prime command is running with the plan"), Action.WRITE),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
     Content.PLAN: (_WRITTEN, Done("{target} contains the planned offsets")),
     Content.MOVED_ON: (
@@ -233,7 +233,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
         return
-    why = "before the command start was run" if verified else "before its verification"
+    why = "before the start command was run" if verified else "before its verification"
     raise Refused(
         f"other clients have committed for {facts.target_name} after the plan was written, and "
         f"{why}; their start offsets are unknown; stop these clients, and compare their processed "
@@ -309,7 +309,7 @@ def decide_verify_again(facts: Facts) -> Decision:
 # -- start, first batch ----------------------------------------------------------------------------
 
 START_EXIT_CODE_MISSING = (
-    "the command start was run, but its exit code is missing, for example after a reboot; check "
+    "the start command was run, but its exit code is missing, for example after a reboot; check "
     "whether the query is running; if it is not, start it yourself; after its first batch, rerun "
     "the command"
 )

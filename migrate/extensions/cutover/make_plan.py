@@ -29,7 +29,7 @@ from migrate.planning import Plan
 _STEP = "plan"
 _MOST_SHOWN = 3
 # The effect of the move on the states in the spec.
-_HANDED_TO_PRIME = "is passed to the command prime"
+_HANDED_TO_PRIME = "is passed to the prime command"
 
 
 class MigratedStates(Protocol):

@@ -201,7 +201,7 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
     if move.states is None:
         return
     for states, fate in (
-        (move.states.taken, "would be passed to the command prime"),
+        (move.states.taken, "would be passed to the prime command"),
         (move.states.left_behind, "would not be migrated"),
         (move.states.unreadable, "cannot be read"),
     ):

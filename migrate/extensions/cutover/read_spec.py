@@ -48,7 +48,10 @@ _EXAMPLES = {
     "spark-source": "{0: topic:clicks}",
     "target": "{checkpoint-dir: PATH}",
 }
-_INDENTATION = "this line or the line before has a wrong indentation, or lacks a colon or a quote"
+_INDENTATION = (
+    "this line or the line before it is indented incorrectly, or is missing a colon or a quotation "
+    "mark"
+)
 # Messages of ``migrate``, by a part of the PyYAML message.
 _YAML_PROBLEMS = {
     "'\\t'": "the line contains a tab; indent with spaces",

@@ -49,7 +49,7 @@ def check_roll_back(facts: Facts) -> None:
     ):
         if status == "running":
             raise Refused(
-                f"the command {name} is still running{how_to_end(process)}; stop it first"
+                f"the {name} command is still running{how_to_end(process)}; stop it first"
             )
     target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
@@ -58,12 +58,12 @@ def check_roll_back(facts: Facts) -> None:
     if started is Started.YES and facts.spec.target.is_group:
         raise Refused(
             f"readers have started from {name}; {reason}; stop the group's consumers, and start "
-            "Flink's job from the group's offsets"
+            "the Flink job from the group's offsets"
         )
     if started is Started.YES:
         raise Refused(
             f"the query has started from {name}; {reason}; stop the query, run it with "
-            "trigger(availableNow=True) to commit its batch, and start Flink's job from the "
+            "trigger(availableNow=True) to commit its batch, and start the Flink job from the "
             "query's positions (with its state: "
             f"migrate to-flink {facts.savepoint_pointer or 'SAVEPOINT'} --from {name} --out NEW -b "
             f"{facts.record.brokers}; without its state: migrate commit-group {name} --group G -b "
@@ -106,7 +106,7 @@ def restart_advice(facts: Facts) -> str:
     started, reason = started_work(facts)
     if savepoint is None:
         return ""
-    warning = "do not start Flink's job from its savepoint"
+    warning = "do not start the Flink job from its savepoint"
     if isinstance(restarted, FlinkJob):
         job = f"job {restarted.name} ({restarted.job_id})"
         return f"{warning}, because {job} has resumed from it; move that job"
@@ -131,7 +131,7 @@ def restart_advice(facts: Facts) -> str:
         )
     if isinstance(facts.savepoint, Unavailable):
         but += f"; this machine cannot read the savepoint: {facts.savepoint.error}"
-    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{but}"
+    return f"start the Flink job from its savepoint{unless}: flink run -s {savepoint} …{but}"
 
 
 def _is_drained(facts: Facts) -> bool:

@@ -270,7 +270,7 @@ def _state_before(context: CutOverContext, step: Step) -> str:
             written = "the target is written"
         if context.spec.stopped_by_others:
             return f"this run has not stopped a job, and {written}"
-        return f"Flink's job has stopped, and {written}"
+        return f"the Flink job has stopped, and {written}"
     requested = record.flink.job_id is not None and record.flink.savepoints is not None
     return STOP_REQUESTED if requested else "this run has not changed anything or stopped a job"
 

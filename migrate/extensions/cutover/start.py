@@ -159,7 +159,7 @@ def _check_command(context: CutOverContext) -> None:
     context.record.change(start=report.model_copy(update={"returned": code}))
     if code != 0:
         raise CutOverStopped(
-            f"the command start failed with exit code {code}",
+            f"the start command failed with exit code {code}",
             details=context.start_command.last_lines(),
         )
-    log.info("the command start succeeded")
+    log.info("the start command succeeded")

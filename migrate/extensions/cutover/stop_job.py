@@ -65,7 +65,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
 def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
     """Return the stop once it has ended, or None after the timeout."""
     answered_at = time.monotonic()
-    with timed("waiting for Flink's savepoint"):
+    with timed("waiting for the Flink savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):
             try:
                 attempt = context.flink.stop_attempt(job.flink_job.job_id, job.trigger_id)

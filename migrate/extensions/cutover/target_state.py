@@ -161,7 +161,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
         if code == "unknown":
             end = "was run, but its exit code is unknown"
         return (
-            f"the command prime for {name} {end}; check that no query is running from {name}, "
+            f"the prime command for {name} {end}; check that no query is running from {name}, "
             "remove it, and rerun the command"
         )
     if target.priming_problem is None:
@@ -308,15 +308,15 @@ def _command_work(facts: Facts) -> str:
     """Return the reason that the ``start`` command may have started work, or an empty string."""
     match facts.start_status:
         case "running":
-            return f"the command start is still running{how_to_end(facts.start_process)}"
+            return f"the start command is still running{how_to_end(facts.start_process)}"
         case None:
-            return "" if facts.record.start is None else "the command start was run"
+            return "" if facts.record.start is None else "the start command was run"
         case 0:
-            return "the command start succeeded, and the query may start at any time"
+            return "the start command succeeded, and the query may start at any time"
         case "unknown":
-            return "the command start was run, but its exit code is unknown"
+            return "the start command was run, but its exit code is unknown"
         case code:
             return (
-                f"the command start failed with exit code {code}, but may have submitted the "
+                f"the start command failed with exit code {code}, but may have submitted the "
                 "query before it failed"
             )

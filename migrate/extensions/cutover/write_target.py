@@ -105,7 +105,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
     if prime_command.status() == "running":
-        log.info("the command prime of an earlier run is still running")
+        log.info("the prime command of an earlier run is still running")
     elif not location.names():  # if the location is not empty, the command has already ended
         environment = {
             "CUT_OVER_PLAN": str(context.record.plan_path),
@@ -120,7 +120,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     _await_priming(context)
     if (code := prime_command.status()) != 0:
         raise PrimingFailed(
-            f"the command prime for {directory} failed with exit code {code}",
+            f"the prime command for {directory} failed with exit code {code}",
             details=prime_command.last_lines(),
         )
     primed = observe(context, "target")
@@ -146,7 +146,7 @@ def _await_priming(context: CutOverContext) -> None:
             if lines := context.prime_command.last_lines():
                 stage.seen(lines[-1].strip())
     raise CutOverStopped(
-        f"the command prime is still running after {limit} (timeouts.prime); rerun the command to "
+        f"the prime command is still running after {limit} (timeouts.prime); rerun the command to "
         "wait longer",
         details=context.prime_command.last_lines(),
     )

@@ -53,7 +53,7 @@ def to_flink(
         allow_state_mismatch=allow_state_mismatch,
         **arguments,
     )
-    with output_after_writing(f"the savepoint {written.path} was written completely"):
+    with output_after_writing(f"the savepoint {written.path} is complete"):
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"

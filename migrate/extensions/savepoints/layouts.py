@@ -50,7 +50,7 @@ def utf(text: str) -> bytes:
     )
     if len(data) > _LONGEST_UTF:
         raise Refused(
-            f"a name has {len(data)} bytes; Flink's formats store at most {_LONGEST_UTF} bytes"
+            f"a name is {len(data)} bytes long; Flink formats store at most {_LONGEST_UTF} bytes"
         )
     return struct.pack(">H", len(data)) + data
 

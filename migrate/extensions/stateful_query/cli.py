@@ -146,7 +146,7 @@ def copy_query(
         isolation_level=isolation_level,
         **arguments,
     )
-    with output_after_writing(f"the checkpoint location {checkpoint_dir} was written completely"):
+    with output_after_writing(f"the checkpoint location {checkpoint_dir} is complete"):
         emit(start.code("options") if format is CopyFormat.OPTIONS else start.starting_offsets)
     compare = next_step.comparison(from_side, f"spark:{checkpoint_dir}", arguments)
     log.info(f"next, to show the start positions: {compare}")

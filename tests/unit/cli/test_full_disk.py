@@ -110,8 +110,7 @@ def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> 
         os.close(full)
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
-        "migrate: stdout: No space left on device; the checkpoint location seed "
-        "was written completely"
+        "migrate: stdout: No space left on device; the checkpoint location seed is complete"
     )
     assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
 

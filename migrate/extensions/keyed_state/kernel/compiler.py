@@ -98,7 +98,7 @@ class _Compiler:
         """Add an entry in the canonical format, with a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
-            raise CannotCompile("lengths behind key and namespace")
+            raise CannotCompile("lengths after key and namespace")
         if info.kind is StateKind.TIMERS:
             nodes["value"] = self._add_number("timer", 8)
         self._add_key_and_namespace()

@@ -65,7 +65,7 @@ class FastReader:
         exact: Collection[str] = (),
     ) -> None:
         if part.layout is None or part.state_source.head.error is not None:
-            raise CannotCompile("no key groups in a known form")
+            raise CannotCompile("no key groups in a recognized format")
         info = part.info
         if (info.key, info.namespace, info.map_key, info.value, info.kind, info.ttl) != (
             *(state.key, state.namespace, state.map_key, state.value, state.kind, state.ttl),

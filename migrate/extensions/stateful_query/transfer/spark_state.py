@@ -203,7 +203,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     version = cursor.utf("version")
     if version != "v2":
         raise Refused(
-            f"{path} has the unknown schema version {version[:20]!r}; the known version is v2"
+            f"{path} has an unknown schema version, {version[:20]!r}; the only known version is v2"
         )
     key, value = (
         "".join(cursor.utf("schema") for _ in range(cursor.count("pieces", 2))) for _ in range(2)

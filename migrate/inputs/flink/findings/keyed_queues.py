@@ -53,7 +53,7 @@ def findings_of_keyed_queues(
         return
     if not is_installed("keyed_state"):
         for operator_id, name in joins.items():
-            yield _unknown(operator_id, name, "the extension keyed_state is not installed")
+            yield _unknown(operator_id, name, "the keyed_state extension is not installed")
         return
     read_keyed_states = service("keyed_state", "read_keyed_states")
     keyed = read_keyed_states(checkpoint.pointer, files, allow_external_files=allow_external_files)

@@ -215,7 +215,7 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
             ),
         )
     if not paths and not sink.pending:
-        yield Finding(Code.SINK_STATE, "it is a FileSink's writer without an open file")
+        yield Finding(Code.SINK_STATE, "it is a FileSink's writer with no open file")
 
 
 def _sink_finding(

@@ -411,7 +411,7 @@ def test_running_start_command_counts_as_possible_start_for_any_target() -> None
         facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
             Started.MAYBE,
-            "the command start is still running",
+            "the start command is still running",
         )
 
 
@@ -437,7 +437,7 @@ def test_recorded_start_evidence_outweighs_empty_target(seen: dict[str, Any], ta
     assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):
         assert not isinstance(_decide(step, facts), Action), step
-    assert "start Flink's job from" not in restart_advice(facts).partition("do not ")[0]
+    assert "start the Flink job from" not in restart_advice(facts).partition("do not ")[0]
     assert _no_way_back(facts) is not None
 
 
@@ -783,11 +783,11 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
 @pytest.mark.parametrize(
     ("record", "more", "advice", "back"),
     [
-        ({}, {"target": LocationFacts("/q")}, "start Flink's job from its savepoint", None),
+        ({}, {"target": LocationFacts("/q")}, "start the Flink job from its savepoint", None),
         (
             {},  # the record was lost
             {"target": _location(last_planned_batch=3, last_committed_batch=3)},
-            "do not start Flink's job from its savepoint, because the query of /q has planned "
+            "do not start the Flink job from its savepoint, because the query of /q has planned "
             "batch 3",
             "the query has started from spark:/q; the query of /q has planned batch 3; stop the "
             "query, run it with trigger(availableNow=True) to commit its batch, and start Flink's "
@@ -798,36 +798,36 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         (
             {},
             {"target": _group(80, by=_OTHER)},
-            "do not start Flink's job from its savepoint yet, because group:g contains offsets "
+            "do not start the Flink job from its savepoint yet, because group:g contains offsets "
             "of another move",
             "add nothing_started=True",
         ),
-        (_SEEDED, {}, "start Flink's job from its savepoint", None),
+        (_SEEDED, {}, "start the Flink job from its savepoint", None),
         (
             _SEEDED,
             {"start_status": "running", "start_process": 71},
-            "do not start Flink's job from its savepoint yet, because the command start is "
+            "do not start the Flink job from its savepoint yet, because the start command is "
             "still running (process 71; to stop it, run kill -- -71); stop all readers of",
             "still running (process 71; to stop it, run kill -- -71); stop it first",
         ),
         (
             _SEEDED,
             {"start_status": 3},
-            "do not start Flink's job from its savepoint yet, because the command start failed "
+            "do not start the Flink job from its savepoint yet, because the start command failed "
             "with exit code 3, but may have submitted the query before it failed",
             "add nothing_started=True",
         ),
         (
             _SEEDED,
             {"target": _location(last_planned_batch=0)},
-            "do not start Flink's job from its savepoint, because the query of /q has planned "
+            "do not start the Flink job from its savepoint, because the query of /q has planned "
             "batch 0",
             "the query has started from spark:/q; the query of /q has planned batch 0",
         ),
         (
             _SEEDED,
             {"target": _group(*_BOTH, by=_ID)},
-            "do not start Flink's job from its savepoint yet, because group:g contained the "
+            "do not start the Flink job from its savepoint yet, because group:g contained the "
             "planned offsets, and a consumer that assigns its own partitions is not visible",
             "add nothing_started=True",
         ),
@@ -867,7 +867,7 @@ def test_restart_advice_warns_of_duplicate_windows_after_drain(
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})
     advice = restart_advice(replace(facts, spec=facts.spec.model_copy(update={"flink": flink})))
-    assert advice.startswith("start Flink's job from its savepoint")
+    assert advice.startswith("start the Flink job from its savepoint")
     assert ("the drain emitted unfinished windows" in advice) == told
     assert ("this machine cannot read the savepoint: no answer" in advice) == (stop is None)
 
@@ -876,10 +876,12 @@ def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
     facts = _facts(_record(flink={"savepoint": "/s"}), target=LocationFacts("/q"))
     again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
     assert restart_advice(again).startswith(
-        "do not start Flink's job from its savepoint, because job"
+        "do not start the Flink job from its savepoint, because job"
     )
     away = restart_advice(replace(facts, started_again=_AWAY))
-    assert away.startswith("start Flink's job from its savepoint, unless it was already restarted")
+    assert away.startswith(
+        "start the Flink job from its savepoint, unless it was already restarted"
+    )
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])

@@ -293,7 +293,7 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
         lines = [*caplog.messages, *take_notes(stopped.value)]
         assert (way_on if refused else "rerun the command to resume from this step") in lines
         unless = "unless it was already restarted (the spec has no flink.rest)"
-        restart = f"start Flink's job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
+        restart = f"start the Flink job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
         assert lines[-1] == f"or {restart}"
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)

@@ -227,7 +227,7 @@ def _run(spec: Path, *more: str) -> Result:
     return migrate("cut-over", spec, "--execute", "--yes", *more)
 
 
-_RESTART = "or start Flink's job from its savepoint"
+_RESTART = "or start the Flink job from its savepoint"
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
     assert "failed with exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
     last = failed.stderr.splitlines()[-1]  # after the log of the command
-    assert last.startswith("do not start Flink's job from its savepoint, because the query of ")
+    assert last.startswith("do not start the Flink job from its savepoint, because the query of ")
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "how"),
     [
-        ("0\n", "the command start succeeded"),
+        ("0\n", "the start command succeeded"),
         ("began\n", "its exit code is unknown"),
         # `kubectl apply && kubectl wait`: seen, the query began at the log end.
         ("1\n", "failed with exit code 1, but may have submitted the query"),
@@ -722,12 +722,12 @@ def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Pa
     with pytest.raises(CutOverStopped, match="rerun the command to wait longer"):
         act(open_context(spec), "apply")
     assert reason_done(open_context(spec), "apply") is None
-    assert reason_done(open_context(spec), "plan") == "the command prime is running with the plan"
+    assert reason_done(open_context(spec), "plan") == "the prime command is running with the plan"
     back = _run(spec, "--back")
     process = open_context(spec).prime_command.process_id()
     assert process is not None and os.getpgid(process) == process
     runs = (
-        f"the command prime is still running (process {process}; to stop it, run kill -- "
+        f"the prime command is still running (process {process}; to stop it, run kill -- "
         f"-{process}); "
     )
     assert back.code == 4 and f"{runs}stop it first" in back.stderr

@@ -311,7 +311,7 @@ def test_operator_of_spark_3_5_is_identified_by_state_schema(
     found = stored_schemas(path)
     assert (found, operator_of(*found)) == ((key, value), operator)
     path.write_bytes(_java_utf("v3"))
-    with pytest.raises(Refused, match="has the unknown schema version 'v3'"):
+    with pytest.raises(Refused, match="has an unknown schema version, 'v3'"):
         stored_schemas(path)
 
 

@@ -294,7 +294,7 @@ def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
 @pytest.mark.parametrize(
     ("open_", "code", "severity", "told"),
     [
-        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer without an open file"),
+        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer with no open file"),
         (
             ["b", "a"],
             Code.FILES_IN_PROGRESS,

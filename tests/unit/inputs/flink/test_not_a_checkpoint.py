@@ -109,6 +109,6 @@ def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: 
     result = migrate("to-spark", f"spark:{chk / part}")
     assert result.code == 3
     assert (
-        "this is a checkpoint of Flink, not of a Spark query; omit the prefix spark:"
+        "this is a Flink checkpoint, not the location of a Spark query; omit the prefix spark:"
         in result.stderr
     )

@@ -358,7 +358,7 @@ def test_outcomes_are_sorted_by_topic_and_partition_number() -> None:
     [
         ("\udcff", "not valid UTF-8"),
         ("a\0b", "contains a NUL character"),
-        ("ü" * 16_384, "has 32768 bytes; Kafka allows 32767"),
+        ("ü" * 16_384, "is 32768 bytes long; Kafka allows 32767"),
     ],
 )
 def test_invalid_group_name_is_usage_error(name: str, problem: str) -> None:
@@ -373,7 +373,7 @@ def test_metadata_over_kafka_limit_is_usage_error(tmp_path: Path) -> None:
     command = ("commit-group", chk, "--group", "g", "-b", "localhost:1", "--metadata")
     result = migrate(*command, "x" * 32_768)
     assert result.code == 2
-    assert "--metadata has 32768 bytes, but Kafka allows at most 32767" in result.stderr
+    assert "--metadata is 32768 bytes long, but Kafka allows at most 32767" in result.stderr
 
 
 class _BusyGroups:
