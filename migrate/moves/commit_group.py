@@ -203,7 +203,8 @@ def commit_group(
         raise UsageError(f"{option('metadata')} is not valid UTF-8") from error
     if length > LONGEST_METADATA:
         raise UsageError(
-            f"{option('metadata')} is {length} bytes long, but Kafka allows at most {LONGEST_METADATA}"
+            f"{option('metadata')} is {length} bytes long, but Kafka allows at most "
+            f"{LONGEST_METADATA}"
         )
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
