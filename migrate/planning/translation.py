@@ -58,10 +58,13 @@ def translated_plan(
     translated: Mapping[TopicPartition, Match],
     target: ClusterSnapshot,
     policies: Policies,
+    *,
+    is_whole: bool = False,
 ) -> Plan:
     """Return the plan with the offsets of the other cluster, ``target``.
 
-    ``translated`` has the match of each partition that has a next offset.
+    ``translated`` has the match of each partition that has a next offset. With ``is_whole``, all
+    records that can be compared were compared.
     """
     partitions = tuple(
         _translate(planned, translated.get(planned.topic_partition), target, policies)
@@ -77,7 +80,7 @@ def translated_plan(
             *plan.warnings,
             *target_group_warnings(plan.origin, target, partitions),
             *_aborted_warnings(partitions, translated),
-            *_sampled_warnings(partitions),
+            *_sampled_warnings(partitions, is_whole),
         ),
         topic_map=policies.topic_map,
         to_cluster_id=target.cluster_id,
@@ -225,7 +228,9 @@ def _aborted_warnings(
         )
 
 
-def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[WarningText]:
+def _sampled_warnings(
+    partitions: tuple[PlannedPartition, ...], is_whole: bool
+) -> Iterator[WarningText]:
     """Yield a warning of the partitions whose records were not all compared."""
     sampled = {
         planned.name: found.unread
@@ -235,14 +240,18 @@ def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[Warn
         and (found.outcome.is_match or found.outcome.is_lossless)
     }
     if sampled:
+        remedy = NOT_COMPARABLE if is_whole else "to compare them, add --compare all"
         yield warning_text(
             WarningCode.HISTORY_SAMPLED,
             f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
             "not compared; a mirror may have dropped or moved them, or other clients may have "
-            "written them; to compare them, add --compare all",
+            f"written them; {remedy}",
         )
 
 
+NOT_COMPARABLE = (
+    "they cannot be compared, because the job's log has lost records, or the topic is compacted"
+)
 ASSUMPTION = (
     "for records that were not compared, matched positions assume that the mirror keeps "
     "partitions and order, and that no other client writes to the new topic"
