@@ -130,6 +130,8 @@ def find_copy(
     match = yield from check.history()
     if match.outcome.is_match or match.outcome.is_lossless:
         match = yield from check.rest(match)
+        if match.outcome.is_match and not match.is_by_syncs:
+            match = yield from check.last(match)
         if check.starts_later and not match.is_all_copied and match.next_offset is not None:
             return not_found_match(STARTS_LATER)
     return replace(match, is_doubtful=is_doubtful)
@@ -415,6 +417,7 @@ class _Check:
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         self.starts_later = False
+        self._first_trailing: int | None = None  # the offset of the first copy without an origin
         self._has_unknown = False  # whether the search for a copy's origin has ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
@@ -736,6 +739,31 @@ class _Check:
             )
         return match
 
+    def last(self, match: Match) -> Reading:
+        """Return the match to use if the last copy may be of an equal record far away.
+
+        The mirror may then have gone back to this record, or have copied nothing else.
+        """
+        own, copies = self._own, self._copies
+        if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
+            return match
+        end = yield Read(Side.NEW, self._first_trailing or copies.log_end, 2, 1)
+        if not end.before:
+            return match
+        copy, most = end.before[-1], self._depth.searched
+        run = yield Read(Side.OLD, max(0, copy.timestamp), 0, most, is_time=True)
+        equal = [record.offset for record in run.after if record.is_copied_as(copy)]
+        if len(equal) < 2:
+            return match
+        if len(end.before) == 1:  # it is the only copy
+            return not_found_match(EQUAL_RECORDS)
+        return replace(
+            match,
+            outcome=MatchOutcome.AMBIGUOUS,
+            records=own.log_end - 1 - equal[0],
+            bound=Bound.AT_MOST,
+        )
+
     def _compare_ends(self, known: _Anchor) -> Generator[Read, Surroundings, Match | None]:
         """Return a violation if the last records of the new log are too near for logs without gaps.
 
@@ -756,6 +784,7 @@ class _Check:
         memory.
         """
         match, is_doubtful = self._match, False
+        self._first_trailing = first if trailing else None
         if not trailing or not match.is_searched_to_end:
             return match
         end = yield Read(Side.NEW, self._copies.log_end, 1, 1)
