@@ -58,6 +58,7 @@ MAY_HAVE_GONE_BACK = (
 )
 # The outcomes that depend on the record of which the last copy is.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
+_VIOLATIONS = (MatchOutcome.FILTERED, MatchOutcome.FOREIGN, MatchOutcome.OTHER_PARTITIONING)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -169,7 +170,9 @@ def _around(
                 break
     own, copies, match = best
     if not is_compacted and _is_open(match):
-        match = match_records(own, copies, syncs=syncs())
+        by_syncs = match_records(own, copies, syncs=syncs())
+        if by_syncs.outcome not in _VIOLATIONS:  # syncs that contradict the records are no evidence
+            match = by_syncs
     if match.unknown is not None and not (own.is_from_start and own.is_to_end):
         # The copy may be of a record that was not read.
         match = yield from _check_unknown(match, match.unknown, own, depth)
@@ -180,6 +183,9 @@ def _around(
         is_compacted or (copies.is_from_start and copies.log_start == 0)
     ):
         match = yield from _check_lag(match, own, copies, depth)
+    if match.outcome is MatchOutcome.EXPIRED and match.bound is Bound.EXACT and copies.records:
+        is_equal = yield from _has_equal_unread(copies.records[0], own, depth)
+        match = replace(match, bound=Bound.AT_LEAST) if is_equal else match
     if match.outcome in _BY_LAST and copies.is_to_end and not (is_compacted or match.is_by_syncs):
         match = yield from _check_last(match, own, copies, depth)
     return own, copies, match
@@ -190,13 +196,20 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
-    run = yield Read(Side.OLD, max(0, last.timestamp), 0, depth.searched, is_time=True)
-    known = {record.offset for record in own.records}
-    if not any(record.is_copied_as(last) and record.offset not in known for record in run.after):
+    if not (yield from _has_equal_unread(last, own, depth)):
         return match
     if match.outcome is MatchOutcome.AT_END or match.bound is Bound.AT_MOST:
         return not_found_match(EQUAL_RECORDS)
     return replace(match, bound=Bound.AT_LEAST)
+
+
+def _has_equal_unread(
+    copy: Record, own: Surroundings, depth: Depth
+) -> Generator[Read, Surroundings, bool]:
+    """Return whether a copy may be of a record that was not read."""
+    run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
+    known = {record.offset for record in own.records}
+    return any(record.is_copied_as(copy) and record.offset not in known for record in run.after)
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
@@ -468,7 +481,7 @@ class _Check:
             is_done &= not (follower.leading and self._is_first_known is not False)
             is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
-            if violation := _violation(follower, lacking, foreign):
+            if violation := (yield from _violation(follower, lacking, foreign, self._depth)):
                 return violation
             if not is_done:
                 return not_found_match("the start of the job's log was not found in the copy")
@@ -665,7 +678,7 @@ class _Check:
         if 0 < follower.trailing <= self._own.log_start and (yield from self._is_first(last)):
             self._skip(follower.trailing)  # as for ``Follower.undecided``
             foreign = follower.foreign
-        return _violation(follower, lacking, foreign)
+        return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
         """Add to the number of compared records. For ``PROVED``, this number is complete."""
@@ -713,7 +726,7 @@ class _Check:
         is_cut = not (is_followed or self._has_gaps)
         if is_cut and (violation := (yield from self._compare_ends(known))):
             return violation
-        if violation := _violation(follower, 0, follower.foreign):
+        if violation := (yield from _violation(follower, 0, follower.foreign, self._depth)):
             return violation
         if follower.repeated:
             is_known = match.is_searched_to_end and not follower.trailing
@@ -976,13 +989,18 @@ class _Check:
         return True
 
 
-def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
+def _violation(
+    follower: Follower, lacking: int, foreign: int, depth: Depth
+) -> Generator[Read, Surroundings, Match | None]:
     """Return the violation that a follower has found, or None."""
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
         # The copies before, or those next to an anchor, may be of other records that are equal.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
+    elif (record := follower.next_copied) is not None:
+        run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)
+        is_uncertain |= sum(record.is_copied_as(other) for other in run.after) > 1
     violation = violation_match(missing, foreign)
     if violation is not None and is_uncertain:
         return not_found_match(EQUAL_RECORDS)

@@ -494,3 +494,20 @@ def test_only_copy_that_equals_record_far_away_is_no_match() -> None:
         items = [("beat", 1030) if at in beats else (f"0/{at}", 1000 + at) for at in range(60)]
         found = _Found({0: _log(items)}, {0: _log([items[30]])}, {0: 30})
         assert not any(match.outcome.is_match for match in found.matches.values())
+
+
+def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away() -> None:
+    """Regression: "exactly 1,990", and 2,010 records were missing."""
+    beats = (5190, 5210)
+    items = [("beat", 6190) if at in beats else (f"0/{at}", 1000 + at) for at in range(6000)]
+    found = _Found({0: _log(items)}, {0: _log(items[:5211], 5210)}, {0: 3200})
+    (match,) = found.matches.values()
+    assert match.outcome is not MatchOutcome.EXPIRED or match.bound is Bound.AT_LEAST
+
+
+def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> None:
+    """Regression: "filtered, at least 33"; the mirror has copied the first batch late."""
+    items = [("beat", 1000) if at in (0, 35) else (f"0/{at}", 1000 + at) for at in range(60)]
+    new = _log([items[1], items[0], *items[2:]])
+    (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()
+    assert match.outcome is not MatchOutcome.FILTERED
