@@ -98,6 +98,9 @@ class _Span:
         # A record from an earlier assignment of this partition may still be delivered.
         if self.is_done or record.offset < self.first_unread:
             return
+        if record.offset >= self.log_end:  # the log has grown, and had ended with a marker
+            self.end(self.log_end)
+            return
         self.first_unread = record.offset + 1
         if record.offset < self.pivot:
             self.dropped |= len(self.before) == self.most_before

@@ -25,7 +25,7 @@ from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
 from migrate.planning.match_records import MatchOutcome
-from migrate.planning.translation import topic_refusals, translated_plan
+from migrate.planning.translation import NOT_COMPARABLE, topic_refusals, translated_plan
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -54,7 +54,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
         plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
     )
     target = ask_broker(new, question)  # the logs have grown in the meantime
-    return translated_plan(plan, translated, target, request.policies)
+    return translated_plan(plan, translated, target, request.policies, is_whole=is_whole)
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
@@ -164,6 +164,8 @@ def find_translation_changes(
         if (log_range := log_of(logs, *partition)) is not None and log_range.covers(position)
     }
     translated = translate_positions(kept, old, new, plan.topic_map, is_whole=is_whole)
+    compare_all = f"verify a plan that was created with {option('compare', Compare.ALL)}"
+    remedy = NOT_COMPARABLE if is_whole else compare_all
     for planned in plan.partitions:
         own, next_offset = planned.translation, planned.next_offset
         if own is None or next_offset is None:
@@ -185,6 +187,6 @@ def find_translation_changes(
         elif match.is_sampled:
             sampled.append(
                 f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "
-                f"compared; verify a plan that was created with {option('compare', Compare.ALL)}"
+                f"compared; {remedy}"
             )
     return TranslationChanges(other_places, unmatched, duplicates, sampled)

@@ -57,6 +57,7 @@ MAY_HAVE_GONE_BACK = (
 )
 # The outcomes that depend on the origin of the last copy.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
+_VIOLATIONS = (MatchOutcome.FILTERED, MatchOutcome.FOREIGN, MatchOutcome.OTHER_PARTITIONING)
 _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -140,6 +141,8 @@ def find_copy(
     match = yield from check.history()
     if match.outcome.is_match or match.outcome.is_lossless:
         match = yield from check.rest(match)
+        if match.outcome.is_match and not match.is_by_syncs:
+            match = yield from check.last(match)
         if check.starts_later and not match.is_all_copied and match.next_offset is not None:
             return not_found_match(STARTS_LATER)
     return replace(match, is_doubtful=is_doubtful)
@@ -177,7 +180,9 @@ def _around(
                 break
     own, copies, match = best
     if not is_compacted and _is_open(match):
-        match = match_records(own, copies, syncs=syncs())
+        by_syncs = match_records(own, copies, syncs=syncs())
+        if by_syncs.outcome not in _VIOLATIONS:  # syncs that contradict the records are no evidence
+            match = by_syncs
     if match.unknown is not None and not (own.is_from_start and own.is_to_end):
         # The origin of the copy may be a record that was not read.
         match = yield from _check_unknown(match, match.unknown, own, depth)
@@ -188,6 +193,9 @@ def _around(
         is_compacted or (copies.is_from_start and copies.log_start == 0)
     ):
         match = yield from _check_lag(match, own, copies, depth)
+    if match.outcome is MatchOutcome.EXPIRED and match.bound is Bound.EXACT and copies.records:
+        is_equal = yield from _has_equal_unread(copies.records[0], own, depth)
+        match = replace(match, bound=Bound.AT_LEAST) if is_equal else match
     if match.outcome in _BY_LAST and copies.is_to_end and not (is_compacted or match.is_by_syncs):
         match = yield from _check_last(match, own, copies, depth)
     return own, copies, match
@@ -198,13 +206,20 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
-    run = yield Read(Side.OLD, max(0, last.timestamp), 0, depth.searched, is_time=True)
-    known = {record.offset for record in own.records}
-    if not any(record.is_copied_as(last) and record.offset not in known for record in run.after):
+    if not (yield from _has_equal_unread(last, own, depth)):
         return match
     if match.outcome is MatchOutcome.AT_END or match.bound is Bound.AT_MOST:
         return not_found_match(EQUAL_RECORDS)
     return replace(match, bound=Bound.AT_LEAST)
+
+
+def _has_equal_unread(
+    copy: Record, own: Surroundings, depth: Depth
+) -> Generator[Read, Surroundings, bool]:
+    """Return whether a copy may be of a record that was not read."""
+    run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
+    known = {record.offset for record in own.records}
+    return any(record.is_copied_as(copy) and record.offset not in known for record in run.after)
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
@@ -426,7 +441,8 @@ class _Check:
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False
         self.starts_later = False
-        self._has_unknown = False  # whether the search for a copy's origin ended early
+        self._first_trailing: int | None = None  # the offset of the first copy without an origin
+        self._has_unknown = False  # whether the search for a copy's origin has ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
         self._has_gaps = has_gaps(own.records) or has_gaps(copies.records)
@@ -476,7 +492,7 @@ class _Check:
             is_done &= not (follower.leading and self._is_first_known is not False)
             is_done &= follower.has_begun or is_known_first
             lacking = 0 if follower.is_violated or not is_done else follower.lacking(known.old)
-            if violation := _violation(follower, lacking, foreign):
+            if violation := (yield from _violation(follower, lacking, foreign, self._depth)):
                 return violation
             if not is_done:
                 return not_found_match("the start of the job's log was not found in the copy")
@@ -673,7 +689,7 @@ class _Check:
         if 0 < follower.trailing <= self._own.log_start and (yield from self._is_first(last)):
             self._skip(follower.trailing)  # as for ``Follower.undecided``
             foreign = follower.foreign
-        return _violation(follower, lacking, foreign)
+        return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
         """Add to the number of compared records, which is complete for ``PROVED``."""
@@ -721,7 +737,7 @@ class _Check:
         is_cut = not (is_followed or self._has_gaps)
         if is_cut and (violation := (yield from self._compare_ends(known))):
             return violation
-        if violation := _violation(follower, 0, follower.foreign):
+        if violation := (yield from _violation(follower, 0, follower.foreign, self._depth)):
             return violation
         if follower.repeated:
             is_known = match.is_searched_to_end and not follower.trailing
@@ -747,6 +763,31 @@ class _Check:
             )
         return match
 
+    def last(self, match: Match) -> Reading:
+        """Return the match to use if the last copy may be of an equal record far away.
+
+        The mirror may then have gone back to this record, or have copied nothing else.
+        """
+        own, copies = self._own, self._copies
+        if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
+            return match
+        end = yield Read(Side.NEW, self._first_trailing or copies.log_end, 2, 1)
+        if not end.before:
+            return match
+        copy, most = end.before[-1], self._depth.searched
+        run = yield Read(Side.OLD, max(0, copy.timestamp), 0, most, is_time=True)
+        equal = [record.offset for record in run.after if record.is_copied_as(copy)]
+        if len(equal) < 2:
+            return match
+        if len(end.before) == 1:  # it is the only copy
+            return not_found_match(EQUAL_RECORDS)
+        return replace(
+            match,
+            outcome=MatchOutcome.AMBIGUOUS,
+            records=own.log_end - 1 - equal[0],
+            bound=Bound.AT_MOST,
+        )
+
     def _compare_ends(self, known: _Anchor) -> Generator[Read, Surroundings, Match | None]:
         """Return a violation if the new log's last records are too close for logs without gaps.
 
@@ -767,6 +808,7 @@ class _Check:
         memory.
         """
         match, is_doubtful = self._match, False
+        self._first_trailing = first if trailing else None
         if not trailing or not match.is_searched_to_end:
             return match
         end = yield Read(Side.NEW, self._copies.log_end, 1, 1)
@@ -958,13 +1000,18 @@ class _Check:
         return True
 
 
-def _violation(follower: Follower, lacking: int, foreign: int) -> Match | None:
+def _violation(
+    follower: Follower, lacking: int, foreign: int, depth: Depth
+) -> Generator[Read, Surroundings, Match | None]:
     """Return the violation that a follower has found, or None."""
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
         # The origins of the copies before, or next to an anchor, may be other, equal records.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
+    elif (record := follower.next_copied) is not None:
+        run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)
+        is_uncertain |= sum(record.is_copied_as(other) for other in run.after) > 1
     violation = violation_match(missing, foreign)
     if violation is not None and is_uncertain:
         return not_found_match(EQUAL_RECORDS)

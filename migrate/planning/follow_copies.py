@@ -29,6 +29,7 @@ class Follower:
             copies.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
+        next_copied: the old record after these.
         foreign: the number of runs of copies without an origin that a known copy follows. The first
             copy of a run has no origin outside the memory, either. With ``is_open``, copies before
             a copy of the first record do not count, because their origins may be older records.
@@ -76,6 +77,7 @@ class Follower:
         self.missing = self.foreign = self.trailing = self.repeated = self.compared = 0
         self.uncertain = self.undecided = 0
         self.oldest: Record | None = None
+        self.next_copied: Record | None = None
         self.is_start_uncertain = False
         self.first_unknown = 0
         self.add_old(records)
@@ -162,7 +164,9 @@ class Follower:
             self.is_start_uncertain |= len(possible) > 1 or is_last_equal
             self._begin = None
         origin = possible[max(0, bisect_right(possible, self._state) - 1)]
-        self.missing += max(0, origin - self._state)
+        if origin > self._state:
+            self.missing += origin - self._state
+            self.next_copied = self._index.records[origin - self._first]
         if origin < self._top:
             self.repeated += 1
         elif self._index.records[origin - self._first].offset not in self._seen:

@@ -60,10 +60,13 @@ def translated_plan(
     translated: Mapping[TopicPartition, Match],
     target: ClusterSnapshot,
     policies: Policies,
+    *,
+    is_whole: bool = False,
 ) -> Plan:
     """Return the plan with the offsets in the other cluster, ``target``.
 
-    ``translated`` contains the match of each partition that has a next offset.
+    ``translated`` contains the match of each partition that has a next offset. With ``is_whole``,
+    all records that can be compared were compared.
     """
     partitions = tuple(
         _translate(planned, translated.get(planned.topic_partition), target, policies)
@@ -79,7 +82,7 @@ def translated_plan(
             *plan.warnings,
             *target_group_warnings(plan.origin, target, partitions),
             *_aborted_warnings(partitions, translated),
-            *_sampled_warnings(partitions),
+            *_sampled_warnings(partitions, is_whole),
         ),
         topic_map=policies.topic_map,
         to_cluster_id=target.cluster_id,
@@ -229,7 +232,9 @@ def _aborted_warnings(
         )
 
 
-def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[WarningText]:
+def _sampled_warnings(
+    partitions: tuple[PlannedPartition, ...], is_whole: bool
+) -> Iterator[WarningText]:
     """Yield a warning about the partitions in which not all records were compared."""
     sampled = {
         planned.name: found.unread
@@ -239,14 +244,19 @@ def _sampled_warnings(partitions: tuple[PlannedPartition, ...]) -> Iterator[Warn
         and (found.outcome.is_match or found.outcome.is_lossless)
     }
     if sampled:
+        compare_all = f"to compare them, add {option('compare', Compare.ALL)}"
+        remedy = NOT_COMPARABLE if is_whole else compare_all
         yield warning_text(
             WarningCode.HISTORY_SAMPLED,
             f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
             "not compared; a mirror may have dropped or moved them, or other clients may have "
-            f"written them; to compare them, add {option('compare', Compare.ALL)}",
+            f"written them; {remedy}",
         )
 
 
+NOT_COMPARABLE = (
+    "they cannot be compared, because the job's log has lost records, or the topic is compacted"
+)
 ASSUMPTION = (
     "for records that were not compared, matched positions assume that the mirror keeps "
     "partitions and order, and that no other client writes to the new topic"

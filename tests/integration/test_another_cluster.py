@@ -559,6 +559,38 @@ def test_plan_with_sampled_records_fails_verification(
         assert verified.code == code, verified.output
 
 
+def test_copies_of_records_that_both_logs_have_lost_fail_verification(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Regression: "proved" and "verified", although the mirror had copied 3 records again."""
+    topic, name = _new_name("orders"), _new_name("west")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [f"{n}" for n in range(30)])
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name)
+    copier.copy(topic, name, lambda record: (record.offset() or 0) < 3)
+    broker.delete_records(topic, 0, 10)
+    other.delete_records(name, 0, 10)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [28])})
+    clusters = (
+        "-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    plan, location = tmp_path / "plan.json", tmp_path / "location"
+    made = migrate(
+        "to-spark", chk, *clusters, "--topic-map", f"{topic}={name}", "--compare", "all",
+        "--plan-out", plan,
+    )  # fmt: skip
+    assert made.code == 0, made.stderr
+    assert "up to 3 records not compared" in made.stderr and "cannot be compared" in made.stderr
+    done = migrate("to-spark", "--plan", plan, *clusters, "--checkpoint-dir", location)
+    start = json.loads(done.stdout)[name]["0"]
+    read = [r.value() for r in _read(other, name) if (r.offset() or 0) >= start]
+    assert read == [b"28", b"29", b"0", b"1", b"2"]  # these 3 records are duplicates
+    verified = migrate("verify", f"plan:{plan}", f"spark:{location}", *clusters)
+    assert verified.code == 5, verified.output
+
+
 def test_plan_without_matching_records_fails_verification(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:

@@ -475,3 +475,39 @@ def test_older_records_in_history_are_not_called_compared() -> None:
     new = _log([*items[:57], *items[:12], *_foreign(130, 0), *items[12:57]])
     found = _Found({0: _log(items, 35)}, {0: new}, {0: 57}, is_whole=True)
     assert found.outcomes == {MatchOutcome.AT_END} and found.unread == 12 + 130 + 23
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> None:
+    """Regression: "proved", although the mirror may have rewound to the equal record."""
+    items = [("beat", 1004) if at in (4, 59) else (f"0/{at}", 1000 + at) for at in range(60)]
+    found = _Found({0: _log(items)}, {0: _log(items)}, {0: 55}, is_whole=is_whole)
+    (match,) = found.matches.values()
+    assert match.outcome is MatchOutcome.AMBIGUOUS
+    assert (match.records, match.bound) == (55, Bound.AT_MOST)
+
+
+def test_only_copy_that_equals_record_far_away_is_no_match() -> None:
+    """Regression: "matched", although the mirror had copied 1 record of 60."""
+    for equal in (0, 59):
+        beats = (equal, 30)
+        items = [("beat", 1030) if at in beats else (f"0/{at}", 1000 + at) for at in range(60)]
+        found = _Found({0: _log(items)}, {0: _log([items[30]])}, {0: 30})
+        assert not any(match.outcome.is_match for match in found.matches.values())
+
+
+def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away() -> None:
+    """Regression: "exactly 1,990", and 2,010 records were missing."""
+    beats = (5190, 5210)
+    items = [("beat", 6190) if at in beats else (f"0/{at}", 1000 + at) for at in range(6000)]
+    found = _Found({0: _log(items)}, {0: _log(items[:5211], 5210)}, {0: 3200})
+    (match,) = found.matches.values()
+    assert match.outcome is not MatchOutcome.EXPIRED or match.bound is Bound.AT_LEAST
+
+
+def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> None:
+    """Regression: "filtered, at least 33"; the mirror has copied the first batch late."""
+    items = [("beat", 1000) if at in (0, 35) else (f"0/{at}", 1000 + at) for at in range(60)]
+    new = _log([items[1], items[0], *items[2:]])
+    (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()
+    assert match.outcome is not MatchOutcome.FILTERED

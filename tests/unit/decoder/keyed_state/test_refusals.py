@@ -293,7 +293,7 @@ def _kryo_name(name: str) -> bytes:
             None,
             b"\1\0com.user.Thin\xe7\1",
             UNSUPPORTED,
-            "object of com.user.Thing is not supported",
+            "objects of type com.user.Thing are not supported",
         ),
         (None, b"\x52\1", UNSUPPORTED, "objects of type java.net.URI are not supported"),
         (None, b"\x48\1", UNSUPPORTED, "an unsupported class (Kryo's id 70)"),
