@@ -191,6 +191,8 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
         _check_topic_map(values["topic_map"])
         values["topic_map"] = dict(values["topic_map"])
     if "partitions" in values:
+        if not values["partitions"]:
+            raise UsageError(f"{option('partitions')} is empty; pass at least one partition")
         values["partitions"] = {
             topic: frozenset(numbers) for topic, numbers in values["partitions"].items()
         }

@@ -179,3 +179,12 @@ def test_saved_plan_excludes_options_of_move(call: Any, tmp_path: Path) -> None:
         call(plan=plan, **options)
     with pytest.raises(UsageError, match=r'^plan="FILE" already specifies the move, and cannot'):
         call(chk, plan=plan, **{**options, "gone": "fail"})
+
+
+def test_empty_partitions_are_refused_with_and_without_plan(tmp_path: Path) -> None:
+    """Regression: With a plan, ``partitions={}`` was ignored, and all its partitions moved."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    plan = library.plan(chk)
+    for arguments in ({"plan": plan}, {"chk": chk}):
+        with pytest.raises(UsageError, match=r"^partitions is empty; pass at least one partition$"):
+            library.to_spark(**arguments, partitions={})
