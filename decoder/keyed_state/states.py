@@ -256,8 +256,8 @@ def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | Increme
     if handle.change_count:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
-            "changes in a log of the changelog backend are not supported; take a savepoint "
-            "in canonical format",
+            "a log of the changelog state backend contains changes, which are not supported; take "
+            "a savepoint in canonical format",
         )
     return handle.base
 

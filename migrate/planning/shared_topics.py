@@ -47,15 +47,15 @@ class SharedTopic(NamedTuple):
         starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
         operators = ", ".join(source.operator_id for source in self.sources)
-        way_out = f"{_choose_one()}, or use the lower offsets with "
         merge = option("merge_sources", MergeSources.MIN)
         if self.may_be_two_topics and not one_cluster:
-            way_out += (
-                f"{option('one_cluster', True)} and {merge} if all sources read the same Kafka "
-                "cluster (their state does not show it)"
+            way_out = (
+                f"{_choose_one()}; or, if all sources read the same Kafka cluster (their state "
+                f"does not show whether they do), add {option('one_cluster', True)} and {merge} to "
+                "use the lower offsets"
             )
         else:
-            way_out += merge
+            way_out = f"{_choose_one()}, or add {merge} to use the lower offsets"
         return Refusal(
             f"{len(self.sources)} sources of topic {self.name} have different positions in "
             f"{len(self.differing)} of its partitions (operators {operators}; "

@@ -172,16 +172,16 @@ def _refusals(
     if unknown:
         yield Refusal(
             f"{reader} reads {_names(unknown)}, for which {side} has no position",
-            f"keep {'its position' if len(unknown) == 1 else 'their positions'}, by naming only "
-            f"the other partitions with {option('partitions')}; or choose where to start with "
+            f"to keep {'its position' if len(unknown) == 1 else 'their positions'}, use "
+            f"{option('partitions')} to pass only the other partitions; to choose a start, use "
             f"{option('bootstrap_servers')} and {option('new_partitions', 'earliest')} or latest",
         )
     if gone:
         yield Refusal(
             f"{reader} reads {_names(gone)}, which the broker does not have",
-            f"name the job's brokers with {option('bootstrap_servers')}; or remove "
-            f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state with "
-            f"{option('gone', Gone.SKIP)}",
+            f"use {option('bootstrap_servers')} to pass the job's brokers, or "
+            f"{option('gone', Gone.SKIP)} to remove "
+            f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state",
         )
 
 
@@ -276,8 +276,8 @@ def remove_partitions_of_others(
                     )
                 )
     way_out = (
-        f"choose a source with {option('source')}, and the partitions that it is to read with "
-        f"{option('partitions')}"
+        f"use {option('source')} to choose a source, and {option('partitions')} to choose the "
+        "partitions that it reads"
     )
     return replace(
         change,

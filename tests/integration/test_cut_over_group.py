@@ -309,7 +309,7 @@ def test_cut_over_back_with_assigned_consumer_requires_nothing_started(cut_over:
     for mode in ((), ("--execute", "--yes")):
         back = migrate("cut-over", cut_over.spec(), "--back", *mode)
         assert back.code == 4, back.stderr
-        assert "is not visible before its first commit" in back.stderr
+        assert "is not visible until its first commit" in back.stderr
         assert "add --nothing-started" in back.stderr
     assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
     consumer.close()

@@ -233,8 +233,8 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
     holds_writes = bool(target.partitions_as_written(record.id, changed))
     if record.written is not None or (record.moved_with is not None and holds_writes):
         return Started.MAYBE, (
-            f"{name} contained the planned offsets, and a consumer that assigns its own partitions "
-            "is not visible before its first commit"
+            f"{name} contained the planned offsets, but a consumer that assigns its own partitions "
+            "is not visible until its first commit"
         )
     return Started.NO, f"{name} does not contain the planned offsets"
 

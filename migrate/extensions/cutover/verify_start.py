@@ -205,8 +205,8 @@ def _unknown_reason(
         first = ""
         if row.first_commit is not None:
             first = (
-                f"; {name} has the planned offset {row.planned}, and the first commit that was "
-                f"seen is {row.first_commit}"
+                f"; the planned offset of {name} is {row.planned}, but the first observed commit "
+                f"is {row.first_commit}"
             )
         return (
             "other clients have committed for the group before a member was seen with this "

@@ -186,5 +186,5 @@ def check_topic_map(
                 new,
                 read,
                 f"the sources read: {', '.join(sorted(read))}. A savepoint keeps its topic "
-                f"names, so NEW must be the savepoint's topic for the positions of {old}",
+                f"names, so set NEW to the topic in the savepoint that gets the positions of {old}",
             )

@@ -47,8 +47,9 @@ def prime(
         help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
-        "Set the checkpoint location that the printed query primes and starts from. DIR is "
-        "a new directory, local or at a URL. This command does not write to it.",
+        "Set the checkpoint location in the printed query, which primes the location and then "
+        "starts from it. DIR is a new directory, local or at a URL. This command does not write "
+        "to it.",
         metavar="DIR",
     ),
     query_file: str | None = option(

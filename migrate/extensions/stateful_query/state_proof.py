@@ -78,8 +78,8 @@ class StateProof:
         problems = [f"Spark's state differs from Flink's: {self}"]
         if self.merged and not self.may_merge:
             problems.append(
-                f"{counted(self.merged, 'entry', 'entries')} of Flink got a key that another "
-                "entry also has; make the keys different, or merge the entries "
+                f"{counted(self.merged, 'entry', 'entries')} from Flink would have the same key "
+                "as another entry; make the keys unique, or merge the entries "
                 f"({option('merge_keys', True)})"
             )
         return [*problems, *self.examples]

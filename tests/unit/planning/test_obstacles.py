@@ -254,9 +254,9 @@ def test_sources_of_topic_must_agree_on_all_partitions(
     sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
     expected = (
         [
-            f"2 sources of topic t have different positions in {told.format(_A, _B)}; {_CHOOSE}, "
-            f"or use the lower offsets with one_cluster=True and {_LOWER} "
-            "if all sources read the same Kafka cluster (their state does not show it)"
+            f"2 sources of topic t have different positions in {told.format(_A, _B)}; {_CHOOSE}; "
+            "or, if all sources read the same Kafka cluster (their state does not show whether "
+            f"they do), add one_cluster=True and {_LOWER} to use the lower offsets"
         ]
         if told
         else []
@@ -268,7 +268,7 @@ def test_sources_of_topic_must_agree_on_all_partitions(
 def test_sources_of_same_named_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _refused(sources, Policies())
-    assert told.endswith(f"; {_CHOOSE}, or use the lower offsets with {_LOWER}")
+    assert told.endswith(f"; {_CHOOSE}, or add {_LOWER} to use the lower offsets")
     assert _refused(sources, _MIN) == []
     # A source may hold one partition of two clusters; it is no other source.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))

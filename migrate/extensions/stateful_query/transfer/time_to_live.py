@@ -75,8 +75,8 @@ class ExpiredEntries:
             yield warning_text(
                 WarningCode.EXPIRED_STATE,
                 f"{counted(self.number, 'expired entry', 'expired entries')} {verb} not "
-                f"migrated, because the last use was {self.ttl_ms} ms or more before the "
-                f"stop at {iso_time(self.stopped_at_ms)}",
+                f"migrated, because {'it was' if self.number == 1 else 'they were'} last used "
+                f"{self.ttl_ms} ms or more before the stop at {iso_time(self.stopped_at_ms)}",
             )
         if self.doubtful:
             yield warning_text(

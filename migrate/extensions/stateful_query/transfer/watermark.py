@@ -37,7 +37,7 @@ def check_watermark(
             known = f"; the first window that Flink still stores ends at {pending}"
         raise UsageError(
             "the query has a watermark, but a savepoint does not contain Flink's watermark; "
-            "pass watermark_ms, at least the end of the last window that Flink has "
+            "set watermark_ms to at least the end of the last window that Flink has "
             f"fired{known}"
         )
     if pending is not None and watermark_ms >= pending:

@@ -104,8 +104,8 @@ def test_unknown_start_is_not_reported_as_lost_0() -> None:
     assert lagging.text == (
         "1 cannot tell; unknown actual start offset of 1 partition: other clients have committed "
         "for the group before a member was seen with this partition, so records may have been "
-        "skipped or duplicated; orders-0 has the planned offset 80, and the first commit that "
-        "was seen is 95"
+        "skipped or duplicated; the planned offset of orders-0 is 80, but the first observed "
+        "commit is 95"
     )
     row = lagging.rows[0]
     assert (row.outcome, row.lost, row.reason) == (

@@ -633,8 +633,8 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
     assert (result.code, result.stdout) == (2, "")
     assert (
         "--topic-map orders=west.orders: no source of the savepoint reads west.orders (did you "
-        "mean 'orders'?); the sources read: orders. A savepoint keeps its topic names, so NEW "
-        "must be the savepoint's topic for the positions of orders\n" in result.stderr
+        "mean 'orders'?); the sources read: orders. A savepoint keeps its topic names, so set "
+        "NEW to the topic in the savepoint that gets the positions of orders\n" in result.stderr
     )
     unknown = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "orders=west.orders")
     assert unknown.code == 2
