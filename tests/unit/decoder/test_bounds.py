@@ -309,7 +309,7 @@ def test_refusal_text_contains_remedy_if_present() -> None:
 def test_topic_pattern_is_rejected_with_topic_map_on_same_cluster() -> None:
     """A map renames topics of the same cluster, or of the target's cluster."""
     both: MoveArguments = {"topic_pattern": "a.*", "topic_map": {"a": "b"}}
-    with pytest.raises(UsageError, match="cannot be combined with --topic-map"):
+    with pytest.raises(UsageError, match="cannot be combined with topic_map"):
         move_request(SPARK, both)
     brokers: MoveArguments = {"bootstrap_servers": "a:1", "to_bootstrap_servers": "b:1"}
     for arguments in ({"topic_pattern": "a.*"}, {**brokers, **both}):

@@ -245,7 +245,7 @@ def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
     (lake / "_metadata").write_bytes(b"PAR1 and more")
     check_free(location(str(lake / "_checkpoint")))
     write_source(chk, {0: splits("t", [1])})
-    with pytest.raises(Refused, match="in a checkpoint or savepoint of Flink"):
+    with pytest.raises(Refused, match="in a Flink checkpoint or savepoint"):
         check_free(location(str(chk / "query")))
 
 

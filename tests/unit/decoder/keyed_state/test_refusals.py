@@ -530,7 +530,7 @@ def test_kryo_references_count_toward_object_limit(
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 4)
     refuse(serializer, value, CORRUPT, "Kryo: more than 4 objects in one value", flink)
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 3)
-    refuse(serializer, value, CORRUPT, "nested more than 64 deep, or 3 of them", flink)
+    refuse(serializer, value, CORRUPT, "nested more than 64 deep, or more than 3 objects", flink)
 
 
 @pytest.mark.parametrize(

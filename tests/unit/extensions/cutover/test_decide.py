@@ -790,8 +790,8 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             "do not start the Flink job from its savepoint, because the query of /q has planned "
             "batch 3",
             "the query has started from spark:/q; the query of /q has planned batch 3; stop the "
-            "query, run it with trigger(availableNow=True) to commit its batch, and start Flink's "
-            "job from the query's positions (with its state: migrate to-flink /s/savepoint-1 "
+            "query, run it with trigger(availableNow=True) to commit its batch, and start the "
+            "Flink job from the query's positions (with its state: migrate to-flink /s/savepoint-1 "
             "--from spark:/q --out NEW -b b; without its state: migrate commit-group spark:/q "
             "--group G -b b)",
         ),
@@ -828,7 +828,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             _SEEDED,
             {"target": _group(*_BOTH, by=_ID)},
             "do not start the Flink job from its savepoint yet, because group:g contained the "
-            "planned offsets, and a consumer that assigns its own partitions is not visible",
+            "planned offsets, but a consumer that assigns its own partitions is not visible",
             "add nothing_started=True",
         ),
     ],

@@ -212,9 +212,9 @@ def test_invalid_spec_key_or_value_is_refused_with_its_key(
         ("a:\n\tb: hush\n", "not YAML: the line contains a tab; indent with spaces (line 2)"),
         (
             "a:\n  b: 1\n c: hush\n",
-            "not YAML: this line or the line before has a wrong indentation",
+            "not YAML: this line or the line before it is indented incorrectly",
         ),
-        ("a: hush: b\n", "has a wrong indentation, or lacks a colon or a quote (line 1)"),
+        ("a: hush: b\n", "or is missing a colon or a quotation mark (line 1)"),
         ("", " is empty; set version: 1, flink, kafka, and target"),
         ("# hush\n", " is empty; set version: 1, flink, kafka, and target"),
         ("- hush\n", "the spec: keys with values are expected"),
