@@ -337,8 +337,7 @@ def test_source_positions_merge_and_refuse_conflicting_sources() -> None:
         source_positions("chk", [_source(lost), _source(Position("t", 1, at, 0))])
     assert str(refused.value) == (
         "chk: two sources read t-1 and are at different positions (unresolved and 0); "
-        "choose one with --source "
-        "OPERATOR_ID"
+        'choose one with source="OPERATOR_ID"'
     )
     east, west = (Position("t", 0, at, 5, cluster=one) for one in ("east", "west"))
     assert source_positions("chk", [_source(east)]).starts == {("t", 0): 5}

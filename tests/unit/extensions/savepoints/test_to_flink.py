@@ -298,7 +298,7 @@ def test_checkpoint_of_job_with_newer_checkpoint_requires_override(here: Path) -
 @pytest.mark.parametrize(
     ("side", "told"),
     [
-        ({"t": [3]}, "reads t-1, for which json:side.json has no position; keep its"),
+        ({"t": [3]}, "reads t-1, for which json:side.json has no position; to keep its"),
         (
             {"t": [3, 4], "x": [1]},
             "has positions of x, and no source of the savepoint reads this topic",
@@ -546,7 +546,7 @@ def test_unnamed_cluster_next_to_named_cluster_requires_choice(
     assert not told
     assert "it is not known whether operator a is to read " in refusal
     assert "it or operator b0 names no Kafka cluster" in refusal
-    assert "choose a source with source, and the partitions" in refusal
+    assert "use source to choose a source, and partitions to choose" in refusal
     place = str(ClusterPartition(own, "t", 1))
     for same in ({("t", 0): 4}, {("u", 1): 4}):  # wherever that is, it gets no other partitions
         assert _apart(held, own, {of_other: same}) == ({place: 9}, [], [])
