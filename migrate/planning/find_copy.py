@@ -30,6 +30,7 @@ from migrate.model.record import Read, Record, Side, Surroundings
 from migrate.planning.follow_copies import Follower
 from migrate.planning.match_compacted import match_compacted
 from migrate.planning.match_records import (
+    APPEND_TIME,
     EQUAL_RECORDS,
     MAY_BEGIN_LATER,
     OTHER_ORDER,
@@ -134,17 +135,22 @@ def find_copy(
             seen = sum(record.offset in match.seen for record in own.before)
             compared = seen if match.seen else match.before
             return replace(match, outcome=MatchOutcome.PROVED, compared=compared)
-    if is_compacted or match.next_offset is None or not own.records:
+    if is_compacted or not own.records:
         return match
     is_doubtful = match.is_doubtful
-    check = _Check(depth, own, copies, match, others)
-    match = yield from check.history()
-    if match.outcome.is_match or match.outcome.is_lossless:
-        match = yield from check.rest(match)
-        if match.outcome.is_match and not match.is_by_syncs:
-            match = yield from check.last(match)
-        if check.starts_later and not match.is_all_copied and match.next_offset is not None:
-            return not_found_match(STARTS_LATER)
+    if match.next_offset is not None:
+        check = _Check(depth, own, copies, match, others)
+        match = yield from check.history()
+        if match.outcome.is_match or match.outcome.is_lossless:
+            match = yield from check.rest(match)
+            if match.outcome.is_match and not match.is_by_syncs:
+                match = yield from check.last(match)
+            if check.starts_later and not match.is_all_copied and match.next_offset is not None:
+                return not_found_match(STARTS_LATER)
+    if match.outcome in _VIOLATIONS:
+        end = yield Read(Side.NEW, copies.log_end, 1, 1)
+        if any(copy.is_append_time for copy in end.before):
+            return not_found_match(APPEND_TIME)
     return replace(match, is_doubtful=is_doubtful)
 
 

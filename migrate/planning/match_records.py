@@ -52,6 +52,10 @@ from itertools import pairwise, takewhile
 from migrate.model.record import Record, Surroundings
 
 NO_COPY = "the records around the position have no copy"
+APPEND_TIME = (
+    "the timestamps of the new topic are the times of the copies "
+    "(message.timestamp.type=LogAppendTime)"
+)
 EQUAL_RECORDS = "too many equal records around the position"
 OTHER_ORDER = "the equal records in the new log may have a different order than in the job's log"
 MAY_BEGIN_LATER = (
@@ -615,10 +619,7 @@ def _count_equal(records: Sequence[Record], copies: Sequence[Record]) -> int:
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
     """Return ``NOT_FOUND`` with the reason that no record of ``old`` has a copy in ``new``."""
     if any(record.is_append_time for record in new.records):
-        return not_found_match(
-            "the timestamps of the new topic are the times of the copies "
-            "(message.timestamp.type=LogAppendTime)"
-        )
+        return not_found_match(APPEND_TIME)
     copies = {copy.digest: copy for copy in new.records}
     for record in (*old.after[:1], *old.before[-1:]):
         if copy := copies.get(record.digest):  # the copy differs only in its headers

@@ -50,6 +50,11 @@ WINDOW_MS = 10_000
 ACCESS = "last_access"
 
 
+# The offset of a late record. The first snapshot contains 350 records of the slower partition, and
+# often 80 more of the other. The second contains at least 550 of each.
+LATE = 530
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A job that runs on, its topic, and two of its snapshots.
@@ -80,10 +85,10 @@ def scene(
     for partition in (0, 1):
         lines = [order(random_, number) for number in range(800)]
         # Late by then, and without an amount: between the snapshots, and of a fired window.
-        lines[420] = f"late-{partition},,late-{partition},{START + 1}"
+        lines[LATE] = f"late-{partition},,late-{partition},{START + 1}"
         # Counted before the first snapshot, and cleared between the two.
         lines[100] = f"cleared-{partition},5,cleared-{partition},{START + 10_000}"
-        lines[430] = f"cleared-{partition},-7,cleared-{partition},{START + 43_000}"
+        lines[540] = f"cleared-{partition},-7,cleared-{partition},{START + 54_000}"
         broker.produce(topic, partition, lines)
     work = tmp_path_factory.mktemp("rehearsed")
     servers = broker.bootstrap_servers
@@ -208,7 +213,7 @@ def test_dropped_id_is_reported_as_missing(scene: Scene) -> None:
     result = run(scene, lambda events: unseen(events.where("id <> 'late-0'")), seen)
     (row,) = result.wrong.collect()
     assert (row["key"]["id"], row["flink"]["seen"], row["spark"]) == ("late-0", True, None)
-    assert f"records: {scene.topic}-0 at 420" in str(result)
+    assert f"records: {scene.topic}-0 at {LATE}" in str(result)
 
 
 @once
@@ -485,7 +490,7 @@ def test_rehearsal_supports_query_of_several_streams(scene: Scene, session: Spar
         lambda checkpoint: [*total_rows(checkpoint), empty],
         **options,
     )
-    assert wrong_keys(wrong) == {"late-1"} and f"{scene.topic}-1 at 420" in str(wrong)
+    assert wrong_keys(wrong) == {"late-1"} and f"{scene.topic}-1 at {LATE}" in str(wrong)
 
 
 # -- what is wrong -------------------------------------------------------------------------------
@@ -613,7 +618,7 @@ def test_rehearsal_detects_late_records_dropped_by_flink(scene: Scene) -> None:
         rows_of("window", "key LIKE 'late%'"),
         **options,
     )
-    assert _offsets_shown(only, "late-0") == {(0, 420)}
+    assert _offsets_shown(only, "late-0") == {(0, LATE)}
 
 
 @once

@@ -511,3 +511,16 @@ def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> N
     new = _log([items[1], items[0], *items[2:]])
     (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()
     assert match.outcome is not MatchOutcome.FILTERED
+
+
+@pytest.mark.parametrize("position", [20, 55])
+def test_topic_that_was_changed_to_append_time_is_named_as_reason(position: int) -> None:
+    """Regression: "foreign records"; the topic stamps the copies from 30 on itself."""
+    old = _log(_named(0, 60))
+    stamped = [
+        record._replace(digest=record.digest + b" later", timestamp=9000, is_append_time=True)
+        for record in old.records[30:]
+    ]
+    new = ModelLog([*old.records[:30], *stamped], 0, 60)
+    (match,) = _Found({0: old}, {0: new}, {0: position}).matches.values()
+    assert match.outcome is MatchOutcome.NOT_FOUND and "LogAppendTime" in match.reason
