@@ -53,6 +53,9 @@ class _Commands(Group):
         formatter.write(group_help(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if not args:  # Typer prints no help in this case, because it expects to print it by rich
+            say(ctx.get_help())
+            ctx.exit(Exit.USAGE)
         if args[:1] == ["help"]:  # as in git and docker
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
@@ -66,7 +69,6 @@ class _Commands(Group):
 app = typer.Typer(
     cls=_Commands,
     name="migrate",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

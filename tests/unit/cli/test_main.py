@@ -474,3 +474,10 @@ def test_sink_without_pending_transactions_has_no_finding(tmp_path: Path) -> Non
 def test_to_spark_warns_of_finished_operators() -> None:
     result = migrate("to-spark", golden("2.2/source-finished"))
     assert "warning: 2 operators had finished" in result.stderr
+
+
+def test_command_line_without_arguments_prints_help() -> None:
+    """Regression: It printed nothing, and exited with 2."""
+    shown = migrate()
+    assert (shown.code, shown.stdout) == (2, "")
+    assert shown.stderr == migrate("--help").stdout
