@@ -53,7 +53,7 @@ class _Commands(Group):
         formatter.write(group_help(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        if not args:  # Typer prints no help in this case, because it expects to print it by rich
+        if not args and not ctx.resilient_parsing:  # Typer would print nothing without rich
             say(ctx.get_help())
             ctx.exit(Exit.USAGE)
         if args[:1] == ["help"]:  # as in git and docker

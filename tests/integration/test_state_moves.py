@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 import time
 import uuid
 from collections import Counter
@@ -761,12 +762,20 @@ def test_printed_python_file_runs_unchanged(
         state=["seen/seen"],
     )
     code = start.code("python")
-    last = "spark.streams.awaitAnyTermination()"
-    assert code.endswith(last)
-    exec(code.removesuffix(last), {})
+    # Regression: The file ended as soon as the query had started, because the query of prime() had
+    # ended.
+    runner = threading.Thread(target=exec, args=(code, {}), daemon=True)
+    runner.start()
+    late = time.monotonic() + 120
+    while runner.is_alive() and not (location / "commits/1").exists() and time.monotonic() < late:
+        time.sleep(0.2)
+    assert runner.is_alive()
     (running,) = session.streams.active
     running.processAllAvailable()
+    assert runner.is_alive()
     running.stop()
+    runner.join(60)
+    assert not runner.is_alive()
     keys = session.read.format("statestore").load(str(location)).select("key.key")
     by_flink = {line.split(",")[1] for line in scene.sink if line.startswith("seen,")}
     # Records that are not what the file supposes have no key.

@@ -55,12 +55,23 @@ def priming_code(
         f"savepoint = {python_literal(savepoint)}",
         f"positions = {python_literal(stream.starting_offsets)}",
     ]
-    for number, state in enumerate(states):
-        if len(states) == 1:
-            lines += _priming_lines(state, "", checkpoint_location, allow_ran_on)
-        else:
-            location = f"{checkpoint_location}/{number}"
-            lines += _priming_lines(state, f"_{number}", location, allow_ran_on)
+    suffixes = [""] if len(states) == 1 else [f"_{number}" for number in range(len(states))]
+    for number, (state, suffix) in enumerate(zip(states, suffixes, strict=True)):
+        location = f"{checkpoint_location}/{number}" if suffix else checkpoint_location
+        lines += _priming_lines(state, suffix, location, allow_ran_on)
+    # All states are primed before the first query starts. Otherwise resetTerminated() would also
+    # forget a query that has failed in the meantime.
+    lines += [
+        "",
+        "# The queries that primed the state have ended. Do not return because of them.",
+        "spark.streams.resetTerminated()",
+    ]
+    for suffix in suffixes:
+        lines += [
+            "",
+            f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
+            f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
+        ]
     return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
 
 
@@ -111,9 +122,6 @@ def _priming_lines(
         '        flink_rest=os.environ.get("MIGRATE_FLINK_REST"),',
         *(["        allow_ran_on=True,"] if allow_ran_on else []),
         "    )",
-        "",
-        f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
-        f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
     )
 
 
