@@ -67,7 +67,7 @@ StreamState = InlineState | FileState | RelativeFileState | SegmentState | Empty
 
 
 class DistributionMode(Enum):
-    """OperatorStateHandle.Mode: the distribution of list state over the subtasks in a restore."""
+    """OperatorStateHandle.Mode: how list state is distributed across the subtasks on restore."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1

@@ -116,7 +116,7 @@ def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
 
 
 def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
-    """Return the sources that only their offset format identifies as Kafka sources.
+    """Return the sources that can be identified as Kafka sources only by their offset format.
 
     Spark's Kafka source writes its start to ``sources/<source>/0``, except under the continuous
     trigger.

@@ -141,7 +141,7 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The user's choices about the permitted effects of a move.
+    """The effects of a move that the user permits.
 
     Attributes:
         topic_map: the topic names at the target, by their names in the input.

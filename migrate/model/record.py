@@ -87,7 +87,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read of up to ``before`` records below and ``after`` records from an offset or time on.
+    """A read of up to ``before`` records before an offset or time, and up to ``after`` from it on.
 
     Attributes:
         is_time: True if ``at`` is a time in epoch milliseconds. It then refers to the first record

@@ -1,4 +1,4 @@
-"""The declaration of options, from which the command line and the keys of a spec are made.
+"""The declarations of options, from which the command line and the spec keys are generated.
 
 A ``TypedDict`` declares the options of a call.
 """

@@ -119,7 +119,7 @@ def _assign(
 
 
 def _report_assignment(assignment: Assignment) -> None:
-    """Log topics with several readers, streams without positions, and unassigned Flink sources."""
+    """Report topics with several readers, streams without positions, and unassigned sources."""
     readers: dict[str, list[int]] = {}
     for number, topics in assignment.topics.items():
         for topic in topics:

@@ -58,7 +58,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
-    """Return the number of offsets in both clusters that a comparison of all records reads."""
+    """Return how many offsets in both clusters a comparison of all records would read."""
     old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
     new = sum(
         log.end - log.start

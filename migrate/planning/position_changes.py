@@ -26,7 +26,7 @@ def position_changes(changes: Sequence[SourceChange], origin: Origin | None = No
 
     For a job without state, ``origin`` is the origin of the new positions. The lines then state the
     records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
-    then state the records that are double-counted in the state or missing from it.
+    then report which records are double-counted in the state or missing from it.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [

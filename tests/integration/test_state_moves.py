@@ -533,7 +533,7 @@ def test_windows_kept_for_late_records_are_not_fired_twice(
     assert Counter(fired.items()) + by_spark == Counter(_windows(scene).items())
 
 
-def test_windows_of_sql_are_compared_by_instants(scene: Scene, session: SparkSession) -> None:
+def test_sql_windows_are_compared_by_instant(scene: Scene, session: SparkSession) -> None:
     """Flink SQL stores the wall clock of New York, five hours off.
 
     Without the conversion, later records would fall into different windows, and the proof would not

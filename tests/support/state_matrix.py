@@ -71,8 +71,8 @@ does not have the feature.
   the records.
 
 The proof reads Spark's state with the data source of Spark 4. Spark 3.5 has no such data source.
-There, a query resumes from a copy of the checkpoint location without records, and emits all of its
-state.
+There, a query resumes from a copy of the checkpoint location, reads no
+records, and emits all of its state.
 """
 
 

@@ -140,7 +140,9 @@ def test_declared_combinations_name_options_of_the_same_call(kind: type) -> None
         (DiffArguments, {"topic_map": {}}),
     ],
 )
-def test_default_value_is_no_passed_option(kind: type, arguments: dict[str, Any]) -> None:
+def test_default_value_does_not_count_as_passed_option(
+    kind: type, arguments: dict[str, Any]
+) -> None:
     check_combinations(kind, arguments)
 
 

@@ -507,7 +507,7 @@ def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> Non
         (NewPartitions.LATEST, {("t", 0): 30}, [(5, 0, 15), (20, 16, 0)]),
     ],
 )
-def test_duplicates_of_running_job_are_limited_by_log(
+def test_duplicates_from_running_job_are_limited_by_log_size(
     tmp_path: Path,
     new_partitions: NewPartitions,
     committed: dict[tuple[str, int], int],

@@ -45,7 +45,7 @@ def test_example_specs_match_schema(spec: Path, tmp_path: Path) -> None:
     assert read_spec(filled_in).spec.version == 1
 
 
-def test_spec_of_how_to_page_is_valid(tmp_path: Path) -> None:
+def test_spec_in_how_to_guide_is_valid(tmp_path: Path) -> None:
     found = [one for one in blocks(ROOT / "docs/how-to/cut-over.md") if one.language == "yaml"]
     whole, with_states = ("\n".join(block.lines) for block in found)
     path = tmp_path / "orders.yaml"

@@ -70,7 +70,7 @@ def test_legacy_element_of_real_job_is_read_and_encoded_identically() -> None:
 
 
 @pytest.mark.parametrize("topic", ["orders", "payments", "t", "a.b-c_d", "a" * 64])
-def test_added_legacy_element_matches_bytes_of_job(topic: str) -> None:
+def test_added_legacy_element_matches_bytes_written_by_job(topic: str) -> None:
     """The cases cover both signs of the stored hash code."""
     for partition in (0, 7, 300):
         made = legacy_element(REAL, topic, partition, 1000)

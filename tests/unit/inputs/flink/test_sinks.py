@@ -148,7 +148,7 @@ def test_committer_without_pending_transactions_is_note(tmp_path: Path) -> None:
 
 
 def test_writer_without_transactions_is_note(tmp_path: Path) -> None:
-    """Sinks with at-least-once delivery have such a writer up to connector 3.4."""
+    """Up to connector 3.4, sinks with at-least-once delivery have such a writer."""
     findings = _findings(tmp_path, {WRITER_STATE: [encode_writer_element("kafka-sink", 1, {})]})
     assert findings.keys() == {"sink-state"}
     assert "'kafka-sink'" in findings["sink-state"].message
