@@ -1041,6 +1041,23 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     assert "not verified: the query's state differs from Flink's" in found.stderr
 
 
+def test_verify_names_records_that_a_deduplication_does_not_store(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Regression: 40 counts and sums were "verified" by the 40 keys of a ``dropDuplicates``."""
+    flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
+    prime(
+        lambda events: events.dropDuplicates(["user"]),
+        [seen_rows(flink, SCHEMA, keys={"user": "key"})],
+        positions='{"events":{"0":350,"1":365}}',
+        checkpoint_location=str(tmp_path),
+    )
+    found = command("verify-state", SAVEPOINT, f"spark:{tmp_path}", "--state", "totals/total")
+    assert "state totals/total: 40 matching keys, 0 different" in found.stdout
+    (warning,) = [line for line in found.stderr.splitlines() if "[records-not-moved]" in line]
+    assert "so the records are not compared" in warning
+
+
 @pytest.mark.parametrize("sample", [True, False])
 def test_comparison_with_empty_flink_state_is_not_verified(
     session: SparkSession, sample: bool

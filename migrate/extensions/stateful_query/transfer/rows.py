@@ -53,6 +53,7 @@ from migrate.extensions.stateful_query.transfer.windows import (
 )
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, WarningText, warning_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -372,16 +373,26 @@ def aggregate_rows(
         may_merge=merge_keys,
         slide_ms=slide_ms,
         session_gap_ms=session_gap_ms,
-        stores_records=not values and _stores_records(whole),
+        stores_records=not values and stores_records(whole),
         unused=_unused_fields(whole, [part[0] for part in parts.values()]) if values else (),
     )
 
 
-def _stores_records(state: DataFrame) -> bool:
+def stores_records(state: DataFrame) -> bool:
     """Return whether the values of a state are records, lists, or maps."""
     if "value" not in state.columns:
         return False
     return isinstance(state.schema["value"].dataType, (StructType, ArrayType, MapType))
+
+
+def records_not_moved() -> WarningText:
+    """Return the warning about a query that stores only keys, in place of Flink's records."""
+    return warning_text(
+        WarningCode.RECORDS_NOT_MOVED,
+        "Flink's state has a record for each key, but the query's state has only the key, so the "
+        "records are not compared; if the job replaces the record of a key, dropDuplicates keeps a "
+        "different one",
+    )
 
 
 def _unused_fields(state: DataFrame, expressions: Iterable[str]) -> tuple[str, ...]:

@@ -24,7 +24,11 @@ from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.flat_state import SparkState
 from migrate.extensions.stateful_query.transfer.hop_rounding import with_hop_rounding
 from migrate.extensions.stateful_query.transfer.proof import compare, key_order, to_spark_columns
-from migrate.extensions.stateful_query.transfer.rows import merge_entries
+from migrate.extensions.stateful_query.transfer.rows import (
+    merge_entries,
+    records_not_moved,
+    stores_records,
+)
 from migrate.extensions.stateful_query.transfer.spark_state import is_before_4, read_spark_state
 from migrate.extensions.stateful_query.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.extensions.stateful_query.transfer.windows import session_windows, unfired_windows
@@ -116,6 +120,8 @@ def verify_state(
                 flink = session_windows(flink, read(state=MERGING_WINDOWS))
         flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
         warnings = () if expired is None else tuple(expired.warnings())
+        if not spark_state.values and stores_records(flink):
+            warnings += (records_not_moved(),)
         for warning in warnings:
             log.warning(warning)
         expected = _expected(flink, expect, spark_state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.extensions.stateful_query.state_proof import StateProof
-from migrate.extensions.stateful_query.transfer.rows import StateRows
+from migrate.extensions.stateful_query.transfer.rows import StateRows, records_not_moved
 from migrate.model.errors import Refused, UsageError
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
@@ -92,11 +92,7 @@ def priming_warnings(
         )
     for stream in rows:
         if stream.stores_records:
-            yield warning_text(
-                WarningCode.RECORDS_NOT_MOVED,
-                "Flink's state has a record of each key, and the query's state only the key: if "
-                "the job replaces the record of a key, dropDuplicates keeps another one",
-            )
+            yield records_not_moved()
         if stream.expired is not None:
             yield from stream.expired.warnings()
             if stream.expired.ttl_ms is not None:
