@@ -68,7 +68,6 @@ def cut_over(
     from migrate.extensions.cutover import run
     from migrate.model.errors import CutOverStopped, take_notes
 
-    check_flags(execute=execute, dry_run=dry_run, yes=yes)
     if init:
         if execute or back or adopt or nothing_started or until is not None:
             raise UsageError(
@@ -81,6 +80,7 @@ def cut_over(
         raise UsageError("--flink-rest requires --init; otherwise, set flink.rest in SPEC")
     if spec is None:
         raise UsageError("no SPEC; to write one, run `migrate cut-over --init SPEC`")
+    check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
         result = run.cut_over(
             spec,
