@@ -35,6 +35,8 @@ from migrate.model.record import Record, Surroundings
 # The reading of a partition stops once its records from the position on exceed this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
+# The longest wait for this many messages. Each read waits once, for messages that do not exist.
+_POLL_SECONDS = 0.02
 # To find N records before a position, the reading starts 2 * N offsets below it. If that finds too
 # few records, the reading starts 32 * N offsets below it, and so on. If each transaction has one
 # record, every other offset is a marker. A compacted log has larger gaps.
@@ -298,7 +300,7 @@ class RecordReader:
                 )
 
     def _messages(self) -> Iterator[tuple[Partition, Message]]:
-        for message in self._consumer.consume(_MESSAGES_AT_ONCE, 0.2):
+        for message in self._consumer.consume(_MESSAGES_AT_ONCE, _POLL_SECONDS):
             error = message.error()
             topic, partition = message.topic(), message.partition()
             if error is None or error.code() == KafkaError._PARTITION_EOF:

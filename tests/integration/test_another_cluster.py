@@ -196,7 +196,7 @@ def test_partitions_with_many_records_are_fetched_in_parallel(
     began = time.monotonic()
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
     assert json.loads(result.stdout) == {name: {str(n): 505 for n in range(40)}}
-    assert time.monotonic() - began < 30  # 2 s on a quiet machine; it was 80 s
+    assert time.monotonic() - began < 60  # 80 s with the waits
 
 
 def test_offset_sync_finds_position_among_records_with_equal_timestamps(
