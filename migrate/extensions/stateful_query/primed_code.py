@@ -63,7 +63,7 @@ def priming_code(
     # forget a query that has failed in the meantime.
     lines += [
         "",
-        "# The queries that primed the state have ended. Do not return because of them.",
+        "# Ignore the queries that have already ended.",
         "spark.streams.resetTerminated()",
     ]
     for suffix in suffixes:
