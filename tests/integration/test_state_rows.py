@@ -1055,7 +1055,7 @@ def test_verify_names_records_that_a_deduplication_does_not_store(
     found = command("verify-state", SAVEPOINT, f"spark:{tmp_path}", "--state", "totals/total")
     assert "state totals/total: 40 matching keys, 0 different" in found.stdout
     (warning,) = [line for line in found.stderr.splitlines() if "[records-not-moved]" in line]
-    assert "so the records are not compared" in warning
+    assert "so records are not compared" in warning
 
 
 @pytest.mark.parametrize("sample", [True, False])

@@ -389,9 +389,8 @@ def records_not_moved() -> WarningText:
     """Return the warning about a query that stores only keys, in place of Flink's records."""
     return warning_text(
         WarningCode.RECORDS_NOT_MOVED,
-        "Flink's state has a record for each key, but the query's state has only the key, so the "
-        "records are not compared; if the job replaces the record of a key, dropDuplicates keeps a "
-        "different one",
+        "Flink's state has a record for each key, but the query's state has only keys, so records "
+        "are not compared; if the job replaces records, dropDuplicates keeps others",
     )
 
 
