@@ -423,8 +423,10 @@ class Kafka:
         Raises:
             ConfigError: the file cannot be read, or a string is not a property.
         """
-        if self.bootstrap_servers is not None or not self.is_given:
-            return self.bootstrap_servers is not None
+        if not self.is_given:
+            return False
+        if self.bootstrap_servers is not None:
+            return True
         from migrate.kafka.config import names_brokers
 
         return names_brokers(self.kafka_config, self.kafka_properties)

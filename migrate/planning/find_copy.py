@@ -223,9 +223,14 @@ def _has_equal_unread(
     copy: Record, own: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, bool]:
     """Return whether a copy may be of a record that was not read."""
-    run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
     known = {record.offset for record in own.records}
-    return any(record.is_copied_as(copy) and record.offset not in known for record in run.after)
+    return not known.issuperset((yield from _possible_origins(copy, depth)))
+
+
+def _possible_origins(copy: Record, depth: Depth) -> Generator[Read, Surroundings, list[int]]:
+    """Return the offsets of the old records of which a copy may be, from the copy's time on."""
+    run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
+    return [record.offset for record in run.after if record.is_copied_as(copy)]
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
@@ -780,17 +785,15 @@ class _Check:
         end = yield Read(Side.NEW, self._first_trailing or copies.log_end, 2, 1)
         if not end.before:
             return match
-        copy, most = end.before[-1], self._depth.searched
-        run = yield Read(Side.OLD, max(0, copy.timestamp), 0, most, is_time=True)
-        equal = [record.offset for record in run.after if record.is_copied_as(copy)]
-        if len(equal) < 2:
+        origins = yield from _possible_origins(end.before[-1], self._depth)
+        if len(origins) < 2:
             return match
         if len(end.before) == 1:  # it is the only copy
             return not_found_match(EQUAL_RECORDS)
         return replace(
             match,
             outcome=MatchOutcome.AMBIGUOUS,
-            records=own.log_end - 1 - equal[0],
+            records=own.log_end - 1 - origins[0],
             bound=Bound.AT_MOST,
         )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+import migrate as library
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -25,6 +26,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import Result, migrate
 from tests.support.encoder import COMMITTED, EARLIEST, LATEST, EnumeratorSplit, KafkaSplit
+from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
 from tests.support.groups import member
 from tests.support.kafka import Broker
 
@@ -362,3 +364,41 @@ def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str
     assert [(row["left"]["next_offset"], row["right"]["next_offset"]) for row in rows] == [
         *((3, 0), (10, 0), (10, 0))
     ]
+
+
+def test_refusal_of_expired_positions_names_option_as_its_reader_writes_it(
+    tmp_path: Path, broker: Broker
+) -> None:
+    """The reader is at a command line, calls a function, or has written a spec."""
+    names = create_golden_topics(broker, "orders", "payments")
+    broker.produce(names["orders"], 0, map(str, range(50)))
+    broker.delete_records(names["orders"], 0, 40)  # the position is 12
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    spec = tmp_path / "orders.yaml"
+    content = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": names},
+        "target": {"checkpoint-dir": "query"},
+    }
+    spec.write_text(json.dumps(content))  # also YAML
+
+    servers = broker.bootstrap_servers
+    command: tuple[str | Path, ...] = ("to-spark", savepoint, "-b", servers, *topic_map(names))
+    shown = migrate(*command)
+    assert (shown.code, shown.stdout) == (4, "")
+    assert "continue after the gap with --on-expired earliest" in shown.stderr
+    with pytest.raises(library.Refused, match='continue after the gap with on_expired="earliest"'):
+        library.to_spark(savepoint, bootstrap_servers=servers, topic_map=names)
+    with pytest.raises(library.Refused, match=r"after the gap with move\.on-expired: earliest"):
+        library.cut_over(spec)
+
+    shown = migrate(*command, "--sink-writer", "name")
+    assert (shown.code, shown.stdout) == (2, "")
+    assert "--sink-writer requires --sink" in shown.stderr
+    with pytest.raises(library.UsageError, match="sink_writer requires sink"):
+        library.to_spark(savepoint, bootstrap_servers=servers, topic_map=names, sink_writer="name")
+    spec.write_text(json.dumps({**content, "sink-writer": "name"}))
+    with pytest.raises(library.Refused, match="sink-writer requires sink"):
+        library.cut_over(spec)
