@@ -44,7 +44,7 @@ test: setup  ## every test, the real systems included
 	@$(WITH_JDK) python -m pytest $(WORKERS) 3
 
 unit: $(STAMP)  ## the tests that need no other system (about a minute)
-	@cd $(ROOT) && $(BIN)/python -m pytest $(WORKERS) 2 \
+	@cd $(ROOT) && PATH="$(BIN):$$PATH" python -m pytest $(WORKERS) 2 \
 		-m "not integration and not slow" --ignore tests/integration
 
 check: docs  ## lint, formatting, types, architecture, the site's links
