@@ -160,10 +160,10 @@ def _exit_with(error: Exception) -> NoReturn:
 
     code = exit_of(error)
     match error:
-        case Refused(reasons=reasons):
+        case Refused(reasons=reasons, written=written):
             for reason in reasons:
                 say(f"refused: {printable(reason)}")
-            _fail(code, "refused; nothing was written")
+            _fail(code, f"refused; {'only ' + written if written else 'nothing'} was written")
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
     if getattr(error, "kind", None) is ErrorKind.EXTERNAL:

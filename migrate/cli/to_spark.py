@@ -175,7 +175,13 @@ def to_spark(
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
             how = origin.how_to_stop.replace(" it ", " the job ")
-            log.info(f"next: {how}, and rerun the command with the savepoint")
+            step = f"{how}, and rerun the command with the savepoint"
+            if new_file is not None:
+                step = (
+                    "complete the query; then run migrate cut-over, which stops the job itself, or "
+                    f"{step}"
+                )
+            log.info(f"next: {step}")
         elif format is SparkFormat.HUDI:
             log.info("next: start Hudi Streamer once with this output as --checkpoint")
         elif format is SparkFormat.JSON:

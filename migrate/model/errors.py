@@ -41,14 +41,17 @@ class InputError(MigrateError):
 class Refused(MigrateError):
     """A move that is ambiguous, or that would lose, duplicate, or overwrite something.
 
-    Nothing was written.
+    Nothing was written except ``written``.
 
     Attributes:
         reasons: the reasons, one line each.
+        written: the files that record the refusal; empty if there are none.
 
     Args:
         reasons: one or several reasons.
     """
+
+    written: str = ""
 
     def __init__(self, reasons: str | Sequence[str]) -> None:
         self.reasons: Sequence[str] = (reasons,) if isinstance(reasons, str) else reasons

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -210,6 +211,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert "no obstacle was found; --execute continues with stop" in dry.stderr
     for basis in ("as the job's last checkpoint; later steps: unknown", "by the records' times"):
         assert basis in dry.stderr
+    # Regression: only a chk-N was shown as CHK, and Flink deletes it after a few seconds.
+    (chk,) = re.findall(r"CHK of other commands while the job runs: (\S+) \(Flink", dry.stderr)
+    assert chk.endswith(f"/{jobs['orders']}")
+    assert migrate("to-spark", chk, "--allow-external-files").code == 0
     assert not spec.folder.exists() and stack.flink.running() == jobs
 
     # Ctrl-C at the question: nobody has asked Flink for anything.
@@ -284,6 +289,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert done.code == 0, done.stderr
     assert done.stdout.strip() == str(spec.folder / "record.json")
     assert "lost 0, repeated 0" in done.stderr
+    last_lines = [line.partition(":")[0] for line in done.stderr.splitlines()[-4:]]
+    assert last_lines == ["done", "downtime", "lag", "page of the record"]
     again = spec.execute()
     assert again.code == 0, again.stderr
 
@@ -322,6 +329,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert committed <= seen.timestamp() + 0.01
     assert sum(part["seconds"] for part in downtime["parts"]) == pytest.approx(downtime["seconds"])
     assert downtime["seconds"] == pytest.approx((seen - asked).total_seconds())
+    # The pauses between the runs are not parts of steps.
+    assert {"pause", "earlier attempts"} < {part["step"] for part in downtime["parts"]}
     before, after = record["verifications"]
     assert (before["when"], after["when"]) == ("before", "after")
     assert before["lag"] >= 0 and after["lag"] >= 0

@@ -45,9 +45,13 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
         "start": "./no-such-program --fast",
     }
     spec.write_text(yaml.safe_dump(fields))
-    for mode in ((), ("--execute", "--yes")):
+    for mode, written in (
+        ((), "nothing was written"),
+        (("--execute", "--yes"), f"only the record {tmp_path / 'orders.cut-over'} was written"),
+    ):
         refused = migrate("cut-over", spec, *mode)
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert refused.stderr.endswith(f"\nmigrate: refused; {written}\n")
         for reason in (
             f"refused: {tmp_path / 'query'} is not empty; choose a new directory",
             "is the file sink of a different query, and remembers its batches up to",
@@ -69,7 +73,11 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     spec.write_text(yaml.safe_dump({k: v for k, v in fields.items() if v is not None}))
     dry = migrate("cut-over", spec)
     assert dry.code == 0, dry.stderr
-    assert "no obstacle was found; --execute continues with apply" in dry.stderr
+    # Regression: "no obstacle was found", although the topic is newer than the savepoint.
+    assert dry.stderr.splitlines()[-1] == (
+        "dry run: whether records would be lost or duplicated is undetermined, because 2 of 5 "
+        "partitions are suspect; nothing else is an obstacle; --execute continues with apply"
+    )
     assert broker.committed(spec.name) == {}
 
 
@@ -215,7 +223,12 @@ def test_target_changed_after_plan_review_requires_new_review(
         "start": "true",
     }
     spec.write_text(yaml.safe_dump(fields))
-    assert migrate("cut-over", spec, "--execute", "--yes", "--until", "plan").code == 0
+    planned = migrate("cut-over", spec, "--execute", "--yes", "--until", "plan")
+    assert planned.code == 0
+    assert planned.stderr.splitlines()[-1] == (
+        f"next: review the plan with `migrate show {tmp_path / 'orders.cut-over/plan.json'}`, and "
+        f"run `migrate cut-over {spec} --execute`, which continues with apply"
+    )
     fields |= {"target": {"group": spec.parent.name}, "start": "true --fast"}
     fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
     spec.write_text(yaml.safe_dump(fields))

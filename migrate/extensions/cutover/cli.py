@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
+from migrate.cli import next_step
 from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags
 from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_flink_environment
@@ -15,10 +17,13 @@ from migrate.cli.terminal import emit, say
 from migrate.cli.typer_parameters import option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
-from migrate.model.wording import printable
+from migrate.model.wording import counted, printable
 
 if TYPE_CHECKING:
-    from migrate.extensions.cutover.run import StepResult
+    from migrate.extensions.cutover.run import CutOver, StepResult
+
+# The least width of a step's text on a narrow terminal.
+_LEAST_WIDTH = 20
 
 
 @with_options
@@ -66,6 +71,7 @@ def cut_over(
     path of the record, a JSON file next to its HTML page.
     """
     from migrate.extensions.cutover import run
+    from migrate.extensions.cutover.downtime import result_lines
     from migrate.model.errors import CutOverStopped, take_notes
 
     if init:
@@ -102,13 +108,17 @@ def cut_over(
         if result.prediction is not None:
             for line in result.prediction.lines():
                 log.info(line)
-        log.info(_verdict(result.steps, back=back))
+        log.info(_verdict(result, back=back))
         return
+    for line in result_lines(result.record) if not back else ():
+        log.info(line)
     for step in result.steps:
         if step.state == "to do":
             log.info(f"next: {step.text}")
     emit(str(result.record_path))
     log.info(f"page of the record: {result.page_path}")
+    if result.next_step is not None:
+        log.info(_after_until(spec, until, result))
 
 
 def _write_first_spec(spec: str | None, flink_rest: str | None) -> None:
@@ -134,13 +144,53 @@ def _table(steps: Sequence[StepResult]) -> str:
         Column("STATE", lambda step: step.state),
         Column("WHAT", lambda step: step.text),
     )
-    return "".join(table_lines(columns, steps, Screen.of(sys.stdout)))
+    screen = Screen.of(sys.stdout)
+    return "".join(table_lines(columns, wrapped_steps(steps, screen.width), screen))
 
 
-def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:
-    todo = [step.name for step in steps if step.state == "to do"]
+def wrapped_steps(steps: Sequence[StepResult], width: int | None) -> Sequence[StepResult]:
+    """Break the texts so that the table fits the width; each line of a text is a row."""
+    if width is None:
+        return steps
+    from textwrap import wrap
+
+    first_columns = sum(
+        max(map(len, cells)) + 2
+        for cells in (
+            ("STEP", *(step.name for step in steps)),
+            ("STATE", *(step.state for step in steps)),
+        )
+    )
+    room = max(width - first_columns, _LEAST_WIDTH)
+    return [
+        replace(step, text=line) if number == 0 else replace(step, name="", state="", text=line)
+        for step in steps
+        for number, line in enumerate(wrap(step.text, room, break_on_hyphens=False))
+    ]
+
+
+def _verdict(result: CutOver, *, back: bool) -> str:
+    from migrate.planning import Verdict
+
+    todo = [step.name for step in result.steps if step.state == "to do"]
     if back:
         return "dry run: nothing was changed; add --execute"
     if not todo:
         return "dry run: every step is done"
+    rows = result.plan.partitions if result.plan is not None else ()
+    if suspect := sum(row.verdict is Verdict.SUSPECT for row in rows):
+        return (
+            f"dry run: whether records would be lost or duplicated is undetermined, because "
+            f"{suspect} of {counted(len(rows), 'partition')} {'is' if suspect == 1 else 'are'} "
+            f"suspect; nothing else is an obstacle; --execute continues with {todo[0]}"
+        )
     return f"dry run: no obstacle was found; --execute continues with {todo[0]}"
+
+
+def _after_until(spec: str, until: str | None, result: CutOver) -> str:
+    """Return the next step of the user after ``--until``."""
+    review = ""
+    if until == "plan":
+        review = f"review the plan with `{next_step.command('show', str(result.plan_path))}`, and "
+    resume = next_step.command("cut-over", spec, "--execute")
+    return f"next: {review}run `{resume}`, which continues with {result.next_step}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,11 @@ CommandStatus = int | Literal["running", "unknown"] | None
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # the highest exit code is 255
+# The time at the start of a log line, as in "26/11/29 21:02:10", "2026-11-29T21:02:10.123Z", or
+# "[2026-11-29 21:02:10,123]".
+_TIMESTAMP = re.compile(
+    r"^\[?\d{2,4}[-/.]\d{2}[-/.]\d{2,4}[ T]\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?\]?\s*"
+)
 # $0 is the state file. HUP, INT, and TERM signals to the process group do not end this shell, so it
 # still writes the exit code.
 _RUN_AND_WRITE_CODE = """
@@ -113,4 +119,11 @@ class Command:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LOG_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
+        if not lines:
+            return (f"{self.log}: empty",)
         return (f"{self.log}:", *("  " + printable(line) for line in lines[-_LOG_LINES:]))
+
+    def last_line(self) -> str:
+        """Return the last line of the output without its timestamp, or an empty string."""
+        lines = [line.strip() for line in self.last_lines()[1:] if line.strip()]
+        return _TIMESTAMP.sub("", lines[-1]) if lines else ""

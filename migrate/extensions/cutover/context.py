@@ -44,7 +44,7 @@ class CutOverContext:
 
     Attributes:
         saw_end: True once this run has seen that the job FINISHED with the savepoint.
-        previewed_plan: the plan that the ``check`` step has made in this run, if any.
+        previewed_plan: the plan that this run has made and not saved, if any.
     """
 
     previewed_plan: Plan | None = None

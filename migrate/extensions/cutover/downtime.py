@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 from migrate.extensions.cutover.report import CutOverRecord, DowntimePart, DowntimeReport, LagReport
 from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.wording import counted
 
 STOP_STEP, LAST_STEP = "stop", "first-batch"
+# The names of the parts of the downtime in which the later steps did not run.
+EARLIER, PAUSE = "earlier attempts", "pause"
 # The maximum number of lags in a record; the chart on its page needs no more.
 _MOST_LAGS = 240
 
@@ -18,25 +21,101 @@ _MOST_LAGS = 240
 def downtime(record: CutOverRecord) -> DowntimeReport | None:
     """Return the downtime; None before the first batch, or if the record has stopped no job."""
     ends = sorted(
-        (datetime.fromisoformat(step.ended_at), step.name)
+        (datetime.fromisoformat(step.ended_at), step.name, step.run)
         for step in record.steps
         if step.state == "done"
     )
-    last = next((end for end, name in ends if name == LAST_STEP), None)
+    last = next((end for end, name, _ in ends if name == LAST_STEP), None)
     if record.flink.stop_asked_at is None or last is None:
         return None
     began = datetime.fromisoformat(record.flink.stop_asked_at)
+    starts = {run.number: datetime.fromisoformat(run.began_at) for run in record.runs}
+    pauses = list(_pauses(record))
     parts, before = list[DowntimePart](), began
-    for end, name in ends:
-        if began < end <= last:
-            parts.append(DowntimePart(step=name, seconds=round((end - before).total_seconds(), 3)))
-            before = end
+    for end, name, run in ends:
+        if not began < end <= last:
+            continue
+        # The run that did the step may have started after earlier attempts and pauses.
+        resumed = min(max(starts.get(run, before), before), end)
+        paused = _overlap(pauses, before, end)
+        tried = resumed - before - _overlap(pauses, before, resumed)
+        for part, duration in ((EARLIER, tried), (PAUSE, paused)):
+            if duration:
+                parts.append(_part(part, duration))
+        parts.append(_part(name, end - before - tried - paused))
+        before = end
     return DowntimeReport(
         began_at=began.isoformat(timespec="milliseconds"),
         ended_at=last.isoformat(timespec="milliseconds"),
         seconds=round(max((last - began).total_seconds(), 0), 3),
         parts=parts,
     )
+
+
+def _part(name: str, duration: timedelta) -> DowntimePart:
+    return DowntimePart(step=name, seconds=round(duration.total_seconds(), 3))
+
+
+def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the times between two runs, and the times of the questions; they do not overlap."""
+    for run, later in pairwise(record.runs):
+        ends = [run.ended_at] if run.ended_at is not None else [run.began_at]
+        if run.ended_at is None:  # the run was killed
+            ends += [step.ended_at for step in record.steps if step.run == run.number]
+        yield max(map(datetime.fromisoformat, ends)), datetime.fromisoformat(later.began_at)
+    for run in record.runs:
+        if run.question is not None:
+            yield (
+                datetime.fromisoformat(run.question.asked_at),
+                datetime.fromisoformat(run.question.answered_at),
+            )
+
+
+def _overlap(
+    times: Sequence[tuple[datetime, datetime]], since: datetime, until: datetime
+) -> timedelta:
+    """Return the duration of the times within an interval."""
+    durations = (min(until, end) - max(since, start) for start, end in times)
+    return sum((duration for duration in durations if duration > timedelta()), start=timedelta())
+
+
+def seconds_by_part(report: DowntimeReport) -> Mapping[str, float]:
+    """Return the seconds of each step, followed by the totals of attempts and pauses."""
+    others = dict.fromkeys((EARLIER, PAUSE), 0.0)
+    steps = {part.step: part.seconds for part in report.parts if part.step not in others}
+    for part in report.parts:
+        if part.step in others:
+            others[part.step] += part.seconds
+    return steps | {name: seconds for name, seconds in others.items() if seconds}
+
+
+def lag_before_and_after(record: CutOverRecord) -> tuple[int | None, int | None]:
+    """Return the lag before the target's start and at its last check; each None if unknown."""
+    checks = {check.when: check.lag for check in record.verifications}
+    return checks.get("before"), checks.get("after")
+
+
+def result_lines(record: CutOverRecord) -> Iterator[str]:
+    """Yield the end of a cut-over, its downtime, and its lag, as far as the record has them."""
+    is_done = record.state == "done"
+    if is_done:
+        yield f"done: {record.flink.job_name or record.name} has moved to {record.target}"
+    if record.downtime is not None:
+        by_part = seconds_by_part(record.downtime)
+        parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in by_part.items())
+        yield f"downtime: at most {record.downtime.seconds:.1f} s ({parts})"
+    elif is_done:
+        yield "downtime: unknown, because this cut-over has not stopped the job"
+    before, after = lag_before_and_after(record)
+    if is_done and (before, after) != (None, None):
+        yield (
+            f"lag: {_records(before)} before the start of the target, {_records(after)} at the "
+            "last check"
+        )
+
+
+def _records(lag: int | None) -> str:
+    return "unknown" if lag is None else counted(lag, "record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +152,10 @@ class DowntimePrediction:
     def lines(self) -> tuple[str, str]:
         """Return the downtime, the lag at the first batch, and what each is based on."""
         total = "unknown" if self.seconds is None else f"{self.seconds:.1f} s"
-        lag = "unknown" if self.lag is None else counted(self.lag, "record")
         return (
             f"predicted downtime: {total} (stop: {_seconds(self.stop, self.stop_basis)}; later "
             f"steps: {_seconds(self.rest, self.rest_basis)})",
-            f"predicted lag at the first batch: {lag} (rate: "
+            f"predicted lag at the first batch: {_records(self.lag)} (rate: "
             f"{'unknown' if self.rate is None else f'{self.rate:.1f} records/s'}, "
             f"{self.rate_basis})",
         )
@@ -114,8 +192,12 @@ def predict(
         stop_basis = "Flink has no savepoint or checkpoint of the job"
     if known:
         is_same_job, _, path, past = max(known, key=lambda item: item[:3])
-        part = next((part.seconds for part in past.parts if part.step == STOP_STEP), None)
-        rest, rest_basis = past.seconds - (part or 0), f"as in {path}"
+        by_part = seconds_by_part(past)
+        part = by_part.get(STOP_STEP)
+        rest = sum(
+            seconds for name, seconds in by_part.items() if name not in (STOP_STEP, EARLIER, PAUSE)
+        )
+        rest_basis = f"as in {path}"
         if is_same_job and part is not None:
             stop, stop_basis = part, f"as in {path}"
     return DowntimePrediction(stop, stop_basis, rest, rest_basis, rate, rate_basis)

@@ -146,6 +146,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
         )
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.writes_to_disk:
+        context.previewed_plan = move.plan
         return text
     path.unlink(missing_ok=True)
     move.plan.save(path)

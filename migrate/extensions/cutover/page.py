@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Literal
 
+from migrate.extensions.cutover.downtime import PAUSE, lag_before_and_after, seconds_by_part
 from migrate.extensions.cutover.lag_chart import HEIGHT, WIDTH, lag_chart
 from migrate.extensions.cutover.report import CutOverRecord, VerificationReport
 from migrate.model.wording import counted
 from migrate.report.page import render_page
 
-_CHECKS: tuple[Literal["before", "after"], ...] = ("before", "after")
 _STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
 
 
@@ -33,7 +32,12 @@ def cut_over_page(record: CutOverRecord) -> str:
         lost=lost,
         repeated=repeated,
         note=note,
-        lag=_lag(checks),
+        lags=list(
+            zip(
+                ("before the start", "at the last check"), lag_before_and_after(record), strict=True
+            )
+        ),
+        paused=seconds_by_part(record.downtime).get(PAUSE) if record.downtime is not None else None,
         chart=lag_chart(record),
         chart_size=(WIDTH, HEIGHT),
         facts=list(_facts(record)),
@@ -102,9 +106,3 @@ def _time(text: str) -> str:
     """Return a time of the record in UTC, rounded down to the second."""
     time = datetime.fromisoformat(text).astimezone(timezone.utc)
     return f"{time.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
-
-
-def _lag(checks: dict[Literal["before", "after"], VerificationReport]) -> str:
-    """Return the lag at the start and the lag after it, each ``?`` if unknown."""
-    lags = [checks[when].lag if when in checks else None for when in _CHECKS]
-    return " \N{RIGHTWARDS ARROW} ".join("?" if lag is None else str(lag) for lag in lags)

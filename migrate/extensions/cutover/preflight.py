@@ -156,7 +156,12 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
             "one checkpoint old; take a savepoint, cancel the job, and set flink.savepoint to the "
             "savepoint"
         )
-    return _check_plan(context, directory)
+    checked = _check_plan(context, directory)
+    log.info(
+        f"CHK of other commands while the job runs: {directory} (Flink deletes each chk-N in it "
+        "after a newer checkpoint)"
+    )
+    return checked
 
 
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:

@@ -31,6 +31,7 @@ from migrate.extensions.cutover.report import (
     VERSION,
     CutOverRecord,
     FlinkReport,
+    QuestionReport,
     RunReport,
     StepReport,
     StepState,
@@ -128,6 +129,12 @@ class Record:
             end=None,
         )
         self.change(runs=[*self.model.runs, run])
+
+    def add_question(self, asked_at: str) -> None:
+        """Record that the run has waited for an answer from ``asked_at`` until now."""
+        *before, run = self.model.runs
+        question = QuestionReport(asked_at=asked_at, answered_at=now())
+        self.change(runs=[*before, run.model_copy(update={"question": question})])
 
     def end_run(self, end: str) -> None:
         """Record the end of the run, and write the page."""

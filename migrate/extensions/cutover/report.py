@@ -33,6 +33,13 @@ class StepReport(Model):
     run: int = Field(ge=1)
 
 
+class QuestionReport(Model):
+    """The time in which a run waited for the user's answer."""
+
+    asked_at: str
+    answered_at: str
+
+
 class RunReport(Model):
     """A run of the command; ``ended_at`` is null while the run continues and if it was killed."""
 
@@ -45,6 +52,9 @@ class RunReport(Model):
     began_at: str
     ended_at: str | None
     end: str | None = Field(description="the end of the run, as a sentence")
+    question: QuestionReport | None = Field(
+        default=None, description="null if the run asked nothing"
+    )
 
 
 class FlinkReport(Model):
@@ -155,9 +165,13 @@ class StartReport(Model):
 
 
 class DowntimePart(Model):
-    """The time from the end of the previous step to the end of this step."""
+    """A part of the time from the end of the previous step to the end of a step."""
 
-    step: str
+    step: str = Field(
+        description="the name of the step; earlier attempts: the time of earlier runs after the "
+        "previous step; or pause: the time in which no run was active, or a run waited for the "
+        "user's answer; after a killed run, a pause starts at the end of the last step of that run"
+    )
     seconds: float = Field(ge=0)
 
 

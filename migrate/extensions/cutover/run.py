@@ -18,7 +18,7 @@ from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
 from migrate.extensions.cutover.observe import observe
 from migrate.extensions.cutover.predict_downtime import predict_downtime
 from migrate.extensions.cutover.read_spec import read_spec
-from migrate.extensions.cutover.record import Record, locked
+from migrate.extensions.cutover.record import Record, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
 from migrate.extensions.cutover.roll_back import plan_roll_back, restart_advice, roll_back
 from migrate.extensions.cutover.spec_keys import SPEC_KEYS, each_message_once
@@ -35,6 +35,7 @@ from migrate.model.errors import (
 from migrate.model.log import log
 from migrate.model.option_names import option, spec_notation
 from migrate.model.warning import WarningCode, warn
+from migrate.planning import Plan
 from migrate.storage.uris import local_path
 
 _BACK = "back"
@@ -58,6 +59,9 @@ class CutOver:
         record_path: the record's JSON file, or None for a dry run.
         page_path: the record's HTML page, or None for a dry run.
         prediction: the predicted downtime, from a dry run before the stop; None otherwise.
+        plan: the plan of a dry run, if it has made one; None otherwise.
+        plan_path: the file of the saved plan, or None for a dry run.
+        next_step: the name of the first step after ``until``, or None if a run has done all steps.
     """
 
     steps: tuple[StepResult, ...]
@@ -65,6 +69,9 @@ class CutOver:
     record_path: Path | None = None
     page_path: Path | None = None
     prediction: DowntimePrediction | None = None
+    plan: Plan | None = None
+    plan_path: Path | None = None
+    next_step: str | None = None
 
 
 @spec_notation(SPEC_KEYS)
@@ -129,9 +136,17 @@ def cut_over(
             if back:
                 return CutOver(tuple(_dry_roll_back(context)), record.model)
             results, prediction = _dry_run(context)
-            return CutOver(tuple(results), record.model, prediction=prediction)
+            plan = context.previewed_plan
+            return CutOver(tuple(results), record.model, prediction=prediction, plan=plan)
         results = _roll_back(context, confirm) if back else _run(context, confirm)
-        return CutOver(tuple(results), record.model, record.path, record.page)
+        return CutOver(
+            tuple(results),
+            record.model,
+            record.path,
+            record.page,
+            plan_path=record.plan_path,
+            next_step=None if until in (None, NAMES[-1]) else NAMES[NAMES.index(until) + 1],
+        )
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
@@ -234,9 +249,10 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
             progress.begin(step.name, _state_before(context, step))
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES_OR_WAITS:
-                progress.is_asking = True
+                progress.is_asking, asked_at = True, now()
                 confirm(f"continue with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
+                record.add_question(asked_at)
                 progress.begin(step.name, progress.state_if_stopped)
                 facts, decision = _decide(context, step)  # the facts may have changed
             if isinstance(decision, Done):
@@ -322,6 +338,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             record.end_run(end)
         # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
+            error.written = f"the record {record.folder}"
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
         notes = [next_step]

@@ -112,8 +112,8 @@ def _progress(context: CutOverContext, facts: Facts) -> str:
         seen = "no batch has started yet"
     else:
         seen = "no query has started yet"
-    lines = context.start_command.last_lines()
-    return f"{seen}; {lines[-1].strip()}" if lines else seen
+    line = context.start_command.last_line()
+    return f"{seen}; {line}" if line else seen
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:

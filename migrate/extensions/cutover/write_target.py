@@ -143,8 +143,7 @@ def _await_priming(context: CutOverContext) -> None:
         for _ in poll(parse_duration(limit)):
             if context.prime_command.status() != "running":
                 return
-            if lines := context.prime_command.last_lines():
-                stage.seen(lines[-1].strip())
+            stage.seen(context.prime_command.last_line())
     raise CutOverStopped(
         f"the prime command is still running after {limit} (timeouts.prime); rerun the command to "
         "wait longer",

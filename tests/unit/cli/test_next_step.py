@@ -37,9 +37,15 @@ def test_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
-def test_dry_run_suggests_stop_with_savepoint(chk: Path) -> None:
+def test_dry_run_suggests_stop_with_savepoint(chk: Path, tmp_path: Path) -> None:
     told = "next: stop the job with a savepoint, and rerun the command with the savepoint"
     assert _last(migrate("to-spark", chk)) == told
+    # Regression: in a cut-over, the user was told to stop the job that the cut-over stops.
+    template = ("--format", "python", "--query-file", tmp_path / "query.py")
+    assert _last(migrate("to-spark", chk, *template)) == (
+        "next: complete the query; then run migrate cut-over, which stops the job itself, or "
+        "stop the job with a savepoint, and rerun the command with the savepoint"
+    )
     stopped = _last(migrate("to-spark", golden("2.2/stop"), "--partitions", "orders:0"))
     assert stopped.startswith("next: use this output as startingOffsets")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import yaml
 
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover import run
+from migrate.extensions.cutover.cli import wrapped_steps
 from migrate.extensions.cutover.decide import Action, Decision, Done
 from migrate.extensions.cutover.facts import Facts
-from migrate.extensions.cutover.run import CutOver, cut_over
+from migrate.extensions.cutover.run import CutOver, StepResult, cut_over
 from migrate.extensions.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
 from migrate.model.option_names import option
@@ -200,6 +203,56 @@ def test_until_option_limits_executed_steps(
     assert (found.record.state, found.record.runs[0].asked) == (state, f"until {until}")
     told = [f"continue with write (title of write), up to {until}?"]
     assert asked == (told if "write" in ran else [])
+
+
+def test_until_option_ends_with_next_command(world: World) -> None:
+    """Regression: `--until plan` ended without a next step."""
+    for until, following in (("look", "write"), ("check", "begin")):
+        done = migrate("cut-over", world.spec, "--execute", "--yes", "--until", until)
+        assert done.stderr.splitlines()[-1] == (
+            f"next: run `migrate cut-over {world.spec} --execute`, which continues with {following}"
+        )
+    done = migrate("cut-over", world.spec, "--execute", "--yes")
+    assert "next: " not in done.stderr
+    assert f"done: orders has moved to spark:{world.spec.parent / 'query'}" in done.stderr
+    assert "downtime: unknown, because this cut-over has not stopped the job" in done.stderr
+
+
+def test_dry_run_table_fits_narrow_terminal() -> None:
+    """Regression: the line below the headings was longer than the terminal is wide."""
+    steps = [
+        StepResult("check", "ok", "orders runs on Flink 1.20.3, checkpoint 25: 5 of 5 would move"),
+        StepResult("verify-again", "to do", "check the start offsets"),
+    ]
+    assert [(row.name, row.state, row.text) for row in wrapped_steps(steps, 60)] == [
+        ("check", "ok", "orders runs on Flink 1.20.3, checkpoint"),
+        ("", "", "25: 5 of 5 would move"),
+        ("verify-again", "to do", "check the start offsets"),
+    ]
+    assert wrapped_steps(steps, None) == steps
+
+
+def test_record_has_time_of_question(world: World) -> None:
+    found = world.run(execute=True, confirm=lambda _: time.sleep(0.05))
+    (question,) = [one.question for one in found.record.runs]
+    assert question is not None
+    asked, answered = map(datetime.fromisoformat, (question.asked_at, question.answered_at))
+    assert 0.05 <= (answered - asked).total_seconds() < 5
+    world.is_done = dict.fromkeys(_ACTIONS, "it is there")
+    found = world.run(execute=True, confirm=_refuse)
+    assert found.record.runs[1].question is None
+
+
+def test_refused_run_reports_the_record_that_it_has_written(world: World) -> None:
+    """Regression: "nothing was written", and a new folder with a record next to the spec."""
+    world.fails = {"look": Refused(["no"])}
+    for mode, written in (((), "nothing"), (("--execute", "--yes"), "only the record {}")):
+        folder = world.spec.parent / "orders.cut-over"
+        refused = migrate("cut-over", world.spec, *mode)
+        last = f"refused; {written.format(folder)} was written"
+        assert refused.stderr == f"refused: no\nmigrate: {last}\n" or mode
+        assert (refused.code, refused.stderr.splitlines()[-1]) == (4, f"migrate: {last}")
+        assert folder.exists() == bool(mode)
 
 
 def test_invalid_option_combinations_are_usage_errors(world: World) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from migrate.extensions.cutover.command import Command
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.record import locked, now
 from migrate.extensions.cutover.report import StartReport
@@ -273,3 +274,23 @@ def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "record"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("", ""),
+        ("26/11/29 21:01:51 INFO Executor: Finished\n\n", "INFO Executor: Finished"),
+        ("[2026-11-29 21:01:51,123] a\n2026-11-29T21:01:51.123Z b\n", "b"),
+        ("2026-11-29T21:01:51+0100 c", "c"),
+        ("12 records of 2026-11-29 21:01:51", "12 records of 2026-11-29 21:01:51"),
+    ],
+)
+def test_last_line_of_command_has_no_timestamp(log: str, line: str, tmp_path: Path) -> None:
+    """Regression: on a terminal, the progress ended with the timestamp or the path of the log."""
+    command = Command(tmp_path, "query")
+    assert (command.last_line(), command.last_lines()) == ("", ())
+    command.log.write_text(log)
+    assert command.last_line() == line
+    if not log:
+        assert command.last_lines() == (f"{command.log}: empty",)
