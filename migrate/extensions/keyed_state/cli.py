@@ -9,13 +9,13 @@ from itertools import islice
 import typer
 
 from decoder import DecodeError
-from decoder.keyed_state import KeyedState, KeyedStates
+from decoder.keyed_state import Entry, KeyedState, KeyedStates
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say
 from migrate.cli.typer_parameters import Checkpoint, TextFormat, option, with_options
 from migrate.extensions.keyed_state import read_state as state_module
 from migrate.model.errors import UsageError
-from migrate.model.log import log
+from migrate.model.log import Stage, log, timed
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.declare_options import ReadArguments
@@ -25,6 +25,7 @@ from migrate.moves.declare_options import ReadArguments
 _BUFFER_SIZE = 4 * 1024 * 1024
 # The number of rows in a table of entries without --limit.
 _DEFAULT_ROWS = 50
+_ENTRIES_BETWEEN_REPORTS = 5000
 
 
 @with_options
@@ -40,7 +41,8 @@ def state(
         "[default: table; with --state json, one object per line]"
     ),
     output: str | None = option(
-        "Write all entries of --state to this new Parquet file instead.", metavar="FILE"
+        "Write all entries of --state to this new Parquet file (FILE.parquet) instead.",
+        metavar="FILE",
     ),
     truncate_keys: bool = option(
         "With --output, cut nanoseconds in keys to microseconds. Two keys may become one. "
@@ -135,9 +137,22 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
                 "--limit N or --format json"
             )
         return
-    limited = islice(entries, limit)
     print_as = entries_json if format is TextFormat.JSON else entries_csv
-    emit_pieces(_buffered(print_as(state, limited)))
+    if sys.stdout.isatty():  # the entries show the progress
+        emit_pieces(_buffered(print_as(state, islice(entries, limit))))
+        return
+    with timed(f"printing the entries of {state.name}") as stage:
+        emit_pieces(_buffered(print_as(state, _reported(islice(entries, limit), stage))))
+
+
+def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
+    """Yield the entries, and report their number to a stage now and then."""
+    number = 0
+    for number, entry in enumerate(entries, start=1):
+        if number % _ENTRIES_BETWEEN_REPORTS == 0:
+            stage.seen(counted(number, "entry", "entries"))
+        yield entry
+    stage.seen(counted(number, "entry", "entries"))
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
 from decoder.urls import redact_url
 from migrate.extensions.keyed_state.select import choose_state, states_of_operator
+from migrate.model.errors import UsageError
 from migrate.model.log import timed
+from migrate.model.option_names import option
+from migrate.model.wording import counted
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_new_file, new_file
 from migrate.storage.suggest_path import suggesting_path
@@ -18,6 +21,8 @@ from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_PARQUET_ENDINGS = (".parquet", ".pq", "")
 
 
 def keyed_states(
@@ -131,11 +136,18 @@ def write_state(
 
     Raises:
         DecodeError, InputError: as in ``read_state``.
-        UsageError: as in ``read_state``; or the file cannot be created.
+        UsageError: as in ``read_state``; the file's name ends like a different format; or the file
+            cannot be created.
         Refused: as in ``find_state``; or the file exists.
         OSError: an error during writing, such as a full disk.
     """
     path = local_path(os.fspath(file))
+    if path.suffix.lower() not in _PARQUET_ENDINGS:
+        raise UsageError(
+            f"{option('output')} {path}: the file would be Parquet, not {path.suffix}; choose a "
+            f"name that ends with {_PARQUET_ENDINGS[0]}; for CSV or JSON, use {option('format')} "
+            "and redirect stdout"
+        )
     check_new_file("output", path)
     batches = read_state(
         chk,
@@ -147,9 +159,11 @@ def write_state(
     from pyarrow import parquet
 
     entries = 0
-    first = next(batches)
-    with new_file(path) as out, parquet.ParquetWriter(out, first.schema) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
-            entries += batch.num_rows
+    with timed(f"writing {path}") as stage:
+        first = next(batches)
+        with new_file(path) as out, parquet.ParquetWriter(out, first.schema) as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch)
+                entries += batch.num_rows
+                stage.seen(counted(entries, "entry", "entries"))
     return entries

@@ -21,7 +21,9 @@ from pyarrow import parquet
 from decoder.keyed_state import read_keyed_states, streams
 from migrate.extensions.keyed_state import cli as state_command
 from migrate.extensions.keyed_state.listing import meaning
+from migrate.extensions.keyed_state.read_state import write_state
 from migrate.extensions.keyed_state.report import entries_json, states_table
+from migrate.model.log import watchers
 from migrate.report.schemas import json_schema
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
@@ -311,6 +313,60 @@ def test_entries_are_written_to_parquet_file(name: str, tmp_path: Path) -> None:
         f"refused: {file} already exists; choose a new file",
     )
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [("t.csv", ".csv"), ("t.JSON", ".JSON"), ("t.parquet.gz", ".gz")]
+)
+def test_output_with_the_ending_of_a_different_format_is_refused(
+    name: str, ending: str, tmp_path: Path
+) -> None:
+    """Regression: `--output t.csv` wrote a Parquet file named t.csv."""
+    chk = write_totals(tmp_path / "savepoint-1", 3)
+    refused = migrate("state", chk, "--state", "total", "--output", tmp_path / name)
+    assert (refused.code, refused.stderr) == (
+        2,
+        f"migrate: --output {tmp_path / name}: the file would be Parquet, not {ending}; choose a "
+        "name that ends with .parquet; for CSV or JSON, use --format and redirect stdout\n",
+    )
+    assert not (tmp_path / name).exists()
+    for good in ("a.parquet", "b.PARQUET", "c.pq", "d"):
+        assert write_state(chk, tmp_path / good, state="total") == 3
+        assert parquet.read_table(tmp_path / good).num_rows == 3
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def begin(self, what: str) -> None:
+        self.told.append(f"begin {what}")
+
+    def seen(self, text: str) -> None:
+        self.told.append(text)
+
+    def end(self) -> None:
+        self.told.append("end")
+
+
+def test_long_output_reports_its_progress(tmp_path: Path) -> None:
+    """Regression: `state --output` was silent for half a minute."""
+    chk, watcher = write_totals(tmp_path / "savepoint-1", 20_000), _Watcher()
+    watchers.append(watcher)
+    try:
+        write_state(chk, tmp_path / "t.parquet", state="total")
+        writing = watcher.told[watcher.told.index("end") + 1 :]
+        done = migrate("state", chk, "--state", "total", "--format", "csv")
+    finally:
+        watchers.remove(watcher)
+    begin, *seen, end = writing
+    assert (begin, end) == (f"begin writing {tmp_path / 't.parquet'}", "end")
+    counts = [int(text.removesuffix(" entries")) for text in seen]
+    assert len(counts) > 1 and counts == sorted(counts) and counts[-1] == 20_000
+    # stdout is not a terminal.
+    assert done.stdout.count("\n") == 20_001
+    assert "begin printing the entries of total" in watcher.told
+    assert watcher.told[-2:] == ["20000 entries", "end"]
 
 
 def test_damaged_state_leaves_no_parquet_file(tmp_path: Path) -> None:
