@@ -17,8 +17,9 @@ from typing import Any
 import typer
 
 from migrate.cli.main import app
-from migrate.model.explanations import read_explanations
+from migrate.model.explanations import read_catalogs, read_explanations
 from migrate.model.finding import Code
+from migrate.model.option_names import command_line_notation
 from migrate.model.warning import WarningCode
 from migrate.moves import options
 from migrate.moves.declare_options import options_of
@@ -40,6 +41,8 @@ def generated(name: str) -> str:
             return "\n".join(_explanations(Code))
         case ["warnings"]:
             return "\n".join(_explanations(WarningCode))
+        case ["messages"]:
+            return "\n".join(_messages())
         case ["options", arguments]:
             return "\n".join(_options(getattr(options, arguments)))
         case ["schema", schema]:
@@ -113,6 +116,17 @@ def _explanations(codes: type[Enum]) -> Iterator[str]:
         link = f" ([details](../{explanation.section}))" if explanation.section else ""
         text = f"{explanation.meaning}{link}"
         yield f"| `{code}` | {explanation.severity} | {text} | {explanation.advice} |"
+
+
+def _messages() -> Iterator[str]:
+    """Yield a table of the messages in the catalogs, with flags for the options."""
+    yield "| Code | Kind | Message | Remedy |"
+    yield "| --- | --- | --- | --- |"
+    with command_line_notation():
+        for code, template in sorted(read_catalogs().items()):
+            message = template.placeholders()
+            what, way_out = (text.replace("|", "\\|") for text in (message.what, message.way_out))
+            yield f"| `{code}` | {template.kind.value} | {what} | {way_out} |"
 
 
 # --- arguments of several calls

@@ -11,27 +11,31 @@ def explain(
     code: str | None = typer.Argument(
         None,
         metavar="CODE",
-        help="A code from a warning or a finding. Without a code, all codes are listed.",
+        help="A code in brackets from a message. Without a code, all codes are listed.",
         show_default=False,
     ),
 ) -> None:
-    """Explain the code of a warning or a finding, such as not-checked."""
+    """Explain the code of a warning, a finding, or a refusal, such as not-checked."""
     from migrate.model.errors import NoSuchName
-    from migrate.model.explanations import read_explanations
+    from migrate.model.explanations import explain_message, read_catalogs, read_explanations
 
-    by_code = read_explanations()
+    messages = {code: explain_message(template) for code, template in read_catalogs().items()}
+    by_code = dict(sorted({**messages, **read_explanations()}.items()))
     code = code.lower().strip("[]") if code is not None else None
     if code is None:
         width = max(map(len, by_code))
         emit_pieces(
-            f"{name:<{width}}  {explanation.summary}\n" for name, explanation in by_code.items()
+            f"{name:<{width}}  {explanation.summary(78 - width)}\n"
+            for name, explanation in by_code.items()
         )
     elif code in by_code:
         emit(by_code[code].text(code), end="")
+        if code in messages and (page := _page_of_word(code)):
+            emit(page)
     elif page := _page_of_word(code):
         emit(page)
     else:
-        problem = f"{code!r} is not the code of a warning or a finding"
+        problem = f"{code!r} is not the code of a message"
         raise NoSuchName(problem, code, list(by_code), "run migrate explain to list all codes")
 
 

@@ -167,7 +167,7 @@ _SECTIONS = {
         "diff": "Show two sets of positions side by side.",
         "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
         "verify": "Check after a move that the target started at the checkpoint's positions.",
-        "explain": "Explain the code of a warning or a finding, such as not-checked.",
+        "explain": "Explain the code of a warning, a finding, or a refusal, such as not-checked.",
     },
     WRITE: {
         "to-spark": "Print startingOffsets for a Spark query, or write its checkpoint location.",

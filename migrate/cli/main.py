@@ -17,8 +17,9 @@ from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
 from migrate.cli.help import CORE_COMMANDS, group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
-from migrate.model.errors import Refused, take_notes
+from migrate.model.errors import MigrateError, Refused, take_notes
 from migrate.model.extensions import EXTENSIONS, command_module
+from migrate.model.message import with_code
 from migrate.model.option_names import command_line_notation, option
 from migrate.model.wording import package_version, printable
 
@@ -162,7 +163,7 @@ def _exit_with(error: Exception) -> NoReturn:
     match error:
         case Refused(reasons=reasons, written=written):
             for reason in reasons:
-                say(f"refused: {printable(reason)}")
+                say(f"refused: {printable(with_code(reason))}")
             _fail(code, f"refused; {'only ' + written if written else 'nothing'} was written")
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
@@ -172,7 +173,8 @@ def _exit_with(error: Exception) -> NoReturn:
             f"{error}; if you trust this checkpoint, add {option('allow_external_files', True)}",
         )
     if code is not Exit.BUG:
-        _fail(code, str(error))
+        reasons = error.reasons if isinstance(error, MigrateError) else (str(error),)
+        _fail(code, "; ".join(map(with_code, reasons)))
     if is_interrupt(error):
         sys.exit(Exit.INTERRUPTED)
     say("".join(traceback.format_exception(error)).rstrip("\n"))

@@ -7,11 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from migrate.model.message import Message
 from migrate.model.wording import hint
 
 
 class MigrateError(Exception):
-    """The base class of the errors in ``migrate``; ``str`` is the reason, in one line."""
+    """The base class of the errors in ``migrate``; ``str`` is the reason, in one line.
+
+    Attributes:
+        reasons: the reasons, one line each; a ``Message`` has a code and facts.
+    """
+
+    reasons: Sequence[str]
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reasons = (reason,)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the reasons that have a code."""
+        return [reason.code for reason in self.reasons if isinstance(reason, Message)]
 
 
 class UsageError(MigrateError):
@@ -44,7 +60,6 @@ class Refused(MigrateError):
     Nothing was written except ``written``.
 
     Attributes:
-        reasons: the reasons, one line each.
         written: the files that record the refusal; empty if there are none.
 
     Args:
@@ -54,8 +69,11 @@ class Refused(MigrateError):
     written: str = ""
 
     def __init__(self, reasons: str | Sequence[str]) -> None:
-        self.reasons: Sequence[str] = (reasons,) if isinstance(reasons, str) else reasons
-        super().__init__("; ".join(self.reasons))
+        Exception.__init__(self, reasons)
+        self.reasons = (reasons,) if isinstance(reasons, str) else reasons
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons)
 
 
 class CutOverStopped(MigrateError):
@@ -67,8 +85,11 @@ class CutOverStopped(MigrateError):
     """
 
     def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
-        super().__init__("; ".join(reasons))
+        Exception.__init__(self, *reasons)
         self.reasons, self.details = reasons, details
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons)
 
 
 class ServiceError(MigrateError):

@@ -1,6 +1,7 @@
-"""The meaning of each code of a finding or a warning, and the user's remedies.
+"""The meaning of each code, and the user's remedies.
 
-The texts are in ``explanations.md``. The first lines of that file describe its format.
+The texts about findings and warnings are in ``explanations.md``. The first lines of that file
+describe its format. The texts about refusals and errors are in the catalogs of messages.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from textwrap import shorten, wrap
 from typing import NamedTuple
+
+from migrate.model import catalog
+from migrate.model.extensions import extension_catalogs
+from migrate.model.message import MessageTemplate
 
 
 class Explanation(NamedTuple):
@@ -26,11 +31,10 @@ class Explanation(NamedTuple):
     advice: str
     section: str
 
-    @property
-    def summary(self) -> str:
-        """The start of the meaning, for an 80-column list of codes."""
+    def summary(self, width: int) -> str:
+        """Return the start of the meaning, in ``width`` columns at most, for a list of codes."""
         sentence = re.split(r"[.:;] | \(|\.$", self.meaning)[0].replace("`", "")
-        return shorten(sentence, 55, placeholder=" …")
+        return shorten(sentence, width, placeholder=" …")
 
     def text(self, code: str) -> str:
         """Return the explanation of a code for a terminal."""
@@ -40,6 +44,22 @@ class Explanation(NamedTuple):
         if self.section:
             lines += ["", f"More: docs/{self.section}"]
         return "".join(f"{line}\n" for line in lines)
+
+
+def read_catalogs() -> dict[str, MessageTemplate]:
+    """Return the template of each message of the core and of the installed extensions, by code."""
+    return {
+        template.code: template
+        for module in (catalog, *extension_catalogs())
+        for template in vars(module).values()
+        if isinstance(template, MessageTemplate)
+    }
+
+
+def explain_message(template: MessageTemplate) -> Explanation:
+    """Return the explanation of a message, with the names of the facts in capitals."""
+    message = template.placeholders()
+    return Explanation(template.kind.value, message.what, message.way_out, "")
 
 
 def _wrap(text: str) -> list[str]:

@@ -10,6 +10,8 @@ package when a name in the package is needed. An extension declares these consta
 - ``MOVED_OPTIONS``: a command line by the option that it replaces, such as ``to-spark --state``.
 - ``SCHEMAS``: the module, the class, and the title of a report's JSON Schema, by command.
 - ``EXPLANATIONS``: a line of ``migrate explain`` by word.
+
+The ``catalog`` module of an extension contains its messages (``migrate.model.message``).
 """
 
 from __future__ import annotations
@@ -92,6 +94,12 @@ def command_module(command: str) -> ModuleType:
     if _package(extension) is None:
         raise _not_installed(extension, f"migrate {command}")
     return import_module(f"{_PACKAGE}.{extension}.cli")
+
+
+def extension_catalogs() -> Iterator[ModuleType]:
+    """Yield the catalog of messages of each installed extension."""
+    for package in _installed():
+        yield import_module(f"{package.__name__}.catalog")
 
 
 def _not_installed(extension: str, user: str) -> Exception:

@@ -8,8 +8,6 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from migrate.model.option_names import option
-
 if TYPE_CHECKING:
     from migrate.model.policies import Policies
 
@@ -42,7 +40,7 @@ class CodePolicy(NamedTuple):
         scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
         shown_for_groups: True if a move to a consumer group shows the finding at any severity.
         allowed: a function that returns whether policies allow the move despite the finding.
-        way_out: a function that returns the user's remedy for a blocker.
+        way_out: the template of the user's remedy for a blocker.
     """
 
     severity: Severity
@@ -53,9 +51,7 @@ class CodePolicy(NamedTuple):
     scan_obstacle: bool = False
     shown_for_groups: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
-    way_out: Callable[[], str] = lambda: (
-        f"to move without this source, select the other sources with {option('source')}"
-    )
+    way_out: str = "to move without this source, select the other sources with {option.source}"
 
 
 _blocker = partial(CodePolicy, Severity.BLOCKER)
@@ -77,9 +73,8 @@ class Code(str, Enum):
         "group-reads",
         _ran_on_blocker(
             job_wide=True,
-            way_out=lambda: (
-                f"stop the consumers, or add {option('allow_ran_on', True)} to duplicate their "
-                "records"
+            way_out=(
+                "stop the consumers, or add {option.allow_ran_on:true} to duplicate their records"
             ),
         ),
     )
@@ -90,7 +85,7 @@ class Code(str, Enum):
         _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_in_flight,
-            way_out=lambda: f"or add {option('allow_in_flight', True)} to accept the loss",
+            way_out="or add {option.allow_in_flight:true} to accept the loss",
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
@@ -110,8 +105,8 @@ class Code(str, Enum):
         "ran-on",
         _ran_on_blocker(
             job_wide=True,
-            way_out=lambda: (
-                f"move from the newest checkpoint, or add {option('allow_ran_on', True)} to "
+            way_out=(
+                "move from the newest checkpoint, or add {option.allow_ran_on:true} to "
                 "accept the duplicates"
             ),
         ),
@@ -123,9 +118,7 @@ class Code(str, Enum):
     SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (
         "stale-positions",
-        _ran_on_blocker(
-            way_out=lambda: f"or add {option('allow_ran_on', True)} to accept the duplicates"
-        ),
+        _ran_on_blocker(way_out="or add {option.allow_ran_on:true} to accept the duplicates"),
     )
     STATE_NOT_MOVED = "state-not-moved", _warning()
     UNCOMMITTED_BATCH = "uncommitted-batch", _warning()

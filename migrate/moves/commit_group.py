@@ -228,7 +228,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
         raise UsageError("this plan was created without a broker; create a new plan for the group")
     path = path or rollback_files.default_path(before.name, Path())
     newest_change, watch = None, NO_WATCH
-    refusals = tuple(map(str, move.refusals))
+    refusals: tuple[str, ...] = move.refusals
     if not refusals:
         folders = path.parent, Path()
         changes = rollback_files.history(folders, move.target_cluster_id, before.name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from migrate.inputs.flink.assign_sources import Assignment, assign_sources
 from migrate.inputs.flink.source import Source
+from migrate.model.catalog import SPARK_SOURCES_TWO_CLUSTERS
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.option_names import option
@@ -52,7 +52,7 @@ def plan_streams(
         *_unnamed_cluster_refusals(assignment.assigned, move),
         *_unassigned_topic_refusals(assignment.assigned, assignment, request.policies),
         *(
-            f"{label}: {reason}"
+            reason.about(label)
             for label, plan in zip(labels, move.plans, strict=True)
             for reason in plan.refusals
         ),
@@ -89,7 +89,7 @@ def plan_as_one(
     (plan,) = move.plans
     all_sources = [*assignment.left_out, *assignment.assigned]
     if refusals := list(_unassigned_topic_refusals(all_sources, assignment, request.policies)):
-        raise Refused([*refusals, *map(str, plan.refusals)])
+        raise Refused([*refusals, *plan.refusals])
     if len(names) == 1:
         return plan, {number: frozenset(plan.topics) for number in names}
     renamed = request.policies.topic_map
@@ -151,14 +151,11 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return
-    way_out = (
-        f"if they read the same Kafka cluster, add {option('one_cluster', True)}; otherwise, omit "
-        f"{option('bootstrap_servers')}, so that each Spark source starts at its own positions "
-        "without a check"
-    )
     for topic in shared_topics(sources):
         if topic.may_be_two_topics:
-            yield str(replace(topic.unnamed_cluster_refusal(), way_out=way_out))
+            yield SPARK_SOURCES_TWO_CLUSTERS(
+                sources=len(topic.sources), topic=topic.name, readers=topic.readers_text
+            )
 
 
 def _unassigned_topic_refusals(

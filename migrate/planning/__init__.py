@@ -17,14 +17,13 @@ positions.
 
 from migrate.planning.new_topics import may_have_a_pattern
 from migrate.planning.obstacles import check_topic_names
-from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.plan import Plan, PlannedPartition, Verdict
 from migrate.planning.planner import make_plan, make_question
 from migrate.planning.refusals_and_warnings import plan_lines
 
 __all__ = [
     "Plan",
     "PlannedPartition",
-    "Refusal",
     "Verdict",
     "check_topic_names",
     "make_plan",

@@ -6,15 +6,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
+from migrate.model.catalog import (
+    CLUSTER_NOT_IDENTIFIED,
+    ONE_GROUP_FOR_SEVERAL_SOURCES,
+    SEVERAL_CLUSTERS,
+    TOPIC_NAME_TAKEN,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import NoSuchName
 from migrate.model.finding import Code, Finding, Severity
+from migrate.model.message import Message, MessageTemplate
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
-from migrate.planning.plan import Refusal
 
 
 def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
@@ -75,15 +81,15 @@ def relevant_findings(
     return findings
 
 
-def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
+def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Message]:
     """Yield a refusal for each blocker that the policies do not allow."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
-            yield Refusal(finding.text, policy.way_out())
+            yield MessageTemplate(finding.code, "{finding}", policy.way_out)(finding=finding.text)
 
 
-def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
+def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
     """Yield a refusal of positions in several clusters, because a target reads only one cluster.
 
     Also refuse if only some sources identify their cluster, because the remaining sources may read
@@ -92,35 +98,24 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
     if len(named) > 1:
-        yield Refusal(
-            f"the positions are of {len(named)} Kafka clusters ({', '.join(map(repr, named))})",
-            f"a target reads only one cluster; choose it with {option('cluster', 'ID')}",
-        )
+        yield SEVERAL_CLUSTERS(count=len(named), clusters=named)
     if named and None in clusters:
         unnamed = [source.operator_id for source in chosen if None in source.clusters]
-        yield Refusal(
-            "the state of some sources does not identify their Kafka cluster (operators "
-            f"{', '.join(unnamed)}); their cluster may differ from the other sources' cluster "
-            f"{' or '.join(map(repr, named))}",
-            f"move these sources one at a time with {option('source')}",
-        )
+        yield CLUSTER_NOT_IDENTIFIED(operators=unnamed, clusters=" or ".join(map(repr, named)))
 
 
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield a refusal of each new name that a moving topic has, unless that topic is renamed."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
-            yield Refusal(
-                f"{option('topic_map', {old: new})}: the checkpoint already has a topic {new}",
-                f"rename that topic too, or omit it with {option('partitions')}",
-            )
+            yield TOPIC_NAME_TAKEN(old=old, new=new)
 
 
 def shared_group_refusals(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield a refusal of ``--source-group`` if several sources are at the ``committed`` marker.
 
     Each of these sources has its own group.
@@ -133,11 +128,7 @@ def shared_group_refusals(
         if any(position.start is Marker.COMMITTED for position in source.positions)
     ]
     if len(marked) > 1:
-        yield Refusal(
-            f"{len(marked)} sources are still at the 'committed' marker (operators "
-            f"{', '.join(marked)}), but {option('source_group')} specifies the group of one source",
-            f"move these sources one at a time with {option('source')}",
-        )
+        yield ONE_GROUP_FOR_SEVERAL_SOURCES(count=len(marked), operators=marked)
 
 
 # The port that a client uses for an address without a port.

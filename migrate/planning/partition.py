@@ -8,11 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate.model.catalog import (
+    AT_LATEST_MARKER,
+    BEYOND_END,
+    COMMITTED_MARKER_OFFLINE,
+    EARLIEST_MARKER_OFFLINE,
+    EXPIRED,
+    LATEST_MARKER_OFFLINE,
+    NEW_PARTITION,
+    NO_COMMITTED_OFFSET,
+    NO_COMMITTED_OFFSET_TO_START_AT,
+    NO_SOURCE_GROUP,
+    NOT_AMONG_POSITIONS,
+    PARTITION_GONE,
+    POSITION_UNKNOWN,
+    START_DEPENDS_ON_JOB,
+    TOPIC_GONE,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.model.option_names import option
+from migrate.model.message import Message
 from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.model.positions import Marker, Position, PositionState
-from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
 # If a topic was recreated and has grown past a position, all records below the position are newer
@@ -36,7 +52,7 @@ def plan_position(
     if log is None:
         return _plan_gone(position, Verdict.PARTITION_GONE, policies)
     resolved = _resolve(position, log, snapshot)
-    if isinstance(resolved, str):
+    if isinstance(resolved, Message):
         return _plan_unresolved(position, log, resolved, snapshot, policies)
     verdict, next_offset = resolved
     planned = _plan_in_range(position, next_offset, verdict, log, policies)
@@ -45,7 +61,7 @@ def plan_position(
 
 def _resolve(
     position: Position, log: LogRange, snapshot: ClusterSnapshot
-) -> tuple[Verdict, int] | str:
+) -> tuple[Verdict, int] | Message:
     """Return the verdict and the next offset, or why the next offset is unknown."""
     match position.start:
         case int(next_offset):
@@ -57,20 +73,11 @@ def _resolve(
             if committed is not None:
                 return Verdict.MARKER_RESOLVED, committed
             group = snapshot.source_group
-            return (
-                "the job has read no record, so the position is still the 'committed' marker"
-            ) + (
-                f", and group {group.name!r} has no committed offset for it"
-                if group is not None
-                else "; only Flink's own consumer group has its start offset"
-            )
+            return NO_SOURCE_GROUP() if group is None else NO_COMMITTED_OFFSET(group=group.name)
         case Marker.LATEST:
-            return (
-                "the job has read no record, so the position is still the 'latest' marker; a "
-                "start at today's log end would skip the records written after the job's start"
-            )
+            return AT_LATEST_MARKER()
         case None:
-            return position.reason
+            return POSITION_UNKNOWN(reason=position.reason)
 
 
 def _verdict(position: Position) -> Verdict:
@@ -80,26 +87,30 @@ def _verdict(position: Position) -> Verdict:
 def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
         return _planned(position, _verdict(position), position.start, job_reached=position.start)
-    problem = (
-        f"the job has read no record, so the position is still the '{position.start.value}' "
-        "marker; only a broker can resolve it"
-        if position.start is not None
-        else position.reason
-    )
+    match position.start:
+        case Marker.EARLIEST:
+            problem = EARLIEST_MARKER_OFFLINE()
+        case Marker.COMMITTED:
+            problem = COMMITTED_MARKER_OFFLINE()
+        case Marker.LATEST:
+            problem = LATEST_MARKER_OFFLINE()
+        case None:
+            problem = POSITION_UNKNOWN(reason=position.reason)
     return _planned(position, Verdict.UNRESOLVED, None, lost=None, repeated=None, problem=problem)
 
 
 def _plan_unresolved(
-    position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
+    position: Position,
+    log: LogRange,
+    problem: Message,
+    snapshot: ClusterSnapshot,
+    policies: Policies,
 ) -> PlannedPartition:
     """Plan a position with an unknown next offset. The user must choose its start."""
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
-            problem += (
-                f", and {option('unresolved', Unresolved.COMMITTED)} finds no offset of "
-                f"{option('source_group')}"
-            )
+            problem = NO_COMMITTED_OFFSET_TO_START_AT(problem=problem.what)
         return _planned(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
@@ -135,10 +146,7 @@ def _plan_in_range(
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
             return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
-        problem = (
-            f"next offset {next_offset} is below the log start offset {log.start}; up to {lost} "
-            "records were deleted"
-        )
+        problem = EXPIRED(next_offset=next_offset, log_start=log.start, lost=lost)
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
         # If the topic was recreated, the job has read none of its records, and a start at the log
@@ -146,10 +154,7 @@ def _plan_in_range(
         lost = log.end - log.start
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
-        problem = (
-            f"next offset {next_offset} is higher than the log end offset {log.end}; the topic "
-            "was recreated, or this is a different cluster"
-        )
+        problem = BEYOND_END(next_offset=next_offset, log_end=log.end)
         return _planned(position, Verdict.BEYOND_END, None, log, lost=lost, problem=problem)
     if position.next_offset == next_offset and looks_recreated(next_offset, log):
         verdict = Verdict.SUSPECT
@@ -190,8 +195,8 @@ def new_partition(
     )
     moved = replace(new, next_offset=log.start, job_reached=log.start, older_offsets=older)
     size = log.end - log.start
-    listed_in = "among the positions" if from_position_list else "in the checkpoint"
-    problem = f"the partition is not {listed_in}"
+    where = "among the positions" if from_position_list else "in the checkpoint"
+    problem = NEW_PARTITION(where=where)
     match policies.new_partitions:
         case NewPartitions.AS_FLINK if at_log_start:
             return moved
@@ -202,12 +207,7 @@ def new_partition(
             return replace(moved, next_offset=log.end, lost=size)
         case NewPartitions.AS_FLINK:
             new = replace(new, verdict=Verdict.UNRESOLVED)
-            problem += (
-                "; the start offset of its reader cannot be determined"
-                if from_position_list
-                else "; Flink's start offset depends on the job's starting policy, and the state "
-                "does not contain this policy"
-            )
+            problem = NOT_AMONG_POSITIONS() if from_position_list else START_DEPENDS_ON_JOB()
     return replace(new, lost=None, repeated=None, problem=problem)
 
 
@@ -216,8 +216,7 @@ def _plan_gone(
 ) -> PlannedPartition:
     if policies.gone is Gone.SKIP:
         return _planned(position, verdict, None, lost=None)
-    noun = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
-    problem = f"the broker has no such {noun}{did_you_mean(similar)}"
+    problem = TOPIC_GONE(alike=similar) if verdict is Verdict.TOPIC_GONE else PARTITION_GONE()
     return _planned(position, verdict, None, lost=None, problem=problem)
 
 
@@ -230,7 +229,7 @@ def _planned(
     lost: int | None = 0,
     repeated: int | None = 0,
     job_reached: int | None = None,
-    problem: str = "",
+    problem: Message | None = None,
 ) -> PlannedPartition:
     return PlannedPartition(
         position.topic,

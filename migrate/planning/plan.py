@@ -10,6 +10,7 @@ from enum import Enum
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused
+from migrate.model.message import Message
 from migrate.model.positions import Marker, Origin, PartitionRow, Target, TopicPartition
 from migrate.planning.match_records import MatchOutcome
 from migrate.storage.uris import local_path
@@ -90,7 +91,7 @@ class PlannedPartition(PartitionRow):
             have read none of the partition's records. Not saved.
         older_offsets: for a partition that is not in any source, the number of offsets that are
             certainly older than the checkpoint. Not saved.
-        problem: the reason for the refusal of the partition; empty without a refusal. Not saved.
+        problem: the reason for the refusal of the partition; None without a refusal. Not saved.
     """
 
     verdict: Verdict
@@ -107,7 +108,7 @@ class PlannedPartition(PartitionRow):
     job_reached: int | None = None
     unknown_to_some: bool = False
     older_offsets: int = 0
-    problem: str = ""
+    problem: Message | None = None
     translation: Translation | None = None
 
     @property
@@ -167,17 +168,6 @@ class PlannedPartition(PartitionRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A reason against a plan, and the remedy."""
-
-    what: str
-    way_out: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.what}; {self.way_out}" if self.way_out else self.what
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The next offsets that a target starts from. A plan with refusals is not carried out.
 
@@ -200,7 +190,7 @@ class Plan:
     origin: Origin
     target: Target
     partitions: tuple[PlannedPartition, ...]
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Message, ...] = ()
     warnings: tuple[str, ...] = ()
     cluster_id: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -262,7 +252,7 @@ class Plan:
     def check(self) -> None:
         """Raise ``Refused`` if there are refusals."""
         if self.refusals:
-            raise Refused([str(refusal) for refusal in self.refusals])
+            raise Refused(self.refusals)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as JSON to apply it later (``--plan-out``).

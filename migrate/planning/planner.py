@@ -12,11 +12,12 @@ from itertools import chain
 
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
+from migrate.model.catalog import NO_OFFSET, NOTHING_SELECTED
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.finding import Code
+from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Target, TopicPartition
-from migrate.model.wording import join_some
 from migrate.planning.new_topics import pattern_to_ask, topic_pattern_warnings
 from migrate.planning.obstacles import (
     blocker_refusals,
@@ -27,7 +28,7 @@ from migrate.planning.obstacles import (
     shared_group_refusals,
 )
 from migrate.planning.partition import flink_committed, new_partition, plan_position
-from migrate.planning.plan import Plan, PlannedPartition, Refusal
+from migrate.planning.plan import Plan, PlannedPartition
 from migrate.planning.refusals_and_warnings import (
     collect_warnings,
     missing_partition_refusals,
@@ -154,14 +155,12 @@ def make_plan(
     )
 
 
-def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
+def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Message:
     """Return a refusal of a plan that moves nothing."""
-    text = "there is nothing to move; no partition has an offset"
-    if policies.partitions is not None:
-        known = sorted({position.topic_partition for s in chosen for position in s.positions})
-        names = join_some((f"{topic}-{partition}" for topic, partition in known), _MAX_NAMED)
-        text += f"; the checkpoint contains {names}"
-    return Refusal(text)
+    if policies.partitions is None:
+        return NO_OFFSET()
+    known = sorted({position.topic_partition for s in chosen for position in s.positions})
+    return NOTHING_SELECTED(partitions=[f"{topic}-{partition}" for topic, partition in known])
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:

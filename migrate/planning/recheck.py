@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrate.model.catalog import PLAN_FOR_OTHER_CLUSTER
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
-from migrate.model.option_names import option
 from migrate.model.positions import format_position
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
@@ -16,11 +16,7 @@ def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
     """Refuse a plan if its cluster is not the snapshot's cluster."""
     if plan.cluster_id == snapshot.cluster_id:
         return
-    raise Refused(
-        f"the brokers are of cluster {snapshot.cluster_id}, but the plan is for cluster "
-        f"{plan.cluster_id}; check the value of {option('bootstrap_servers')}, and create a new "
-        "plan only if the job has moved to this cluster"
-    )
+    raise Refused(PLAN_FOR_OTHER_CLUSTER(cluster=snapshot.cluster_id, planned=plan.cluster_id))
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.source import Source, topics_of
+from migrate.model.catalog import COMMITS_BEYOND_POSITIONS, NO_SUCH_PARTITION
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding, Severity
+from migrate.model.message import Message
 from migrate.model.option_names import option
-from migrate.model.policies import Gone, MergeSources, OnBeyondEnd, OnExpired, Policies
-from migrate.model.positions import Marker, Origin
+from migrate.model.policies import MergeSources, Policies
+from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
-from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 # Partitions in a refusal.
 _MAX_NAMED = 20
@@ -22,51 +25,21 @@ _MAX_NAMED = 20
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
-def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Message]:
     """Yield one refusal for each kind of partition problem."""
-    by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
+    alike: dict[tuple[Verdict, str], list[tuple[PlannedPartition, Message]]] = {}
     for planned in partitions:
-        if planned.problem:
-            problem = "" if planned.verdict in _VERDICTS_WITH_OFFSETS else planned.problem
-            by_problem.setdefault((planned.verdict, problem, _way_out(planned)), []).append(planned)
-    for (verdict, problem, way_out), same in by_problem.items():
-        names = join_some((planned.name for planned in same), _MAX_NAMED)
-        if not problem:
-            problem = same[0].problem
-            problem += f" (the first of {len(same)})" if len(same) > 1 else ""
-        yield Refusal(f"{names}: {verdict.value}: {problem}", way_out)
-
-
-def _way_out(planned: PlannedPartition) -> str:
-    """Return the remedy for a partition's problem."""
-    other_brokers = f"pass the job's brokers with {option('bootstrap_servers')}, or"
-    match planned.verdict:
-        case Verdict.EXPIRED:
-            return (
-                "move from a newer checkpoint, or continue after the gap with "
-                f"{option('on_expired', OnExpired.EARLIEST)}"
-            )
-        case Verdict.BEYOND_END:
-            latest = option("on_beyond_end", OnBeyondEnd.LATEST)
-            return f"{other_brokers} skip to the log end with {latest}"
-        case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
-            return f"{other_brokers} omit it with {option('gone', Gone.SKIP)}"
-    if planned.verdict is Verdict.NEW_PARTITION or planned.operator_id is None:
-        return f"choose a start with {option('new_partitions', 'earliest')} or latest"
-    choose = f"choose a start with {option('unresolved', 'earliest|latest|committed|timestamp:T')}"
-    add_brokers = option("bootstrap_servers", "HOST:PORT")
-    match planned.position:
-        case Marker.EARLIEST:
-            return f"add {add_brokers}"
-        case Marker.COMMITTED:
-            needed = f"{add_brokers} and " if planned.log_end is None else ""
-            group = option("source_group", "GROUP")
-            return f"pass Flink's own group with {needed}{group}, or {choose}"
-        case Marker.LATEST:
-            later = "wait until the partition has a record, and move from a later checkpoint"
-            return f"{later}, or {choose}"
-        case _:
-            return choose
+        if (problem := planned.problem) is not None:
+            differs = planned.verdict in _VERDICTS_WITH_OFFSETS
+            key = planned.verdict, problem.code if differs else problem
+            alike.setdefault(key, []).append((planned, problem))
+    for (verdict, _), same in alike.items():
+        first, problem = same[0]
+        names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
+        offsets = verdict in _VERDICTS_WITH_OFFSETS and len(same) > 1
+        yield problem.about(
+            f"{names}: {verdict.value}" + (f" (the offsets of {first.name})" if offsets else "")
+        )
 
 
 def collect_warnings(
@@ -125,8 +98,15 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"than the checkpoint (the first is {older[0].name}: up to {older[0].older_offsets} "
             "records)",
         )
-    if beyond := _describe_ran_on(partitions):
-        yield warning_text(Code.RAN_ON, f"{beyond}; these records will be duplicated")
+    if beyond := _commits_beyond(partitions):
+        yield warning_text(
+            Code.RAN_ON,
+            "the job kept running after this checkpoint; Flink's group has committed "
+            f"{counted(beyond['records'], 'record')} beyond the positions of "
+            f"{counted(beyond['partitions'], 'partition')} (the first is {beyond['first']}: "
+            f"committed {beyond['committed']}, next offset {beyond['next_offset']}); these records "
+            "will be duplicated",
+        )
     merged_by_min = option("merge_sources", MergeSources.MIN)
     if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
@@ -145,14 +125,10 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
         )
 
 
-def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Message]:
     """Yield a refusal if the source group proves that the job kept running."""
-    if beyond := _describe_ran_on(partitions):
-        yield Refusal(
-            f"{beyond}; Flink's output after the checkpoint would be duplicated",
-            f"move from a newer checkpoint, or add {option('allow_ran_on', True)} to accept the "
-            "duplicates",
-        )
+    if beyond := _commits_beyond(partitions):
+        yield COMMITS_BEYOND_POSITIONS(**beyond)
 
 
 def target_group_warnings(
@@ -205,7 +181,7 @@ def reader_clause(origin: Origin) -> str:
 
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield a refusal of ``--partitions`` that are in neither the checkpoint nor the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
@@ -220,9 +196,7 @@ def missing_partition_refusals(
         topic = policies.topic_map.get(old, old)
         missing = sorted(n for n in policies.partitions[old] if (topic, n) not in planned)
         if missing:
-            names = join_some((f"{topic}-{number}" for number in missing), 1)
-            text = f"{option('partitions')}: neither the checkpoint nor the broker has {names}"
-            yield Refusal(text, "pass existing partitions")
+            yield NO_SUCH_PARTITION(partitions=[f"{topic}-{number}" for number in missing])
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
@@ -283,18 +257,19 @@ def partial_topic_warnings(
         )
 
 
-def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
-    """Return a text about the source group's commits beyond the positions, or an empty string."""
+def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:
+    """Return facts about the source group's commits beyond the positions; empty if none is."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
-        return ""
+        return {}
     first = beyond[0]
-    return (
-        "the job kept running after this checkpoint; Flink's group has committed "
-        f"{counted(sum(planned.ran_on_by for planned in beyond), 'record')} beyond the positions "
-        f"of {counted(len(beyond), 'partition')} (the first is {first.name}: committed "
-        f"{first.flink_committed}, next offset {first.next_offset})"
-    )
+    return {
+        "records": sum(planned.ran_on_by for planned in beyond),
+        "partitions": len(beyond),
+        "first": first.name,
+        "committed": first.flink_committed,
+        "next_offset": first.next_offset,
+    }
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from migrate.inputs.flink.source import Source
+from migrate.model.catalog import (
+    POSITIONS_DIFFER,
+    POSITIONS_DIFFER_CLUSTER_UNKNOWN,
+    SAME_TOPIC_TWO_CLUSTERS,
+)
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import printable
-from migrate.planning.plan import Refusal
 
 # The state and the start of each partition's position, for a topic in one source.
 _StartByPartition = dict[int, tuple[PositionState, int | Marker | None]]
@@ -41,36 +46,26 @@ class SharedTopic(NamedTuple):
         """The sources, for messages."""
         return f"operators {', '.join(map(_label, self.sources))}"
 
-    def disagreement_refusal(self, *, one_cluster: bool = False) -> Refusal:
+    def disagreement_refusal(self, *, one_cluster: bool = False) -> Message:
         """Return the refusal of a topic whose sources have different positions."""
         partition = self.differing[0]
         starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
-        operators = ", ".join(source.operator_id for source in self.sources)
-        merge = option("merge_sources", MergeSources.MIN)
-        if self.may_be_two_topics and not one_cluster:
-            way_out = (
-                f"{_choose_one()}; or, if all sources read the same Kafka cluster (their state "
-                f"does not show whether they do), add {option('one_cluster', True)} and {merge} to "
-                "use the lower offsets"
-            )
-        else:
-            way_out = f"{_choose_one()}, or add {merge} to use the lower offsets"
-        return Refusal(
-            f"{len(self.sources)} sources of topic {self.name} have different positions in "
-            f"{len(self.differing)} of its partitions (operators {operators}; "
-            f"{self.name}-{partition}: {' and '.join(shown)})",
-            way_out,
+        two_topics = self.may_be_two_topics and not one_cluster
+        template = POSITIONS_DIFFER_CLUSTER_UNKNOWN if two_topics else POSITIONS_DIFFER
+        return template(
+            sources=len(self.sources),
+            topic=self.name,
+            count=len(self.differing),
+            operators=[source.operator_id for source in self.sources],
+            partition=f"{self.name}-{partition}",
+            starts=" and ".join(shown),
         )
 
-    def unnamed_cluster_refusal(self) -> Refusal:
+    def unnamed_cluster_refusal(self) -> Message:
         """Return the refusal of a topic whose sources may read different Kafka clusters."""
-        return Refusal(
-            f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), and "
-            "their state does not identify their Kafka cluster; in two clusters, these are two "
-            "topics",
-            f"{_choose_one()}, or add {option('one_cluster', True)} if all sources read the same "
-            "Kafka cluster",
+        return SAME_TOPIC_TWO_CLUSTERS(
+            sources=len(self.sources), topic=self.name, readers=self.readers_text
         )
 
 
@@ -102,7 +97,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
     )
 
 
-def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
+def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Message]:
     """Yield refusals of topics whose sources have different positions or possibly two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
@@ -123,10 +118,6 @@ def one_cluster_warnings(
                 f"{topic.name} of the same Kafka cluster; their state does not identify the "
                 "cluster",
             )
-
-
-def _choose_one() -> str:
-    return f"choose one source with {option('source', 'OPERATOR_ID')}"
 
 
 def _label(source: Source) -> str:

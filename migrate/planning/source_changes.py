@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.source import Source
-from migrate.model.option_names import option
+from migrate.model.catalog import (
+    KEPT_PARTITIONS,
+    NO_POSITION,
+    NOT_ON_BROKER,
+    READER_CLUSTER_UNKNOWN,
+    READER_UNKNOWN,
+    READERS_OVERLAP,
+    TOPICS_LEFT_OUT,
+)
+from migrate.model.message import Message
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import (
     ClusterPartition,
@@ -18,7 +27,7 @@ from migrate.model.positions import (
 )
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
-from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 # Partitions in a message.
 MOST_NAMED = 20
@@ -38,7 +47,7 @@ class SourceChange:
     operator_id: str
     new_offsets: Mapping[ClusterPartition, int | None]
     partitions: tuple[PlannedPartition, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[Message, ...]
 
 
 def source_change(
@@ -134,16 +143,9 @@ def change_cluster(
         if position.topic_partition not in by_own_partition
         and ClusterPartition(cluster, *position.topic_partition) not in new_offsets
     ]
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Message, ...] = ()
     if kept and not plan.refusals:
-        refusals = (
-            Refusal(
-                f"operator {source.operator_id} keeps {_names(kept)}, whose offsets are of the "
-                "job's cluster",
-                "take a savepoint while the source reads all its partitions, or start the job "
-                "without the state of this source",
-            ),
-        )
+        refusals = (KEPT_PARTITIONS(operator=source.operator_id, partitions=_names(kept)),)
     return SourceChange(change.operator_id, new_offsets, tuple(partitions), refusals)
 
 
@@ -167,22 +169,12 @@ def _keeps_position(position: Position, policies: Policies) -> bool:
 
 def _refusals(
     source: Source, side: str, unknown: Sequence[TopicPartition], gone: Sequence[TopicPartition]
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     reader = "the query" if source.is_from_position_list else f"operator {source.operator_id}"
     if unknown:
-        yield Refusal(
-            f"{reader} reads {_names(unknown)}, for which {side} has no position",
-            f"to keep {'its position' if len(unknown) == 1 else 'their positions'}, use "
-            f"{option('partitions')} to pass only the other partitions; to choose a start, use "
-            f"{option('bootstrap_servers')} and {option('new_partitions', 'earliest')} or latest",
-        )
+        yield NO_POSITION(reader=reader, partitions=_names(unknown), side=side)
     if gone:
-        yield Refusal(
-            f"{reader} reads {_names(gone)}, which the broker does not have",
-            f"use {option('bootstrap_servers')} to pass the job's brokers, or "
-            f"{option('gone', Gone.SKIP)} to remove "
-            f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state",
-        )
+        yield NOT_ON_BROKER(reader=reader, partitions=_names(gone))
 
 
 def _names(partitions: Sequence[TopicPartition]) -> str:
@@ -225,7 +217,7 @@ def remove_partitions_of_others(
             added.setdefault(key.topic, []).append(key)
     removed: set[ClusterPartition] = set()
     notes: list[WarningText] = []
-    unknown: list[str] = []
+    refusals: list[Message] = []
     for topic, keys in added.items():
         numbers = own[topic]
         same_cluster: dict[str, frozenset[int]] = {}
@@ -245,14 +237,14 @@ def remove_partitions_of_others(
         ]
         names = _names([(key.topic, key.partition) for key in keys])
         if maybe_same:
-            unknown.append(
-                f"it is not known whether operator {source.operator_id} is to read {names}: it or "
-                f"operator {', '.join(sorted(maybe_same))} names no Kafka cluster"
+            refusals.append(
+                READER_CLUSTER_UNKNOWN(
+                    operator=source.operator_id, partitions=names, others=sorted(maybe_same)
+                )
             )
         elif sharing:
-            unknown.append(
-                f"it is not known whether operator {source.operator_id} is to read {names}: its "
-                f"partitions of the topic overlap with those of operator {', '.join(sharing)}"
+            refusals.append(
+                READERS_OVERLAP(operator=source.operator_id, partitions=names, others=sharing)
             )
         elif differing:
             for key in keys:
@@ -262,10 +254,7 @@ def remove_partitions_of_others(
                     if key.partition in other_numbers
                 ]
                 if not holders:
-                    unknown.append(
-                        f"it is not known which of {len(same_cluster) + 1} sources is to read "
-                        f"{key}: they read other partitions of its topic"
-                    )
+                    refusals.append(READER_UNKNOWN(count=len(same_cluster) + 1, partition=key))
                     continue
                 removed.add(key)
                 notes.append(
@@ -275,10 +264,6 @@ def remove_partitions_of_others(
                         f"{source.operator_id}, which reads other partitions of the topic",
                     )
                 )
-    way_out = (
-        f"use {option('source')} to choose a source, and {option('partitions')} to choose the "
-        "partitions that it reads"
-    )
     return replace(
         change,
         new_offsets={key: at for key, at in change.new_offsets.items() if key not in removed},
@@ -287,7 +272,7 @@ def remove_partitions_of_others(
             for planned in change.partitions
             if ClusterPartition(cluster, *planned.topic_partition) not in removed
         ),
-        refusals=(*change.refusals, *(Refusal(text, way_out) for text in unknown)),
+        refusals=(*change.refusals, *refusals),
     ), notes
 
 
@@ -300,13 +285,6 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 
 def left_out_refusal(
     side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
-) -> Refusal:
+) -> Message:
     """Return the refusal of a move that would drop the positions of some topics."""
-    names = sorted(topics)
-    return Refusal(
-        f"{side} has positions of {', '.join(names)}, and {reader} reads "
-        f"{'this topic' if len(names) == 1 else 'these topics'}: after the move nothing would read "
-        "the records, or a source that finds topics by a pattern would read them from the start",
-        f"give that pattern with {option('topic_pattern')}, or name the partitions that move with "
-        f"{option('partitions')}",
-    )
+    return TOPICS_LEFT_OUT(side=side, topics=sorted(topics), reader=reader)

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from decoder import PendingTransaction
 from migrate.inputs.plan_input import PlanInput
+from migrate.model.catalog import ABORTED_TRANSACTION, OPEN_TRANSACTION
 from migrate.model.cluster_snapshot import ClusterSnapshot, TxnOutcome
 from migrate.model.finding import Code, Finding
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
-from migrate.planning.plan import Refusal
 
 _ByOutcome = Mapping[TxnOutcome, Sequence[PendingTransaction]]
 
@@ -28,7 +29,7 @@ def resolve_transactions(
     policies: Policies,
     *,
     restored: bool = False,
-) -> tuple[list[Finding], list[Refusal], list[str]]:
+) -> tuple[list[Finding], list[Message], list[str]]:
     """Replace findings about pending transactions with the outcomes of the transactions.
 
     Return the remaining findings, the refusals, and notes about committed transactions.
@@ -41,7 +42,7 @@ def resolve_transactions(
     checkpoints) @ connector 3.4.0-1.20.
     """
     remaining: list[Finding] = []
-    refusals: list[Refusal] = []
+    refusals: list[Message] = []
     notes: list[str] = []
     for finding in findings:
         if finding.code is not Code.PENDING_TRANSACTIONS:
@@ -51,7 +52,7 @@ def resolve_transactions(
         by_outcome = _group_by_outcome(pending, snapshot)
         refusal = _lost_refusal(by_outcome, restored=restored)
         if refusal is not None and not policies.allow_in_flight:
-            refusals.append(replace(refusal, what=f"{finding.operator}: {refusal.what}"))
+            refusals.append(refusal.about(finding.operator))
         elif refusal is not None:
             remaining.append(replace(finding, message=refusal.what))
         elif pending and len(by_outcome[TxnOutcome.COMMITTED]) == len(pending):
@@ -84,23 +85,12 @@ def _group_by_outcome(
     return by_outcome
 
 
-def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
+def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Message | None:
     """Return the refusal of transactions with output that is or will be lost, or None."""
     if by_outcome[TxnOutcome.OPEN] and not restored:
-        return Refusal(
-            f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers; "
-            "its output will be lost when it times out",
-            "restore the job from here once, let it commit, and stop it with a new savepoint; or "
-            f"add {option('allow_in_flight', True)} to accept the loss",
-        )
+        return OPEN_TRANSACTION(transactions=_named(by_outcome[TxnOutcome.OPEN]))
     if by_outcome[TxnOutcome.ABORTED]:
-        return Refusal(
-            f"{_named(by_outcome[TxnOutcome.ABORTED])} of a KafkaSink was aborted on the "
-            "brokers; its output is lost, and a start from here does not reprocess the records "
-            "behind it",
-            "move from an older checkpoint, and accept duplicates of the output committed after "
-            f"it; or add {option('allow_in_flight', True)} to accept the loss",
-        )
+        return ABORTED_TRANSACTION(transactions=_named(by_outcome[TxnOutcome.ABORTED]))
     return None
 
 

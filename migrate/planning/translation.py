@@ -12,15 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from migrate.model.catalog import (
+    COPY_AMBIGUOUS,
+    COPY_DUPLICATED,
+    COPY_EXPIRED,
+    COPY_FILTERED,
+    COPY_FOREIGN,
+    COPY_LAGGING,
+    COPY_MISSING,
+    COPY_NOT_STARTED,
+    COPY_REPARTITIONED,
+    COPY_TOPIC_MISSING,
+    COPY_WITH_OTHER_PARTITIONS,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Compare, OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
 from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted, did_you_mean, join_some
+from migrate.model.wording import counted, join_some
 from migrate.planning.match_records import Bound, Match, MatchOutcome
 from migrate.planning.obstacles import name_collision_refusals
-from migrate.planning.plan import Plan, PlannedPartition, Refusal, Translation
+from migrate.planning.plan import Plan, PlannedPartition, Translation
 from migrate.planning.refusals_and_warnings import target_group_warnings
 
 # The maximum number of partitions that a refusal names.
@@ -29,7 +43,7 @@ _MAX_NAMED = 20
 
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield refusals of topics that the other cluster lacks or has with different partition counts.
 
     Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
@@ -41,17 +55,10 @@ def topic_refusals(
         name = names.get(topic, topic)
         logs = target.topics.get(name)
         if logs is None:
-            yield Refusal(
-                f"topic {topic}: the target's cluster has no topic "
-                f"{name}{did_you_mean(target.alike.get(name, ()))}",
-                f"specify the copy with {option('topic_map', {topic: 'NAME'})}",
-            )
+            yield COPY_TOPIC_MISSING(topic=topic, name=name, alike=target.alike.get(name, ()))
         elif len(logs) != len(here[topic]):
-            yield Refusal(
-                f"topic {topic} has {counted(len(here[topic]), 'partition')}, but {name} in the "
-                f"target's cluster has {len(logs)}; the partition of a copied record cannot be "
-                "determined",
-                "mirror it to a topic with the same number of partitions",
+            yield COPY_WITH_OTHER_PARTITIONS(
+                topic=topic, partitions=len(here[topic]), name=name, copied=len(logs)
             )
 
 
@@ -133,69 +140,41 @@ def _translate(
         if planned.repeated is None or match.bound is Bound.AT_LEAST:
             return replace(new, repeated=None)
         return replace(new, repeated=planned.repeated + match.records)
-    return replace(new, next_offset=None, problem=match.reason or match.outcome.value)
+    return replace(
+        new, next_offset=None, problem=COPY_MISSING(reason=match.reason or match.outcome.value)
+    )
 
 
 def _translation_refusals(
     partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield one refusal for each kind of problem with the translated partitions."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
     for planned in partitions:
         if planned.problem and (proof := planned.translation) is not None:
             match = translated[proof.topic, planned.partition]
             alike.setdefault((match.outcome, match.reason), []).append((planned, match))
-    wait = option("wait", "5m")
     for (outcome, reason), same in alike.items():
+        matches = [match for _, match in same]
+        if outcome is MatchOutcome.LAGGING and not any(match.records for match in matches):
+            refusal = COPY_NOT_STARTED()
+        elif outcome is MatchOutcome.LAGGING:
+            refusal = COPY_LAGGING(records=_bounded(matches, "consumed record"))
+        elif (template := _TEMPLATES.get(outcome)) is not None:
+            refusal = template(records=_bounded(matches))
+        else:
+            refusal = COPY_MISSING(reason=reason)
         names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
-        records = _bounded([match for _, match in same])
-        match outcome:
-            case MatchOutcome.LAGGING:
-                what = f"{_bounded([match for _, match in same], 'consumed record')} not copied yet"
-                if not any(match.records for _, match in same):
-                    what = "no record is copied yet"
-                way_out = f"wait for the mirror with {wait}"
-            case MatchOutcome.AMBIGUOUS | MatchOutcome.WENT_BACK:
-                what = _WHY_SEVERAL[outcome]
-                first = option("on_ambiguous", OnAmbiguous.FIRST)
-                way_out = (
-                    f"start at the first of these offsets with {first}; this loses no records "
-                    f"and duplicates {records}"
-                )
-                if outcome is MatchOutcome.WENT_BACK:
-                    way_out = (
-                        f"if the mirror is still copying, wait with {wait}; otherwise, {way_out}"
-                    )
-            case MatchOutcome.EXPIRED:
-                what = f"the target's log starts {records} later"
-                way_out = "mirror the topic again, or move while both clusters have the records"
-            case MatchOutcome.FILTERED:
-                what = f"the mirror skipped {records} of the job's log, and copied a later record"
-                way_out = "mirror all records of the topic to a new topic, in their order"
-            case MatchOutcome.FOREIGN:
-                what = f"the job's log does not contain {records} of the target's log"
-                way_out = (
-                    "other clients write to the topic, or wrote to it before the mirror "
-                    "finished; mirror to a topic without other writers"
-                )
-            case MatchOutcome.OTHER_PARTITIONING:
-                what = f"{records} in a different partition than in the job's log"
-                way_out = (
-                    "mirror to a new topic, and configure the mirror to keep each record's "
-                    "partition"
-                )
-            case _:
-                what = reason
-                way_out = (
-                    f"check that {option('topic_map')} specifies the copy of the topic, and that "
-                    "the mirror keeps each record's partition"
-                )
-        yield Refusal(f"{names}: {outcome.value}: {what}", way_out)
+        yield refusal.about(f"{names}: {outcome.value}")
 
 
-_WHY_SEVERAL = {
-    MatchOutcome.AMBIGUOUS: "several offsets in the target's log agree with the job's log",
-    MatchOutcome.WENT_BACK: "the target's log contains duplicates from the position onward",
+_TEMPLATES = {
+    MatchOutcome.AMBIGUOUS: COPY_AMBIGUOUS,
+    MatchOutcome.WENT_BACK: COPY_DUPLICATED,
+    MatchOutcome.EXPIRED: COPY_EXPIRED,
+    MatchOutcome.FILTERED: COPY_FILTERED,
+    MatchOutcome.FOREIGN: COPY_FOREIGN,
+    MatchOutcome.OTHER_PARTITIONING: COPY_REPARTITIONED,
 }
 
 

@@ -17,6 +17,7 @@ from migrate.cli.terminal import emit, say
 from migrate.cli.typer_parameters import option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.message import with_code
 from migrate.model.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def cut_over(
         )
     except CutOverStopped as stopped:
         for reason in stopped.reasons:
-            say(f"stopped: {printable(reason)}")
+            say(f"stopped: {printable(with_code(reason))}")
         for line in (*stopped.details, *take_notes(stopped)):
             say(printable(line))
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from migrate.extensions.savepoints.catalog import (
+    SAVEPOINT_CLUSTERS_UNNAMED,
+    SAVEPOINT_OF_OTHER_CLUSTER,
+)
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.moves.options import Request
-from migrate.planning import Refusal
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.source_changes import left_out_refusal
 
@@ -70,16 +74,13 @@ def match_sources(
 
 def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield a refusal of positions in other clusters, if the savepoint identifies its clusters."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
-        ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
-        yield Refusal(
-            f"the savepoint reads cluster {ours}, but the positions are of {of_others}",
-            f"choose a cluster of both with {option('cluster', 'ID')}; or pass the positions as "
-            "json:FILE, so that migrate assumes the savepoint's cluster",
+        yield SAVEPOINT_OF_OTHER_CLUSTER(
+            own=sorted(filter(None, own)), others=sorted(filter(None, others))
         )
 
 
@@ -103,7 +104,7 @@ def check_common_topic(
         )
 
 
-def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
+def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Message]:
     """Yield refusals of positions without a cluster, if the savepoint reads several clusters."""
     clusters = {
         match.cluster
@@ -112,15 +113,10 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
         and any(match.cluster not in source.clusters for source in match.side_sources)
     }
     if len(clusters) > 1:
-        names = ", ".join(sorted(map(repr, clusters)))
-        yield Refusal(
-            f"the savepoint reads several Kafka clusters, including {names}",
-            "the positions do not identify their cluster; choose it with "
-            f"{option('cluster', 'ID')}",
-        )
+        yield SAVEPOINT_CLUSTERS_UNNAMED(clusters=sorted(clusters))
 
 
-def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
+def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Message]:
     """Yield refusals of topics that several sources read, possibly on different Kafka clusters.
 
     Without a broker, a source may take the positions of the same operator.
@@ -141,7 +137,7 @@ def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -
 
 def left_out_topic_refusals(
     side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
-) -> Iterator[Refusal]:
+) -> Iterator[Message]:
     """Yield refusals of topics in the side that no source in the savepoint takes over.
 
     With ``--source``, only log these topics.

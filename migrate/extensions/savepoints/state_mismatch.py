@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrate.extensions.savepoints.catalog import IN_FLIGHT_IN_SAVEPOINT, STATE_DOES_NOT_FIT
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Severity
-from migrate.model.option_names import option
+from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
 from migrate.planning.obstacles import blocker_refusals, relevant_findings
-from migrate.planning.plan import Refusal
 from migrate.planning.position_changes import position_changes, position_warnings
 from migrate.planning.source_changes import MOST_NAMED, SourceChange
 from migrate.planning.transactions import resolve_transactions
@@ -34,7 +34,7 @@ _WARNING_CODES = frozenset(
 
 def state_mismatches(
     changes: Sequence[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
-) -> tuple[list[Refusal], list[WarningText]]:
+) -> tuple[list[Message], list[WarningText]]:
     """Return messages about the records that a change of positions duplicates or skips.
 
     Args:
@@ -58,21 +58,19 @@ def state_mismatches(
     lines = position_changes(changes)
     if not lines:
         return [], []
-    own_state = (
-        f"{counted(len(sizes), 'operator')} of the job {'stores' if len(sizes) == 1 else 'store'} "
-        f"{sum(sizes)} bytes of state that belongs to the savepoint's own positions"
-    )
+    state_bytes = sum(sizes)
     if allowed:
+        operators = counted(len(sizes), "operator")
+        own_state = (
+            f"the job's state ({state_bytes} bytes in {operators}) belongs to the savepoint's own "
+            "positions"
+        )
         return [], [
             warning_text(WarningCode.STATE_MISMATCH, own_state),
             *position_warnings(changes),
         ]
-    return [
-        Refusal(
-            f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
-            f"to use this state anyway, add {option('allow_state_mismatch', True)}",
-        )
-    ], []
+    changed = join_some(lines, MOST_NAMED, "; ")
+    return [STATE_DOES_NOT_FIT(state_bytes=state_bytes, operators=len(sizes), changes=changed)], []
 
 
 def check_savepoint(
@@ -82,7 +80,7 @@ def check_savepoint(
     policies: Policies,
     *,
     ignore_other_sources: bool,
-) -> tuple[list[Refusal], list[WarningText]]:
+) -> tuple[list[Message], list[WarningText]]:
     """Return refusals and warnings about the savepoint itself.
 
     ``chosen`` are the sources that get different positions; ``ignore_other_sources`` is the same as
@@ -104,20 +102,10 @@ def check_savepoint(
         if finding.code in _WARNING_CODES and finding.severity is Severity.WARNING
     ]
     if in_flight:
-        ids = ", ".join(sorted({finding.operator_id or "" for finding in in_flight}))
-        problem = (
-            f"the savepoint contains in-flight records (operators {ids}); Flink processes them "
-            "first at any start position, and rewound positions reprocess them"
-        )
+        ids = sorted({finding.operator_id or "" for finding in in_flight})
+        refusal = IN_FLIGHT_IN_SAVEPOINT(operators=ids)
         if policies.allow_in_flight:
-            warnings.append(warning_text(Code.IN_FLIGHT_RECORDS, problem))
+            warnings.append(warning_text(Code.IN_FLIGHT_RECORDS, refusal.what))
         else:
-            refusals.append(
-                Refusal(
-                    problem,
-                    "take an aligned checkpoint, or stop the job with a savepoint (with async I/O "
-                    f"with --drain); or add {option('allow_in_flight', True)} to let it process "
-                    "them",
-                )
-            )
+            refusals.append(refusal)
     return refusals, warnings

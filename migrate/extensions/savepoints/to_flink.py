@@ -26,6 +26,7 @@ from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, ClusterPartition
 from migrate.model.warning import WarningText
@@ -35,7 +36,7 @@ from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import Move, make_move, report_plans
 from migrate.moves.plan import check_origin
 from migrate.moves.sink import named_location
-from migrate.planning import Plan, PlannedPartition, Refusal
+from migrate.planning import Plan, PlannedPartition
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
 from migrate.planning.source_changes import (
     SourceChange,
@@ -167,7 +168,7 @@ def to_flink(
     names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
     all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:
-        raise Refused(list(dict.fromkeys(map(str, refusals))))
+        raise Refused(list(dict.fromkeys(refusals)))
     if request.flink_rest is not None and not is_own_side:
         check_origin(old.origin, request, writes=False)
     check_origin(side.origin, request, move.plans, writes=True)
@@ -239,11 +240,11 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
     return directory
 
 
-def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
+def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Message]:
     """Yield the plans' refusals, with the operator's ID unless all plans have the refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):
                 yield refusal
             else:
-                yield replace(refusal, what=f"operator {match.source.operator_id}: {refusal.what}")
+                yield refusal.about(f"operator {match.source.operator_id}")

@@ -78,7 +78,7 @@ def copy_query(
     missing = topics_of(chosen) - topics_of(moving)
     left_out = left_out_refusal(str(chk), missing, "no source of the query")
     if not moving:
-        raise Refused(str(left_out))
+        raise Refused(left_out)
     move = make_move(request, ChosenInput(positions, moving), into=kept, ignore_other_sources=True)
     (plan,) = move.plans
     change = source_change(query, None, plan, str(chk), request.policies)
@@ -87,7 +87,7 @@ def copy_query(
     if missing and request.source is None and request.policies.partitions is None:
         refusals.append(left_out)
     if refusals:
-        raise Refused(list(map(str, refusals)))
+        raise Refused(refusals)
     check_origin(positions.origin, replace(request, target=SPARK), [plan], writes=True)
     changed = {(key.topic, key.partition): at for key, at in change.new_offsets.items()}
     with timed(f"copying {directory}"):

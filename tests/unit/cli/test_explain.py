@@ -1,13 +1,21 @@
-"""``migrate explain`` for every code of inspect and of warnings."""
+"""``migrate explain`` for every code of findings, warnings, refusals, and errors."""
 
 from __future__ import annotations
 
 import pytest
 
-from migrate.model.explanations import read_explanations
+from migrate.model.explanations import explain_message, read_catalogs, read_explanations
+from migrate.model.option_names import command_line_notation
 from tests.support.command import migrate
 
-_EXPLANATIONS = read_explanations()
+_EXPLANATIONS = dict(
+    sorted(
+        {
+            **{code: explain_message(template) for code, template in read_catalogs().items()},
+            **read_explanations(),
+        }.items()
+    )
+)
 
 
 @pytest.mark.parametrize("code", _EXPLANATIONS)
@@ -15,6 +23,9 @@ def test_explain_prints_severity_meaning_and_advice_of_code(code: str) -> None:
     result = migrate("explain", code)
     assert (result.code, result.stderr) == (0, "")
     explanation = _EXPLANATIONS[code]
+    if code in read_catalogs():
+        with command_line_notation():
+            explanation = explain_message(read_catalogs()[code])
     said = " ".join(result.stdout.split())
     assert said.startswith(f"{code} ({explanation.severity}) ")
     for text in (explanation.meaning, explanation.advice, explanation.section):
@@ -41,7 +52,8 @@ def test_explain_without_code_lists_every_code() -> None:
 def test_explain_shows_page_of_plan_or_scan_term(word: str, page: str) -> None:
     result = migrate("explain", word)
     assert (result.code, result.stderr) == (0, "")
-    assert result.stdout.startswith(f"{word} is ") and result.stdout.endswith(f"{page}\n")
+    *_, line = result.stdout.splitlines()
+    assert line.startswith(f"{word} is ") and line.endswith(page)
 
 
 def test_explain_suggests_similar_code_for_unknown_code() -> None:

@@ -34,7 +34,6 @@ from migrate.model.errors import InputError, NoSuchName, Refused, UsageError
 from migrate.model.positions import SPARK, Marker, Position, PositionSet, PositionState, Unknown
 from migrate.model.topic_pattern import topic_pattern
 from migrate.moves.options import MoveArguments, move_request
-from migrate.planning.plan import Refusal
 from migrate.storage.files import Files
 from migrate.storage.new_file import _apply_umask
 from migrate.storage.uris import local_path, path_of
@@ -299,11 +298,6 @@ def test_value_json_converts_values_without_json_equivalent() -> None:
 
 
 # -- moves ----------------------------------------------------------------------------------------
-
-
-def test_refusal_text_contains_remedy_if_present() -> None:
-    assert str(Refusal("it is so", "do that")) == "it is so; do that"
-    assert str(Refusal("it is so")) == "it is so"
 
 
 def test_topic_pattern_is_rejected_with_topic_map_on_same_cluster() -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
+from string import Formatter
 from threading import Thread
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import pytest
 import migrate
 from migrate.cli.help import CORE_COMMANDS
 from migrate.cli.main import load_command
+from migrate.model.explanations import read_catalogs
 from migrate.model.extensions import EXTENSIONS
 from migrate.model.option_names import Value, command_line_notation, option, spec_notation
 from migrate.model.policies import OnExpired
@@ -186,5 +188,10 @@ def test_options_of_messages_exist() -> None:
         for call in _calls(tree, function)
         if isinstance(passed := _passed(call, parameter), ast.Constant)
     }
+    for template in read_catalogs().values():
+        for text in (template.what, template.way_out):
+            for _, field, _, _ in Formatter().parse(text):
+                if field is not None and field.startswith("option."):
+                    used.add((template.code, 0, field.removeprefix("option.")))
     assert len(used) > 100
     assert [at for at in sorted(used) if at[2] not in names] == []

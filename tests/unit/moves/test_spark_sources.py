@@ -148,7 +148,7 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
             ["0=rest", "1=topic:a"], 4, "Spark source 1: 2 sources of topic a", id="disagree"
         ),
         pytest.param(
-            ["0=rest", "--partitions", "c:5"], 4, "Spark source 0: there is nothing", id="nothing"
+            ["0=rest", "--partitions", "c:5"], 4, "Spark source 0: no partition in", id="nothing"
         ),
     ],
 )

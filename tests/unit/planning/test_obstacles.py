@@ -141,8 +141,8 @@ def test_blockers_are_refused_unless_allowed() -> None:
         (
             ["west", "east"],
             [
-                "the positions are of 2 Kafka clusters ('east', 'west'); a target reads only "
-                'one cluster; choose it with cluster="ID"'
+                "the positions belong to 2 Kafka clusters ('east', 'west'), but a target reads "
+                'only one; choose the cluster with cluster="ID"'
             ],
         ),
         (
@@ -172,7 +172,7 @@ def test_three_clusters_with_unnamed_cluster_are_refused() -> None:
         _source(_C, _at(1)),
     ]
     several, unnamed = _texts(obstacles.several_cluster_refusals(sources))
-    assert several.startswith("the positions are of 2 Kafka clusters ('east', 'west'); ")
+    assert several.startswith("the positions belong to 2 Kafka clusters ('east', 'west'), ")
     assert (
         f"(operators {_A}, {_C}); their cluster may differ from the other sources' cluster "
         "'east' or 'west'" in unnamed
@@ -308,8 +308,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
 def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
-            "topic_map={'t': 'u'}: the checkpoint already has a topic u; rename that topic too, or "
-            "omit it with partitions"
+            "the checkpoint already has a topic u, to which topic_map={'t': 'u'} renames a topic; "
+            "rename that topic too, or omit it with partitions"
         ]
         if told
         else []

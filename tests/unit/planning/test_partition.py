@@ -10,7 +10,24 @@ from typing import Any
 import pytest
 
 from migrate.inputs.position_inputs import broker_positions, group_positions, parse_side
+from migrate.model.catalog import (
+    AT_LATEST_MARKER,
+    BEYOND_END,
+    COMMITTED_MARKER_OFFLINE,
+    EARLIEST_MARKER_OFFLINE,
+    EXPIRED,
+    LATEST_MARKER_OFFLINE,
+    NEW_PARTITION,
+    NO_COMMITTED_OFFSET,
+    NO_COMMITTED_OFFSET_TO_START_AT,
+    NO_SOURCE_GROUP,
+    PARTITION_GONE,
+    POSITION_UNKNOWN,
+    START_DEPENDS_ON_JOB,
+    TOPIC_GONE,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Question
+from migrate.model.message import Message
 from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.model.positions import (
     Marker,
@@ -27,7 +44,6 @@ from migrate.planning.partition import new_partition, plan_position
 from migrate.planning.plan import PlannedPartition, Verdict
 
 _LOG = LogRange(10, 30, first_at=17)
-_SKIP = "a start at today's log end would skip the records written after the job's start"
 
 
 def _at(start: int | Marker | None, state: PositionState = PositionState.NEXT) -> Position:
@@ -61,8 +77,7 @@ def _planned(
                 "verdict": Verdict.EXPIRED,
                 "next_offset": None,
                 "lost": 1,
-                "problem": "next offset 9 is below the log start offset 10; up to 1 "
-                "records were deleted",
+                "problem": EXPIRED(next_offset=9, log_start=10, lost=1),
             },
         ),
         (10, {"verdict": Verdict.OK, "next_offset": 10}),
@@ -73,8 +88,7 @@ def _planned(
                 "verdict": Verdict.BEYOND_END,
                 "next_offset": None,
                 "lost": 20,
-                "problem": "next offset 31 is higher than the log end offset 30; the topic was "
-                "recreated, or this is a different cluster",
+                "problem": BEYOND_END(next_offset=31, log_end=30),
             },
         ),
     ],
@@ -107,19 +121,14 @@ def test_finished_position_starts_at_its_end() -> None:
 @pytest.mark.parametrize(
     ("start", "problem"),
     [
-        (None, "nobody knows"),
-        *(
-            (
-                marker,
-                f"the job has read no record, so the position is still the '{marker.value}' "
-                "marker; only a broker can resolve it",
-            )
-            for marker in Marker
-        ),
+        (None, POSITION_UNKNOWN(reason="nobody knows")),
+        (Marker.EARLIEST, EARLIEST_MARKER_OFFLINE()),
+        (Marker.LATEST, LATEST_MARKER_OFFLINE()),
+        (Marker.COMMITTED, COMMITTED_MARKER_OFFLINE()),
     ],
 )
 def test_position_requiring_broker_is_refused_without_broker(
-    start: Marker | None, problem: str
+    start: Marker | None, problem: Message
 ) -> None:
     assert plan_position(_at(start), None, Policies()) == PlannedPartition(
         "t",
@@ -137,19 +146,12 @@ def test_position_requiring_broker_is_refused_without_broker(
 @pytest.mark.parametrize(
     ("start", "problem"),
     [
-        (None, "nobody knows"),
-        (
-            Marker.LATEST,
-            f"the job has read no record, so the position is still the 'latest' marker; {_SKIP}",
-        ),
-        (
-            Marker.COMMITTED,
-            "the job has read no record, so the position is still the 'committed' marker, and "
-            "group 'g' has no committed offset for it",
-        ),
+        (None, POSITION_UNKNOWN(reason="nobody knows")),
+        (Marker.LATEST, AT_LATEST_MARKER()),
+        (Marker.COMMITTED, NO_COMMITTED_OFFSET(group="g")),
     ],
 )
-def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem: str) -> None:
+def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem: Message) -> None:
     told = _planned(_at(start))
     assert told == _found(
         verdict=Verdict.UNRESOLVED,
@@ -160,14 +162,9 @@ def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem:
         problem=problem,
     )
     wanted = _planned(_at(start), policies=Policies(unresolved=Unresolved.COMMITTED))
-    assert wanted.problem == (
-        f'{problem}, and unresolved="committed" finds no offset of source_group'
-    )
+    assert wanted.problem == NO_COMMITTED_OFFSET_TO_START_AT(problem=problem.what)
     untold = plan_position(_at(Marker.COMMITTED), ClusterSnapshot({"t": {0: _LOG}}), Policies())
-    assert untold.problem == (
-        "the job has read no record, so the position is still the 'committed' marker; only "
-        "Flink's own consumer group has its start offset"
-    )
+    assert untold.problem == NO_SOURCE_GROUP()
 
 
 @pytest.mark.parametrize(("start", "next_offset"), [(Marker.EARLIEST, 10), (Marker.COMMITTED, 12)])
@@ -232,12 +229,12 @@ def test_committed_marker_is_never_suspect() -> None:
 @pytest.mark.parametrize(
     ("there", "verdict", "problem"),
     [
-        ({}, Verdict.TOPIC_GONE, "the broker has no such topic (did you mean 'tt'?)"),
-        ({"t": {1: _LOG}}, Verdict.PARTITION_GONE, "the broker has no such partition"),
+        ({}, Verdict.TOPIC_GONE, TOPIC_GONE(alike=["tt"])),
+        ({"t": {1: _LOG}}, Verdict.PARTITION_GONE, PARTITION_GONE()),
     ],
 )
 def test_deleted_topic_or_partition_is_refused_or_skipped(
-    there: dict[str, dict[int, LogRange]], verdict: Verdict, problem: str
+    there: dict[str, dict[int, LogRange]], verdict: Verdict, problem: Message
 ) -> None:
     snapshot = ClusterSnapshot(there, alike={"t": ("tt",)})
     told = plan_position(_at(5), snapshot, Policies())
@@ -250,21 +247,20 @@ def test_deleted_topic_or_partition_is_refused_or_skipped(
 @pytest.mark.parametrize(
     ("choice", "as_flink", "next_offset", "lost", "repeated", "problem"),
     [
-        (NewPartitions.AS_FLINK, True, 10, 0, 0, ""),
+        (NewPartitions.AS_FLINK, True, 10, 0, 0, None),
         (
             NewPartitions.AS_FLINK,
             False,
             None,
             None,
             None,
-            "the partition is not in the checkpoint; Flink's start offset depends on the job's "
-            "starting policy, and the state does not contain this policy",
+            START_DEPENDS_ON_JOB(),
         ),
-        (NewPartitions.EARLIEST, True, 10, 0, 0, ""),
-        (NewPartitions.EARLIEST, False, 10, 0, 20, ""),
-        (NewPartitions.LATEST, True, 30, 20, 0, ""),
-        (NewPartitions.LATEST, False, 30, 20, 0, ""),
-        (NewPartitions.FAIL, True, None, None, None, "the partition is not in the checkpoint"),
+        (NewPartitions.EARLIEST, True, 10, 0, 0, None),
+        (NewPartitions.EARLIEST, False, 10, 0, 20, None),
+        (NewPartitions.LATEST, True, 30, 20, 0, None),
+        (NewPartitions.LATEST, False, 30, 20, 0, None),
+        (NewPartitions.FAIL, True, None, None, None, NEW_PARTITION(where="in the checkpoint")),
     ],
 )
 def test_new_partition_follows_new_partitions_policy(
@@ -273,7 +269,7 @@ def test_new_partition_follows_new_partitions_policy(
     next_offset: int | None,
     lost: int | None,
     repeated: int | None,
-    problem: str,
+    problem: Message | None,
 ) -> None:
     told = new_partition("t", 3, LogRange(10, 30, 14), as_flink, Policies(new_partitions=choice))
     refused_by_state = choice is NewPartitions.AS_FLINK and not as_flink

@@ -312,8 +312,8 @@ def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> No
     logs = {n: LogRange(0, 9) for n in range(2)}
     plan = make_plan(extraction, extraction.sources, ClusterSnapshot({"new": logs}), policies)
     assert [str(refusal).partition(";")[0] for refusal in plan.refusals] == [
-        "partitions: neither the checkpoint nor the broker has new-7 and 1 more",
-        "partitions: neither the checkpoint nor the broker has other-3",
+        "neither the checkpoint nor the broker has new-7 and 1 more, which partitions names",
+        "neither the checkpoint nor the broker has other-3, which partitions names",
     ]
 
 

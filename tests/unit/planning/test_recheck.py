@@ -13,6 +13,7 @@ import pytest
 from decoder import read_checkpoint
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.job_state import completed_since
+from migrate.model.catalog import PLAN_FOR_OTHER_CLUSTER
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
 from migrate.model.policies import Gone, Policies
@@ -104,9 +105,7 @@ def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: 
     with pytest.raises(Refused) as refused:
         list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
     assert refused.value.reasons == (
-        "the brokers are of cluster elsewhere, but the plan is for cluster cluster; check the "
-        "value of bootstrap_servers, and create a new plan only if the job has moved to this "
-        "cluster",
+        PLAN_FOR_OTHER_CLUSTER(cluster="elsewhere", planned="cluster"),
     )
 
 

@@ -8,10 +8,18 @@ from datetime import datetime, timezone
 import pytest
 
 from migrate.inputs.flink.source import Source, SourceKind
+from migrate.model.catalog import (
+    BEYOND_END,
+    EXPIRED,
+    NO_SOURCE_GROUP,
+    POSITION_UNKNOWN,
+    TOPIC_GONE,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.finding import Code, Finding
+from migrate.model.message import Message
 from migrate.model.policies import Policies
-from migrate.model.positions import SPARK, Marker, Origin, Position, PositionState
+from migrate.model.positions import SPARK, Origin, Position, PositionState
 from migrate.planning import refusals_and_warnings as messages
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
@@ -69,78 +77,40 @@ def _source(*partitions: int, topic: str = "t") -> Source:
 # -- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("planned", "way_out"),
-    [
-        (
-            _planned(verdict=Verdict.EXPIRED),
-            'move from a newer checkpoint, or continue after the gap with on_expired="earliest"',
-        ),
-        (
-            _planned(verdict=Verdict.BEYOND_END),
-            f'{_BROKERS}, or skip to the log end with on_beyond_end="latest"',
-        ),
-        (_planned(verdict=Verdict.TOPIC_GONE), f'{_BROKERS}, or omit it with gone="skip"'),
-        (_planned(verdict=Verdict.PARTITION_GONE), f'{_BROKERS}, or omit it with gone="skip"'),
-        (_planned(verdict=Verdict.NEW_PARTITION, operator_id="a"), _NEW),
-        (_planned(verdict=Verdict.UNRESOLVED), _NEW),
-        (_planned(verdict=Verdict.UNRESOLVED, operator_id="a"), _CHOOSE),
-        (
-            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.EARLIEST),
-            'add bootstrap_servers="HOST:PORT"',
-        ),
-        (
-            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.LATEST),
-            "wait until the partition has a record, and move from a later checkpoint, or "
-            + _CHOOSE,
-        ),
-        (
-            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED),
-            "pass Flink's own group with "
-            f'bootstrap_servers="HOST:PORT" and source_group="GROUP", or {_CHOOSE}',
-        ),
-        (
-            _planned(
-                verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED, log_end=0
-            ),
-            f'pass Flink\'s own group with source_group="GROUP", or {_CHOOSE}',
-        ),
-    ],
-)
-def test_every_refusal_has_remedy(planned: PlannedPartition, way_out: str) -> None:
-    fields = {name: getattr(planned, name) for name in ("operator_id", "position", "log_end")}
-    refused = _planned(3, verdict=planned.verdict, problem="it is so", **fields)
-    assert _refused(refused) == [f"t-3: {planned.verdict.value}: it is so; {way_out}"]
-
-
 def test_partition_without_problem_is_not_refused() -> None:
     assert _refused(_planned(0, 5), _planned(1, 6)) == []
 
 
 def test_same_problem_of_several_partitions_is_reported_once() -> None:
     """Regression: The message contained "None" for a position that the state does not contain."""
+
+    def expired(next_offset: int) -> Message:
+        return EXPIRED(next_offset=next_offset, log_start=12, lost=12 - next_offset)
+
+    first, second, other = expired(4), NO_SOURCE_GROUP(), POSITION_UNKNOWN(reason="it is absent")
+    beyond = BEYOND_END(next_offset=9, log_end=8)
     told = _refused(
-        _planned(0, problem="offset 4 is gone", verdict=Verdict.EXPIRED),
-        _planned(0, problem="it has no start", verdict=Verdict.UNRESOLVED, topic="u"),
-        _planned(1, problem="offset 7 is gone", verdict=Verdict.EXPIRED),
-        _planned(1, problem="it has no start", verdict=Verdict.UNRESOLVED, topic="u"),
-        _planned(2, problem="offset 9 is not yet there", verdict=Verdict.BEYOND_END),
-        _planned(2, problem="it has another reason", verdict=Verdict.UNRESOLVED, topic="u"),
+        _planned(0, problem=first, verdict=Verdict.EXPIRED),
+        _planned(0, problem=second, verdict=Verdict.UNRESOLVED, topic="u"),
+        _planned(1, problem=expired(7), verdict=Verdict.EXPIRED),
+        _planned(1, problem=second, verdict=Verdict.UNRESOLVED, topic="u"),
+        _planned(2, problem=beyond, verdict=Verdict.BEYOND_END),
+        _planned(2, problem=other, verdict=Verdict.UNRESOLVED, topic="u"),
     )
-    assert [text.rpartition("; ")[0] for text in told] == [
-        "t-0, t-1: expired: offset 4 is gone (the first of 2)",
-        "u-0, u-1: unresolved: it has no start",
-        "t-2: beyond end: offset 9 is not yet there",
-        "u-2: unresolved: it has another reason",
+    assert told == [
+        f"t-0, t-1: expired (the offsets of t-0): {first}",
+        f"u-0, u-1: unresolved: {second}",
+        f"t-2: beyond end: {beyond}",
+        f"u-2: unresolved: {other}",
     ]
 
 
 @pytest.mark.parametrize(("number", "more"), [(20, ""), (21, " and 1 more")])
 def test_refusal_lists_up_to_twenty_partitions(number: int, more: str) -> None:
-    planned = [_planned(n, verdict=Verdict.TOPIC_GONE, problem="it is gone") for n in range(number)]
-    (told,) = _refused(*planned)
+    gone = TOPIC_GONE(alike=())
+    planned = [_planned(n, verdict=Verdict.TOPIC_GONE, problem=gone) for n in range(number)]
     names = ", ".join(f"t-{n}" for n in range(20))
-    assert told.startswith(f"{names}{more}: topic gone: it is gone; ")
+    assert _refused(*planned) == [f"{names}{more}: topic gone: {gone}"]
 
 
 @pytest.mark.parametrize(("missing", "more"), [({7}, ""), ({7, 8}, " and 1 more")])
@@ -149,7 +119,8 @@ def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], 
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
     assert str(told) == (
-        f"partitions: neither the checkpoint nor the broker has t-7{more}; pass existing partitions"
+        f"neither the checkpoint nor the broker has t-7{more}, which partitions names; pass "
+        "existing partitions"
     )
     assert not list(messages.missing_partition_refusals([_source(0, 1)], there, Policies()))
     assert not list(messages.missing_partition_refusals([_source(0, 1)], [], policies))
@@ -254,10 +225,11 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         "beyond the positions of 2 partitions (the first is t-1: committed 7, next offset 5)"
     )
     assert _warned(*ran_on)[:1] == [f"{how}; these records will be duplicated [ran-on]"]
-    assert [str(refusal) for refusal in messages.ran_on_refusals(ran_on)] == [
-        f"{how}; Flink's output after the checkpoint would be duplicated; move from a newer "
-        "checkpoint, or add allow_ran_on=True to accept the duplicates"
-    ]
+    (refusal,) = messages.ran_on_refusals(ran_on)
+    assert (refusal.code, refusal.facts) == (
+        "commits-beyond-positions",
+        {"records": 3, "partitions": 2, "first": "t-1", "committed": 7, "next_offset": 5},
+    )
     assert not list(messages.ran_on_refusals(ran_on[:1]))
     assert _warned(
         _planned(0, 5, job_reached=5), _planned(1, 5, job_reached=6), _planned(2, 5, job_reached=9)

@@ -233,9 +233,9 @@ def test_unsupported_offset_log_version_is_refused(here: Path) -> None:
         ({"t": {"0": 4}}, "the query reads t-1, for which json:side.json has no position"),
         (
             {"t": {"0": 4, "1": 9}, "u": {"0": 1}},
-            "has positions of u, and no source of the query reads this topic",
+            "[topics-left-out]",
         ),
-        ({"u": {"0": 1}}, "has positions of u, and no source of the query reads this topic"),
+        ({"u": {"0": 1}}, "[topics-left-out]"),
     ],
 )
 def test_positions_with_different_topics_or_partitions_are_refused(

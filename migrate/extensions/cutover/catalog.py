@@ -1,0 +1,1 @@
+"""The messages of the cutover extension; ``migrate.model.catalog`` describes catalogs."""

@@ -1,0 +1,1 @@
+"""The messages of the fleet extension; ``migrate.model.catalog`` describes catalogs."""

@@ -1,0 +1,1 @@
+"""The messages of the keyed_state extension; ``migrate.model.catalog`` describes catalogs."""

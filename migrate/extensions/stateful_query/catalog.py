@@ -1,0 +1,1 @@
+"""The messages of the stateful_query extension; ``migrate.model.catalog`` describes catalogs."""

@@ -1,0 +1,204 @@
+"""Messages as data: a code, facts, and the way out.
+
+A catalog such as ``migrate.model.catalog`` contains one ``MessageTemplate`` for each reason that
+stops a move. The code that finds the reason calls the template with the facts::
+
+    raise Refused(NO_COMMITTED_BATCH(query=directory))
+
+Tests and callers read the code and the facts, and readers the text.
+
+A template is a format string of Python with these format specifications:
+
+- ``{count:partition}``: an integer and its noun, such as ``3 partitions``. The specification
+  ``{count:entry|entries}`` contains an irregular plural.
+- ``{names}``, ``{names:3}``: a collection, separated by commas; of more than 20 items, or of more
+  than 3, the number of the others. ``{names!r}`` quotes each item.
+- ``{alike:did you mean}``: the similar names in parentheses, such as `` (did you mean 'orders'?)``;
+  empty if there are none.
+- ``{option.cluster}``, ``{option.cluster:ID}``, ``{option.allow_ran_on:true}``,
+  ``{option.topic_map:{topic}=NAME}``: an option, with a value or a placeholder for the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from string import Formatter
+from typing import Any
+
+from migrate.model.option_names import option
+from migrate.model.wording import counted, did_you_mean, join_some
+
+# The items of a collection that a text shows, without a number in the format specification.
+_MAX_ITEMS = 20
+_OPTION = "option"
+_DID_YOU_MEAN = "did you mean"
+
+
+class Kind(str, Enum):
+    """The kinds of messages: the name in the documentation, by the exit code of the command."""
+
+    REFUSAL = "refusal"  # exit code 4
+    INPUT_ERROR = "input error"  # exit code 3
+    SERVICE_ERROR = "service error"  # exit code 6
+    STOP = "stop of a cut-over"  # exit code 5
+
+
+@dataclass(frozen=True)
+class MessageTemplate:
+    """The text of all messages with one code.
+
+    Attributes:
+        code: the code, for ``migrate explain``; unique in all catalogs.
+        what: what is wrong, and why.
+        way_out: what the user can do; empty if only the text of ``what`` shows it.
+    """
+
+    code: str
+    what: str
+    way_out: str = ""
+    kind: Kind = Kind.REFUSAL
+
+    def __call__(self, **facts: Any) -> Message:
+        """Return a message with facts.
+
+        Raises:
+            TypeError: a fact of the template is missing, or the template has no such fact.
+        """
+        if facts.keys() != self.fields:
+            different = ", ".join(sorted(facts.keys() ^ self.fields))
+            raise TypeError(f"the message {self.code} has other facts: {different}")
+        return Message(self, facts)
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """The names of the facts."""
+        return frozenset(_fields(self.what) | _fields(self.way_out))
+
+    def placeholders(self) -> Message:
+        """Return a message whose facts are their names in capitals, for the documentation."""
+        return Message(self, {name: _Placeholder(name.upper()) for name in self.fields})
+
+
+class Message(str):
+    """The text of a reason that stops a move, with the reason as data.
+
+    The text names options as the reader of the text writes them: in the notation of the call that
+    found the reason (``migrate.model.option_names.notation``).
+
+    Attributes:
+        template: the code and the template of the text.
+        facts: the values in the text, by the names in the template.
+        subject: the start of the text, such as an operator; empty if there is none.
+        what: what is wrong, and why; with the subject.
+        way_out: what the user can do, or an empty string.
+    """
+
+    template: MessageTemplate
+    facts: Mapping[str, Any]
+    subject: str
+    what: str
+    way_out: str
+
+    def __new__(
+        cls, template: MessageTemplate, facts: Mapping[str, Any], subject: str = ""
+    ) -> Message:
+        what = _write(template.what, facts)
+        if subject:
+            what = f"{subject}: {what}"
+        way_out = _write(template.way_out, facts)
+        message = super().__new__(cls, f"{what}; {way_out}" if way_out else what)
+        message.template, message.facts, message.subject = template, facts, subject
+        message.what, message.way_out = what, way_out
+        return message
+
+    def __reduce__(self) -> Any:
+        return Message, (self.template, self.facts, self.subject)
+
+    @property
+    def code(self) -> str:
+        return self.template.code
+
+    def about(self, subject: str) -> Message:
+        """Return the message with a subject, such as an operator, at its start."""
+        return Message(self.template, self.facts, subject)
+
+
+def with_code(reason: str) -> str:
+    """Return a reason with its code in brackets, for a terminal."""
+    return f"{reason} [{reason.code}]" if isinstance(reason, Message) else reason
+
+
+def _fields(text: str) -> set[str]:
+    names: set[str] = set()
+    for _, name, specification, _ in _FORMATTER.parse(text):
+        if name is not None and not name.startswith(f"{_OPTION}."):
+            names.add(name)
+        names |= _fields(specification or "")
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    name: str
+
+    def __format__(self, value: str) -> str:
+        if "=" in value:  # a topic and its new name
+            old, new = value.split("=")
+            return option(self.name, {old: new})
+        return option(self.name, True if value == "true" else value or None)
+
+
+class _Options:
+    """The options in a template, each with a value or without: ``{option.NAME:VALUE}``."""
+
+    def __getattr__(self, name: str) -> _Option:
+        return _Option(name)
+
+
+class _Placeholder(str):
+    """The name of a fact in the place of the fact."""
+
+    def __format__(self, specification: str) -> str:
+        if specification == _DID_YOU_MEAN:
+            return ""
+        if specification and not specification.isdigit():
+            singular, _, plural = specification.partition("|")
+            return f"{self} {plural or f'{singular}s'}"
+        return str(self)
+
+
+class _TextFormatter(Formatter):
+    """Format templates as described at the top of this module."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion == "r" and _is_collection(value):
+            return [repr(item) for item in value]
+        return super().convert_field(value, conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, _Placeholder):
+            return format(value, format_spec)
+        if format_spec == _DID_YOU_MEAN:
+            return did_you_mean(value)
+        if _is_collection(value):
+            return join_some(map(str, value), int(format_spec or _MAX_ITEMS))
+        if isinstance(value, int) and not isinstance(value, bool) and format_spec:
+            singular, _, plural = format_spec.partition("|")
+            return counted(value, singular, plural or None)
+        if isinstance(value, Enum):
+            value = value.value
+        return format(value, format_spec)
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes))
+
+
+_FORMATTER = _TextFormatter()
+
+
+def _write(text: str, facts: Mapping[str, Any]) -> str:
+    return _FORMATTER.vformat(text, (), {**facts, _OPTION: _Options()})

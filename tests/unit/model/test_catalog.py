@@ -1,0 +1,82 @@
+"""The catalogs of messages: their codes, their ways out, their use, and the only pin of the texts.
+
+tests/unit/messages.txt pins the texts. Tests of behavior assert codes and facts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import migrate
+from migrate.model import catalog
+from migrate.model.explanations import read_catalogs, read_explanations
+from migrate.model.extensions import extension_catalogs
+from migrate.model.message import MessageTemplate
+from tests.support.messages import PINNED, message_texts
+
+
+def _templates() -> Iterator[tuple[str, MessageTemplate]]:
+    for module in (catalog, *extension_catalogs()):
+        for name, value in vars(module).items():
+            if isinstance(value, MessageTemplate):
+                yield name, value
+
+
+def _calls() -> Iterator[tuple[str, int, str, ast.Call]]:
+    """Yield each call of a name in capital letters: the file, the line, the name, and the call."""
+    root = Path(migrate.__path__[0])
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name.isupper():
+                    yield str(path.relative_to(root)), node.lineno, name, node
+
+
+def test_texts_of_messages_are_pinned() -> None:
+    """The texts change only with the pin: ``python -m tests.support.messages`` writes it."""
+    assert message_texts() == PINNED.read_text()
+
+
+def test_every_code_is_unique_and_names_its_message() -> None:
+    codes = [template.code for _, template in _templates()]
+    assert sorted(codes) == sorted(read_catalogs())
+    assert read_catalogs().keys() & read_explanations().keys() == set()
+    for name, template in _templates():
+        assert name == template.code.upper().replace("-", "_")
+
+
+def test_every_message_says_what_to_do() -> None:
+    assert [name for name, template in _templates() if not template.way_out] == []
+
+
+def test_messages_are_parts_of_sentences() -> None:
+    for name, template in _templates():
+        for text in (template.what, template.way_out):
+            assert not text.endswith((".", ";", " ")) and ". " not in text, name
+
+
+def test_every_call_of_message_passes_its_facts() -> None:
+    """A missing fact would raise an error only when the refusal occurs."""
+    templates = dict(_templates())
+    wrong = [
+        f"{path}:{line}: {name}"
+        for path, line, name, call in _calls()
+        if name in templates
+        and None not in (names := {word.arg for word in call.keywords})
+        and names != templates[name].fields
+    ]
+    assert wrong == []
+
+
+def test_every_message_is_used() -> None:
+    root = Path(migrate.__path__[0])
+    sources = [path for path in root.rglob("*.py") if path.name != "catalog.py"]
+    used = {
+        node.id
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name)
+    }
+    assert [name for name, _ in _templates() if name not in used] == []
