@@ -232,7 +232,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
     assert "stopped: the stop failed: " in failed.stderr
-    assert "stopped: the job is RUNNING in Flink" in failed.stderr
+    assert "; the job is RUNNING in Flink" in failed.stderr
+    assert "[stop-failed]" in failed.stderr
     assert stack.flink.running() == jobs and not target.exists()
     spec.write()
 
@@ -355,10 +356,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     runs = spec.execute()
     stack.flink.cancel(job_id)
     assert runs.code == 5, runs.stderr
-    assert (
-        f"job orders was restarted and is running as {job_id}; its output is beyond the savepoint"
-        in runs.stderr
-    )
+    assert f"job orders was restarted as {job_id} (RUNNING), and its output is" in runs.stderr
     assert "verify-again done" not in runs.stderr
 
 
@@ -367,12 +365,12 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     spec = _spec(stack, "back")
     query = Path(spec.fields["target"]["checkpoint-dir"])
     nothing = migrate("cut-over", spec.path, "--back")
-    assert nothing.code == 4 and "the job was not stopped" in nothing.stderr
+    assert nothing.code == 4 and "[nothing-to-roll-back]" in nothing.stderr
 
     # The stop takes longer than anybody waits, as a rule; Flink ends it all the same.
     spec.write(timeouts={"stop": "1ms"})
     late = spec.execute("--until", "stop")
-    assert (late.code, "the stop has not finished after 1ms" in late.stderr) in (
+    assert (late.code, "[stop-unfinished]" in late.stderr) in (
         (5, True),
         (0, False),
     )
@@ -383,11 +381,11 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
         assert moved.code == 4, moved.stderr
         assert (
             "flink.savepoints has changed from " in moved.stderr
-            and "restore the old value" in moved.stderr
+            and "[spec-key-changed]" in moved.stderr
         )
     spec.write(timeouts={"stop": "1ms"})
     meanwhile = spec.execute("--back")
-    assert (meanwhile.code, "a stop cannot be canceled" in meanwhile.stderr) in (
+    assert (meanwhile.code, "[stop-underway]" in meanwhile.stderr) in (
         (4, True),
         (0, False),
     )
@@ -495,13 +493,13 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     job_id = stack.flink.running()["twice"]
     runs = spec.execute()
     assert runs.code == 5, runs.stderr
-    assert f"job twice was restarted and is running as {job_id}; " in runs.stderr
+    assert f"job twice was restarted as {job_id} (RUNNING), " in runs.stderr
     stack.flink.cancel(job_id)
     flink = JobManager(stack.flink.rest_url)
     _await(lambda: (job := flink.job(job_id)) is not None and job.ended)
     ran = spec.execute()
     assert ran.code == 5, ran.stderr
-    assert f"job twice was restarted (CANCELED) as {job_id}" in ran.stderr
+    assert f"job twice was restarted as {job_id} (CANCELED), " in ran.stderr
     assert not (query / "offsets").exists()
 
     assert "has resumed from it; move that job" in ran.stderr
@@ -521,12 +519,12 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
         named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **named_job})
         taken = named.execute("--until", "apply")
         assert taken.code == 4, taken.stderr
-        assert f"job twice was restarted (CANCELED) as {job_id}" in taken.stderr
+        assert f"job twice was restarted as {job_id} (CANCELED)" in taken.stderr
     by_id = {**spec.fields["flink"], "job": spec.record["flink"]["job_id"]}
     named.write(flink=by_id, record=str(stack.lake / "by-id.record"))
     taken = migrate("cut-over", named.path)
     assert taken.code == 4, taken.stderr
-    assert f"FINISHED, and twice was restarted as {job_id} (CANCELED); set" in taken.stderr
+    assert f"FINISHED, and twice was restarted as {job_id} (CANCELED)" in taken.stderr
     # A job of any name that was restored from it counts.
     stack.flink.submit(_source(stack) + _recover(savepoint) + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())
@@ -553,7 +551,7 @@ def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> N
     named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})
     taken = named.execute("--until", "apply")
     assert taken.code == 4, taken.stderr
-    assert f"job thrice was restarted (CANCELED) as {thrice}" in taken.stderr
+    assert f"job thrice was restarted as {thrice} (CANCELED)" in taken.stderr
 
     # Nor is the older one's savepoint taken by a new cut-over.
     assert spec.execute("--back").code == 0
@@ -727,7 +725,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     taken = other.execute("--until", "verify", "--adopt")
     assert taken.code == 0, taken.stderr
     refused = spec.execute()
-    assert refused.code == 5 and "take it over with --adopt" in refused.stderr, refused.stderr
+    assert refused.code == 5 and "over the query with --adopt" in refused.stderr, refused.stderr
     spec = other
     done = spec.execute()
     assert done.code == 0, done.stderr
@@ -780,5 +778,5 @@ def test_flink_crash_during_stop_leaves_target_unwritten(stack: LocalStack) -> N
     stack.flink.start()
     forgotten = spec.execute()
     assert forgotten.code == 5, forgotten.stderr
-    assert "rerun the command with a new record" in forgotten.stderr
+    assert "set record to a new folder, and rerun the command" in forgotten.stderr
     assert not Path(spec.fields["target"]["checkpoint-dir"]).exists()

@@ -67,6 +67,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     assert [one.name for one in (tmp_path / "query").iterdir()] == ["theirs"]
     record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
     assert record["runs"][0]["end"] == "refused at check"
+    assert record["runs"][0]["codes"][-1] == "program-missing"
 
     mended = {"move": {"topic-map": names, "gone": "skip"}, "target": {"group": spec.name}}
     fields |= {**mended, "sink": None, "start": "true"}
@@ -120,7 +121,7 @@ def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:
         dry = migrate("cut-over", spec)
         assert (dry.code, shown in dry.stdout) == (4 if code == "5" else 0, True), dry.stderr
         assert "rehearse 1: 40 matching keys" in dry.stderr
-    assert "rehearse: the command failed with exit code 5" in dry.stderr
+    assert "the rehearse command failed with exit code 5" in dry.stderr
     assert (tmp_path / "ran").read_text().strip() == str(tmp_path)
     fields["rehearse"] = "./no-such-program"
     spec.write_text(yaml.safe_dump(fields))
@@ -173,7 +174,7 @@ def test_each_stream_of_query_resumes_from_assigned_spark_source(
     spec.write_text(yaml.safe_dump(fields))
     turned = migrate("cut-over", spec, "--execute", "--yes")
     assert turned.code == 4, turned.stderr
-    assert f"stream 0 was {names['orders']} and is {names['payments']} now" in turned.stderr
+    assert f"stream 0 was {names['orders']}, and is now {names['payments']}" in turned.stderr
     assert migrate("cut-over", spec, "--execute", "--yes", "--until", "plan").code == 0
     for _ in range(2):
         ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
@@ -233,9 +234,7 @@ def test_target_changed_after_plan_review_requires_new_review(
     fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
     spec.write_text(yaml.safe_dump(fields))
     # What was reviewed is what is applied.
-    refusal = (
-        f"the plan differs from the reviewed plan: {names['orders']}-2 was 0 and is not moved now, "
-    )
+    refusal = f"the reviewed plan: {names['orders']}-2 was 0, and is now not moved, "
     for mode in ((), ("--execute", "--yes"), ("--execute", "--yes", "--until", "verify")):
         differs = migrate("cut-over", spec, *mode)
         assert (differs.code, refusal in differs.stderr) == (4, True), differs.stderr

@@ -135,7 +135,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
     assert firsts == ends
     # Flink's job must not go on from the savepoint either.
     assert (
-        "do not start the Flink job from its savepoint, because other clients have committed"
+        "do not start the Flink job from its savepoint, because other clients committed"
         in done.stderr
     )
     assert cut_over.broker.committed(cut_over.group) == ends
@@ -267,7 +267,7 @@ def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, proto
     again = cut_over.run()
     assert again.code == 0, again.stderr
     back = cut_over.run("--back", "--nothing-started")
-    assert back.code == 4 and "other clients have committed" in back.stderr
+    assert back.code == 4 and "other clients committed" in back.stderr
 
 
 def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
@@ -276,7 +276,7 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")
     assert refused.code == 4, refused.stderr
-    assert "already has the planned offsets" in refused.stderr
+    assert "[group-writer-unknown]" in refused.stderr
     ready = cut_over.run("--until", "verify", "--adopt")
     assert ready.code == 0, ready.stderr
     # What the group held is kept, and whose the commit is.
@@ -367,7 +367,7 @@ def test_missing_query_location_is_refused_and_not_reseeded(
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", cut_over.spec(), *mode)
         assert refused.code == (5 if mode else 4), refused.stderr
-        assert "no longer contains the offsets that this record has written" in refused.stderr
+        assert "[written-offsets-gone]" in refused.stderr
     assert "do not start the Flink job from its savepoint yet" in refused.stderr
     assert not (tmp_path / "query").exists() and not (tmp_path / "started").exists()
     back = cut_over.run("--back", "--nothing-started")
@@ -391,7 +391,7 @@ def test_second_spec_of_same_target_requires_adopt(
     refused = cut_over.run("--until", "verify", name="two")
     assert refused.code in (4, 5), refused.stderr
     if target == "group":
-        assert "contains offsets of another move (" in refused.stderr
+        assert "[group-of-other-move]" in refused.stderr
         assert f"by cut-over {cut_over.record()['id']}" in refused.stderr
     else:
         assert "is already the checkpoint location of a query" in refused.stderr
@@ -431,11 +431,11 @@ def test_dry_run_reports_later_failures_of_start_command(cut_over: CutOver) -> N
     spec = cut_over.spec(start="spark-submit --master 'local[2]' missing.py")
     refused = migrate("cut-over", spec)
     assert refused.code == 4, refused.stderr
-    assert "start: the script missing.py of spark-submit does not exist in" in refused.stderr
+    assert "refused: start: " in refused.stderr and "[script-missing]" in refused.stderr
     dry = migrate("cut-over", cut_over.spec(start="true"))
     assert dry.code == 0, dry.stderr
     assert f"group {cut_over.group!r} does not exist and will be created" in dry.stderr
-    assert "no obstacle was found" in dry.stderr
+    assert "nothing else is an obstacle" in dry.stderr
     assert "[restart-unseen]" in dry.stderr
     # Of a group no query is spoken of.
     words = dry.stdout.replace("first-batch ", "")

@@ -1,1 +1,565 @@
 """The messages of the cutover extension; ``migrate.model.catalog`` describes catalogs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from migrate.model.message import Kind, MessageTemplate
+from migrate.model.message import MessageTemplate as refusal
+
+input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
+service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
+stop = partial(MessageTemplate, kind=Kind.STOP)
+
+ALL_STOPS_FAILED = stop(
+    "all-stops-failed",
+    "Flink has failed to stop this job {attempts} times",
+    "fix the cause that Flink's log shows, and rerun the command",
+)
+CHECKPOINT_DIR_UNUSABLE = refusal(
+    "checkpoint-dir-unusable",
+    "target.checkpoint-dir {problem}",
+    "set target.checkpoint-dir to a directory that this machine can write to",
+)
+CHECKPOINT_FAILED = refusal(
+    "checkpoint-failed",
+    "the job's newest checkpoint failed: {failure}",
+    "fix the cause, wait for a completed checkpoint, and rerun the command",
+)
+COMMAND_NOT_PARSED = refusal(
+    "command-not-parsed",
+    "the shell cannot parse the command",
+    "check its quotes and parentheses",
+)
+COMMAND_RUNNING = refusal(
+    "command-running",
+    "the {command} command is still running (process {process})",
+    "to stop it, run kill -- -{process}; then rerun this command",
+)
+COMMAND_RUNNING_UNKNOWN_PROCESS = refusal(
+    "command-running-unknown-process",
+    "the {command} command is still running",
+    "stop it, and rerun this command",
+)
+COMMITTED_BEFORE_START = refusal(
+    "committed-before-start",
+    "other clients committed for {target} after the plan was written, and before the start "
+    "command was run; the start offsets of these clients are unknown",
+    "stop these clients, and compare their processed records with the topic",
+)
+COMMITTED_BEFORE_VERIFICATION = refusal(
+    "committed-before-verification",
+    "other clients committed for {target} after the plan was written, and before its "
+    "verification; the start offsets of these clients are unknown",
+    "stop these clients, and compare their processed records with the topic",
+)
+CONSUMERS_STARTED = refusal(
+    "consumers-started",
+    "readers have started from {target}; {evidence}",
+    "stop the group's consumers, and start the Flink job from the group's offsets",
+)
+CUT_OVER_ACTIVE = refusal(
+    "cut-over-active",
+    "another run of this cut-over is active ({holder})",
+    "wait until that run has ended, and rerun the command",
+)
+FINAL_SAVEPOINT_UNKNOWN = stop(
+    "final-savepoint-unknown",
+    "job {job_id} ({job}) is {state} in Flink, but Flink reports none of the savepoints in "
+    "{folder} as its final savepoint ({savepoints})",
+    "if the job is not running, start it from its newest checkpoint or from one of these "
+    "savepoints; then set record to a new folder, and rerun the command",
+)
+FIRST_BATCH_NOT_COMMITTED = stop(
+    "first-batch-not-committed",
+    "batch {batch} has started, but was not committed within {limit} (timeouts.first-batch); it "
+    "may have written records, and a restarted query would rerun it",
+    "rerun the command to wait longer",
+)
+FOLDER_IS_FILE = refusal(
+    "folder-is-file",
+    "{key} {folder} is a file or inside a file",
+    "set {key} to a folder",
+)
+GROUP_COMMIT_INCOMPLETE = stop(
+    "group-commit-incomplete",
+    "the planned offsets of group {group} were not all committed ({applied})",
+    "rerun the command to commit the remaining offsets",
+)
+GROUP_OF_OTHER_MOVE = refusal(
+    "group-of-other-move",
+    "group {group} contains offsets that another move has committed ({commits:1})",
+    "continue that move, or take over the group with {option.adopt:true}",
+)
+GROUP_ON_OTHER_CLUSTER = refusal(
+    "group-on-other-cluster",
+    "the brokers in kafka.bootstrap-servers belong to cluster {cluster}, but the group was "
+    "written on cluster {written}",
+    "set the brokers of cluster {written}",
+)
+GROUP_RESTORE_INCOMPLETE = stop(
+    "group-restore-incomplete",
+    "the offsets of group {group} were not all restored ({applied})",
+    "rerun the command to restore the remaining offsets",
+)
+GROUP_WRITER_UNKNOWN = refusal(
+    "group-writer-unknown",
+    "group {group} already has the planned offsets, and no rollback file in the record's "
+    "directory or the current directory shows which client committed them",
+    "if the job commits to this group, set move.source-group; if another cut-over wrote it, "
+    "continue that cut-over; otherwise, take over the group with {option.adopt:true}",
+)
+JOB_ENDED_WITH_OTHER_SAVEPOINT = stop(
+    "job-ended-with-other-savepoint",
+    "the job was restarted; it ended with {savepoint}, but this record contains {recorded}",
+    "set record to a new folder, and rerun the command",
+)
+JOB_NAME_UNKNOWN = refusal(
+    "job-name-unknown",
+    "Flink has no job {job}, which flink.job specifies; running jobs: {running}",
+    "set flink.job to the name or the ID of a running job",
+)
+JOB_NOT_FINISHED = stop(
+    "job-not-finished",
+    "the savepoint is complete, but Flink reports the job as {state}, not as FINISHED",
+    "wait until the job has finished, and rerun the command; if it does not finish, check Flink's "
+    "log",
+)
+JOB_NOT_LISTED = stop(
+    "job-not-listed",
+    "Flink no longer lists job {job_id}, and the job may not have committed its pending output at "
+    "its savepoint {savepoint}",
+    "start the job once from this savepoint (flink run -s), or set flink.savepoint to it; then "
+    "set record to a new folder, and rerun the command",
+)
+JOB_NOT_RUNNING = refusal(
+    "job-not-running",
+    "job {job_id} ({job}) is {state} in Flink, but migrate can only stop a RUNNING job",
+    "wait until the job is RUNNING, and rerun the command",
+)
+JOB_RESTARTED_WITH_NEW_ID = refusal(
+    "job-restarted-with-new-id",
+    "job {job} in flink.job is {state}, and {name} was restarted as {new_id} ({new_state})",
+    "set flink.job to the ID of the restarted job",
+)
+LEGACY_CONSUMER_STOP = refusal(
+    "legacy-consumer-stop",
+    "the job reads with a FlinkKafkaConsumer, and the offsets in its stop-with-savepoint are one "
+    "checkpoint old",
+    "take a savepoint, cancel the job, and set flink.savepoint to the savepoint",
+)
+LOCATION_HAS_BATCHES = refusal(
+    "location-has-batches",
+    "{location} contains batches of a query that this record has not written; the start offsets "
+    "of this query are unknown",
+    "run `migrate verify`, or choose a new directory",
+)
+LOCATION_IS_FILE = refusal(
+    "location-is-file",
+    "{location} is a file, a symbolic link, or inside a file",
+    "set target.checkpoint-dir to a new directory",
+)
+LOCATION_NOT_PRIMED = refusal(
+    "location-not-primed",
+    "the location was not primed, because it has no committed batch",
+    "check that no query is running from it, remove it, and rerun the command; or, if this record "
+    "has not written it, choose a new directory",
+)
+LOCATION_OF_OTHER_QUERY = refusal(
+    "location-of-other-query",
+    "{location} contains query {query_id}, but this record has written query {written}",
+    "if nothing needs the directory, remove it yourself, and rerun the command",
+)
+LOCATION_OF_OTHER_WRITER = refusal(
+    "location-of-other-writer",
+    "{location} contains the planned query {query_id}, but this record has not written it; "
+    "another cut-over may start it",
+    "choose a new directory, or take over the query with {option.adopt:true}",
+)
+LOCATION_TAKEN = refusal(
+    "location-taken",
+    "{location} already contains a query, but this record has no plan yet",
+    "choose a new directory",
+)
+NO_BATCH_IN_TIME = stop(
+    "no-batch-in-time",
+    "no batch was committed within {limit} (timeouts.first-batch); this is normal if the topic "
+    "has no new records",
+    "rerun the command to wait longer",
+)
+NO_COMPLETED_CHECKPOINT = refusal(
+    "no-completed-checkpoint",
+    "the job has no readable completed checkpoint",
+    "wait for a completed checkpoint, and rerun the command",
+)
+NO_FINAL_SAVEPOINT = stop(
+    "no-final-savepoint",
+    "job {job_id} ({job}) is {state} in Flink, but Flink reports no final savepoint for it in "
+    "{folder}",
+    "if the job is not running, start it from its newest checkpoint or savepoint; then set record "
+    "to a new folder, and rerun the command",
+)
+NO_JOB_RUNNING = refusal(
+    "no-job-running",
+    "Flink has no job {job}, which flink.job specifies, and no job is running",
+    "start the job, or set flink.savepoint to its last savepoint",
+)
+NO_MEMBER_SEEN = stop(
+    "no-member-seen",
+    "no member and no commit of {target} was seen within {limit} (timeouts.first-batch)",
+    "check that the consumers use this group, or rerun the command to wait longer",
+)
+NO_QUERY_STARTED = stop(
+    "no-query-started",
+    "no query has started from {location} within {limit} (timeouts.first-batch)",
+    "check that it is the query's checkpointLocation, or rerun the command to wait longer",
+)
+NOTHING_TO_ROLL_BACK = refusal(
+    "nothing-to-roll-back",
+    "there is nothing to roll back, because the job was not stopped",
+    "to start the cut-over, omit {option.back:true}",
+)
+PLAN_DIFFERS_FROM_REVIEW = refusal(
+    "plan-differs-from-review",
+    "the plan differs from the reviewed plan: {differences:3}",
+    "to review the new plan, add {option.until:plan}",
+)
+PLAN_FILE_MISSING = refusal(
+    "plan-file-missing",
+    "the plan of {target} cannot be read, because plan.json is missing from the record's folder",
+    "restore plan.json, or roll back with {option.back:true}",
+)
+PLAN_FILE_UNREADABLE = refusal(
+    "plan-file-unreadable",
+    "the plan of {target} cannot be read; {problem}",
+    "restore plan.json, or roll back with {option.back:true}",
+)
+PLANNED_OFFSETS_GONE = refusal(
+    "planned-offsets-gone",
+    "{target} no longer contains the planned offsets",
+    "rerun the command",
+)
+PRIME_COMMAND_FAILED = stop(
+    "prime-command-failed",
+    "the prime command for {location} failed with exit code {exit_code}",
+    "fix the cause that its output shows, remove {location} if it exists, and rerun the command",
+)
+PRIME_COMMAND_NOT_RUN = stop(
+    "prime-command-not-run",
+    "the prime command cannot be run: {error}",
+    "correct prime in the spec, and rerun the command",
+)
+PRIME_COMMAND_UNFINISHED = stop(
+    "prime-command-unfinished",
+    "the prime command is still running after {limit} (timeouts.prime)",
+    "rerun the command to wait longer",
+)
+PRIMED_BATCHES_DIFFER = refusal(
+    "primed-batches-differ",
+    "these batches in the location do not end at the planned offsets: {batches}",
+    "check that no query is running from it, remove it, and rerun the command; or, if this record "
+    "has not written it, choose a new directory",
+)
+PRIMED_LOCATION_IN_USE = refusal(
+    "primed-location-in-use",
+    "the location contains an uncommitted batch, so a query has already run from it",
+    "check that no query is running from it, remove it, and rerun the command; or, if this record "
+    "has not written it, choose a new directory",
+)
+PRIMED_LOCATION_REMOTE = refusal(
+    "primed-location-remote",
+    "migrate cannot remove {location}, because it is a primed location in an object store",
+    "remove it yourself, and rerun the command",
+)
+PRIMED_SEED_DIFFERS = refusal(
+    "primed-seed-differs",
+    "the seed in the location differs from the plan",
+    "check that no query is running from it, remove it, and rerun the command; or, if this record "
+    "has not written it, choose a new directory",
+)
+PRIMED_STATE_MISSING = refusal(
+    "primed-state-missing",
+    "the location was not primed, because it contains no state",
+    "check that no query is running from it, remove it, and rerun the command; or, if this record "
+    "has not written it, choose a new directory",
+)
+PRIMING_END_UNKNOWN = refusal(
+    "priming-end-unknown",
+    "the prime command for {location} was run, but its exit code is unknown, so the location may "
+    "be incomplete",
+    "check that no query is running from {location}, remove it, and rerun the command",
+)
+PRIMING_FAILED = refusal(
+    "priming-failed",
+    "the prime command for {location} failed with exit code {exit_code}, so the location may be "
+    "incomplete",
+    "check that no query is running from {location}, remove it, and rerun the command",
+)
+PROGRAM_MISSING = refusal(
+    "program-missing",
+    "the program {program} does not exist",
+    "install it, or correct the command in the spec",
+)
+QUERY_DIFFERS_FROM_PLAN = refusal(
+    "query-differs-from-plan",
+    "the query in {location} differs from the planned query",
+    "choose a new directory",
+)
+QUERY_STARTED = refusal(
+    "query-started",
+    "the query has started from {target}; {evidence}",
+    "stop the query, run it with trigger(availableNow=True) to commit its batch, and start the "
+    "Flink job from the query's positions (with its state: migrate to-flink {savepoint} --from "
+    "{target} --out NEW -b {brokers}; without its state: migrate commit-group {target} --group G "
+    "-b {brokers})",
+)
+READERS_POSSIBLE = refusal(
+    "readers-possible",
+    "a reader may have started from {target}; {evidence}",
+    "stop all readers of the target, and check their output; if nothing has started, add "
+    "{option.nothing_started:true}",
+)
+RECORD_WITHOUT_CHECKSUM = input_error(
+    "record-without-checksum",
+    "{path} has no checksum and may have been edited",
+    "restore the original file, or use the release of migrate that wrote it",
+)
+REHEARSE_FAILED = refusal(
+    "rehearse-failed",
+    "the rehearse command failed with exit code {exit_code}",
+    "fix the cause that its output shows, and rerun the dry run",
+)
+REHEARSE_NOT_STARTED = refusal(
+    "rehearse-not-started",
+    "the rehearse command cannot be started: {error}",
+    "correct the command in the spec",
+)
+RESTART_HIDDEN = refusal(
+    "restart-hidden",
+    "cannot determine whether the job was restarted: {problem}",
+    "if that job is the restarted job, roll back with {option.back:true}, and move that job; "
+    "otherwise, add {option.allow_ran_on:true}",
+)
+RESTARTED_JOB = stop(
+    "restarted-job",
+    "job {job} was restarted as {job_id} ({state}), and its output is beyond the savepoint",
+    "to move the restarted job, first roll back with {option.back:true}, or set record to a new "
+    "folder",
+)
+RESTARTED_JOB_AND_READERS = stop(
+    "restarted-job-and-readers",
+    "job {job} was restarted as {job_id} ({state}), and its output is beyond the savepoint; "
+    "readers have also started from {target}",
+    "stop the job or the readers, and compare their output",
+)
+RESTARTED_OR_OTHER_JOB = refusal(
+    "restarted-or-other-job",
+    "job {job} was restarted as {job_id} ({state}), or the savepoint is from a different job; the "
+    "job's output is beyond the savepoint",
+    "stop the job with a savepoint, and set flink.savepoint to it",
+)
+ROLLBACK_FILE_MISSING = refusal(
+    "rollback-file-missing",
+    "group {group} contains commits of this record, but the rollback file is missing from the "
+    "record's folder",
+    "restore the file, and rerun the command",
+)
+SAVEPOINT_CHANGED = refusal(
+    "savepoint-changed",
+    "{savepoint} has changed since the run that checked it",
+    "restore the checked savepoint",
+)
+SAVEPOINT_IN_OTHER_FOLDER = refusal(
+    "savepoint-in-other-folder",
+    "job {job_id}, the newest job with the name {job}, ended as {state}, and {folder} does not "
+    "contain its newest savepoint {savepoint}",
+    "to move this savepoint, set flink.savepoint to it; otherwise, start the job",
+)
+SAVEPOINT_KEY_ADDED = refusal(
+    "savepoint-key-added",
+    "flink.savepoint was added ({savepoint}), but an earlier run has requested the stop of {job} "
+    "({job_id})",
+    "remove flink.savepoint, or set record to a new folder for a new cut-over",
+)
+SAVEPOINT_KEY_REMOVED = refusal(
+    "savepoint-key-removed",
+    "flink.savepoint was removed (it was {savepoint})",
+    "restore flink.savepoint, or set record to a new folder for a new cut-over",
+)
+SAVEPOINT_MISSING_AFTER_END = refusal(
+    "savepoint-missing-after-end",
+    "job {job_id}, the newest job with the name {job}, ended as {state} without a savepoint in "
+    "{folder}",
+    "start the job, or set flink.savepoint to the savepoint to move",
+)
+SAVEPOINT_WITHOUT_STOP = refusal(
+    "savepoint-without-stop",
+    "{savepoint} is not a stop-with-savepoint, so the job kept running after it",
+    "stop the job with a savepoint, and set flink.savepoint to it",
+)
+SCRIPT_MISSING = refusal(
+    "script-missing",
+    "{directory} does not contain the script {script}, which the command runs with {program}",
+    "create the script, or correct its path in the spec",
+)
+SEED_BEING_WRITTEN = refusal(
+    "seed-being-written",
+    "{location} contains part of a seed that another run is writing",
+    "wait until that run has ended, or choose a new directory",
+)
+SEVERAL_RUNNING_JOBS = refusal(
+    "several-running-jobs",
+    "several running jobs have the name {job} in flink.job ({ids})",
+    "set flink.job to one of these IDs",
+)
+SPEC_EMPTY = input_error(
+    "spec-empty",
+    "{path} is empty",
+    "set version: 1, flink, kafka, and target",
+)
+SPEC_KEY_CHANGED = refusal(
+    "spec-key-changed",
+    "{key} has changed from {before} to {after}",
+    "restore the old value, or set record to a new folder for a new cut-over",
+)
+SPEC_NOT_VALID = input_error(
+    "spec-not-valid",
+    "{path} is not a valid spec: {problems}",
+    "correct these keys; `migrate cut-over --init` prints an example of a spec",
+)
+SPEC_OF_OTHER_KIND = input_error(
+    "spec-of-other-kind",
+    "{path} is not a spec, but a {kind}",
+    "pass a spec (YAML) to cut-over; its key for a savepoint is flink.savepoint",
+)
+START_COMMAND_FAILED = stop(
+    "start-command-failed",
+    "the start command failed with exit code {exit_code}",
+    "fix the cause that its output shows, and rerun the command",
+)
+START_COMMAND_NOT_RUN = stop(
+    "start-command-not-run",
+    "the start command cannot be run: {error}",
+    "correct start in the spec, and rerun the command",
+)
+START_EXIT_CODE_MISSING = stop(
+    "start-exit-code-missing",
+    "the start command was run, but its exit code is missing, for example after a reboot",
+    "check whether the query is running; if it is not, start it yourself; after its first batch, "
+    "rerun the command",
+)
+STOP_FAILED = stop(
+    "stop-failed",
+    "the stop failed: {problem}; the job is {state} in Flink",
+    "fix the cause, and rerun the command",
+)
+STOP_REQUEST_LOST = service_error(
+    "stop-request-lost",
+    "Flink no longer has the stop request, because its JobManager was restarted",
+    "rerun the command",
+)
+STOP_UNDERWAY = refusal(
+    "stop-underway",
+    "Flink is still stopping job {job_id} ({job}), and a stop cannot be canceled",
+    "wait for its end with {option.until:stop}",
+)
+STOP_UNFINISHED = stop(
+    "stop-unfinished",
+    "the stop has not finished within {limit} (timeouts.stop), but Flink may still finish it; the "
+    "job is {state} in Flink",
+    "rerun the command to wait longer",
+)
+TARGET_NOT_VERIFIED = stop(
+    "target-not-verified",
+    "{target} is not verified: {result}",
+    "the page of the record lists the start of each partition: {page}",
+)
+TASKS_NOT_RUNNING = refusal(
+    "tasks-not-running",
+    "these tasks of the job are not running: {tasks:5}",
+    "wait until they are running; if they have finished, use to-spark or commit-group with the "
+    "job's newest checkpoint",
+)
+WRITTEN_OFFSETS_GONE = refusal(
+    "written-offsets-gone",
+    "{target} no longer contains the offsets that this record has written, and a reader may have "
+    "started from it; {evidence}",
+    "check the output; if nothing has started, roll back with {option.back:true} and "
+    "{option.nothing_started:true}, and rerun the command",
+)
+WRITTEN_QUERY_DIFFERS = refusal(
+    "written-query-differs",
+    "the query in {location} differs from the planned query, which this record has written there",
+    "restore its old content, or roll back with {option.back:true}",
+)
+YAML_ALIAS = input_error(
+    "yaml-alias",
+    "aliases are not supported (line {line})",
+    "replace *{alias} with its value",
+)
+YAML_CHARACTER = input_error(
+    "yaml-character",
+    "not YAML: {problem}: character {character}",
+    "save the file as UTF-8, without control characters",
+)
+YAML_COLON_MISSING = input_error(
+    "yaml-colon-missing",
+    "not YAML: this line or the line before it is missing a colon (line {line})",
+    "write a colon and a space after each key",
+)
+YAML_ESCAPE = input_error(
+    "yaml-escape",
+    "an escape or a version of YAML cannot be read",
+    "remove the escape or the %YAML line",
+)
+YAML_INDENTATION = input_error(
+    "yaml-indentation",
+    "not YAML: this line or the line before it is indented incorrectly, or is missing a colon or "
+    "a quotation mark (line {line})",
+    "indent the keys of each part by the same number of spaces",
+)
+YAML_KEY_EMPTY = input_error(
+    "yaml-key-empty",
+    "the key {key} has no value (line {line})",
+    "set a value, or remove the key",
+)
+YAML_KEY_NOT_STRING = input_error(
+    "yaml-key-not-string",
+    "a key is a list or a mapping, not a string (line {line})",
+    "use a string as the key",
+)
+YAML_KEY_REPEATED = input_error(
+    "yaml-key-repeated",
+    "the key {key} is repeated (lines {first} and {second})",
+    "remove one of the lines",
+)
+YAML_NOT_CLOSED = input_error(
+    "yaml-not-closed",
+    "not YAML: a bracket or a quote is not closed (line {line})",
+    "close it",
+)
+YAML_NUL = input_error(
+    "yaml-nul",
+    "NUL characters are not supported (line {line})",
+    "remove the NUL characters",
+)
+YAML_SYNTAX = input_error(
+    "yaml-syntax",
+    "not YAML: {problem} (line {line})",
+    "correct this line, or the line before it",
+)
+YAML_TAB = input_error(
+    "yaml-tab",
+    "not YAML: the line contains a tab (line {line})",
+    "indent with spaces",
+)
+YAML_TAG = input_error(
+    "yaml-tag",
+    "tags are not supported (line {line})",
+    "remove {tag}",
+)
+YAML_TOO_DEEP = input_error(
+    "yaml-too-deep",
+    "the spec is nested too deeply",
+    "remove the nested brackets",
+)

@@ -12,10 +12,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.spec import Spec
 from migrate.model.errors import Refused
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.wording import printable
 
 # Programs that run a script.
@@ -29,7 +31,7 @@ _SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not in
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
     """Refuse commands that the shell cannot parse, or whose program or script does not exist."""
-    refusals: list[str] = []
+    refusals: list[Message] = []
     commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
     for key, command in commands.items():
         if command is None:
@@ -37,14 +39,12 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
         words: Sequence[str] = command
         if isinstance(command, str):
             if not _succeeds(["/bin/sh", "-n", "-c", command], working_directory):
-                refusals.append(
-                    f"{key}: the shell cannot parse the command; check its quotes and parentheses"
-                )
+                refusals.append(catalog.COMMAND_NOT_PARSED().about(key))
                 continue
             words, unchecked = _first_command(command)
             if unchecked:
                 log.info(f"{key}: {unchecked}")
-        refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
+        refusals += (problem.about(key) for problem in _problems(words, working_directory))
     if refusals:
         raise Refused(refusals)
 
@@ -53,24 +53,24 @@ def _first_command(line: str) -> tuple[Sequence[str], str]:
     """Return the words of a shell line's first command, and a note about unchecked commands."""
     line = line.replace("\\\n", " ").strip()
     if not _PROGRAM.match(line):
-        return (), "no program is checked, because the first word is not the name of a program"
+        return (), "the program is not checked, because the first word is not a program name"
     first, *rest = _SEPARATOR.split(line, maxsplit=1)
     words = re.split("[<>]", first)[0].split()
     is_more = any(text.strip() for text in rest)
     return words, f"the commands after the first ({words[0]}) are not checked" if is_more else ""
 
 
-def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
+def _problems(words: Sequence[str], working_directory: Path) -> Iterator[Message]:
     if not words:
         return
     program = words[0]
     # Ask the shell, because its builtins have no file.
     lookup = ["/bin/sh", "-c", 'command -v -- "$0"', program]
     if not _succeeds(lookup, working_directory):
-        yield f"the program {program} does not exist"
+        yield catalog.PROGRAM_MISSING(program=program)
     script = _script(words)
     if script and not (working_directory / script).exists():
-        yield f"the script {script} of {program} does not exist in {working_directory}"
+        yield catalog.SCRIPT_MISSING(script=script, program=program, directory=working_directory)
 
 
 def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
@@ -123,9 +123,9 @@ def rehearse(context: CutOverContext) -> str:
             check=False,
         )
     except OSError as error:
-        raise Refused(f"rehearse: {error.strerror or error}") from error
+        raise Refused(catalog.REHEARSE_NOT_STARTED(error=error.strerror or error)) from error
     for number, line in enumerate(done.stdout.decode(errors="replace").splitlines(), start=1):
         log.info(f"rehearse {number}: {printable(line)}")
     if done.returncode:
-        raise Refused(f"rehearse: the command failed with exit code {done.returncode}")
+        raise Refused(catalog.REHEARSE_FAILED(exit_code=done.returncode))
     return "the command succeeded"

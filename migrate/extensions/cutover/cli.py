@@ -78,15 +78,16 @@ def cut_over(
     if init:
         if execute or back or adopt or nothing_started or until is not None:
             raise UsageError(
-                "--init cannot be combined with --execute, --until, --back, --adopt, or "
-                "--nothing-started; it only writes SPEC; run cut-over SPEC afterwards"
+                "--init only writes SPEC, so it cannot be combined with --execute, --until, "
+                "--back, --adopt, or --nothing-started; to start the cut-over, run `migrate "
+                "cut-over SPEC`"
             )
         _write_first_spec(spec, with_flink_environment(flink_rest))
         return
     if flink_rest is not None:
         raise UsageError("--flink-rest requires --init; otherwise, set flink.rest in SPEC")
     if spec is None:
-        raise UsageError("no SPEC; to write one, run `migrate cut-over --init SPEC`")
+        raise UsageError("SPEC is missing; to write one, run `migrate cut-over --init SPEC`")
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
         result = run.cut_over(

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.command import Command
 from migrate.extensions.cutover.record import Record
 from migrate.extensions.cutover.spec import SpecFile
@@ -100,7 +101,7 @@ class CutOverContext:
         try:
             return location(directory) if directory is not None else None
         except UsageError as error:
-            raise Refused(f"target.checkpoint-dir {error}") from error
+            raise Refused(catalog.CHECKPOINT_DIR_UNUSABLE(problem=error)) from error
 
     @property
     def query_directory(self) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from decoder import StopKind
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable, require
 from migrate.extensions.cutover.target_state import (
     Content,
@@ -35,7 +36,6 @@ from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused, add_notes
 from migrate.model.finding import Code
-from migrate.model.option_names import option
 from migrate.model.warning import warn
 from migrate.moves.plan import compared_group
 
@@ -102,11 +102,21 @@ def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
-        newest = f" (its newest is {job.elsewhere})" if job.elsewhere is not None else ""
+        ended = job.flink_job
+        if job.elsewhere is not None:
+            raise Refused(
+                catalog.SAVEPOINT_IN_OTHER_FOLDER(
+                    job=ended.name,
+                    job_id=ended.job_id,
+                    state=ended.state,
+                    folder=job.folder,
+                    savepoint=job.elsewhere,
+                )
+            )
         raise Refused(
-            f"flink.job {job.flink_job.name}: the newest job with this name, "
-            f"{job.flink_job.job_id}, ended as {job.flink_job.state} without a savepoint in "
-            f"{job.folder}; start the job, or set flink.savepoint to the savepoint to move{newest}"
+            catalog.SAVEPOINT_MISSING_AFTER_END(
+                job=ended.name, job_id=ended.job_id, state=ended.state, folder=job.folder
+            )
         )
 
 
@@ -121,20 +131,23 @@ def decide_stop(facts: Facts) -> Decision:
         return Action.AWAIT_STOP
     if not job.has_ended:
         return Action.STOP
-    job_id, savepoints = job.flink_job.job_id, [savepoint.pointer for savepoint in job.savepoints]
+    ended, savepoints = job.flink_job, [savepoint.pointer for savepoint in job.savepoints]
     if not job.is_known and savepoints:
+        raise CutOverStopped(catalog.JOB_NOT_LISTED(job_id=ended.job_id, savepoint=savepoints[-1]))
+    if savepoints:
         raise CutOverStopped(
-            f"Flink no longer lists job {job_id}; the job may not have committed its pending "
-            f"output at its savepoint {savepoints[-1]}",
-            "start the job from this savepoint once (flink run -s), or set flink.savepoint; then "
-            "rerun the command with a new record",
+            catalog.FINAL_SAVEPOINT_UNKNOWN(
+                job_id=ended.job_id,
+                job=ended.name,
+                state=ended.state,
+                folder=job.folder,
+                savepoints=savepoints,
+            )
         )
-    of_these = f" ({', '.join(savepoints)})" if savepoints else ""
     raise CutOverStopped(
-        f"job {job_id} ({job.flink_job.name}) is {job.flink_job.state} in Flink; Flink reports no "
-        f"final savepoint of it in {job.folder}",
-        f"if the job is not running, start it from its newest checkpoint or savepoint{of_these}; "
-        "then rerun the command with a new record",
+        catalog.NO_FINAL_SAVEPOINT(
+            job_id=ended.job_id, job=ended.name, state=ended.state, folder=job.folder
+        )
     )
 
 
@@ -144,33 +157,25 @@ def decide_clean(facts: Facts) -> Decision:
     is_needed = facts.record.written is None  # needed for the plan
     if is_checked and flink.finished:
         if is_needed and require(facts.savepoint).sha256 != flink.savepoint_sha256:
-            raise Refused(
-                f"{flink.savepoint} has changed after its check; restore the checked savepoint"
-            )
+            raise Refused(catalog.SAVEPOINT_CHANGED(savepoint=flink.savepoint))
         return Done("the savepoint was complete, and the job has FINISHED")
     if is_checked and not is_needed:
         return Done("the savepoint was complete before the target was written")
     savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
-        raise Refused(
-            f"{savepoint.pointer} is not a stop-with-savepoint; the job kept running after it; "
-            "stop the job with a savepoint"
-        )
+        raise Refused(catalog.SAVEPOINT_WITHOUT_STOP(savepoint=savepoint.pointer))
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
     job = require(facts.job)
     ended_with, state = job.ended_with, job.flink_job.state
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
-            f"the job was restarted; it ended with {ended_with.pointer}, but this record contains "
-            f"{savepoint.pointer}",
-            "set record to a different folder, and start a new cut-over",
+            catalog.JOB_ENDED_WITH_OTHER_SAVEPOINT(
+                savepoint=ended_with.pointer, recorded=savepoint.pointer
+            )
         )
     if not flink.finished or state not in ("FINISHED", "UNKNOWN"):
-        raise CutOverStopped(
-            f"the savepoint is complete, but Flink has not reported the job as FINISHED ({state})",
-            "wait until the job has finished, or check Flink's log",
-        )
+        raise CutOverStopped(catalog.JOB_NOT_FINISHED(state=state))
     return Action.RECORD_CLEAN_STOP
 
 
@@ -212,18 +217,13 @@ def _usable_content(facts: Facts) -> Content:
     """Return the content of the target, or refuse a target that this run cannot continue with."""
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
-    content, reason = target_content(facts)
-    if content is Content.WRONG or (content is Content.NOT_OURS and not facts.adopt):
-        raise Refused(reason)
-    started, reason = started_work(facts)
+    content, problem = target_content(facts)
+    if problem is not None and (content is Content.WRONG or not facts.adopt):
+        raise Refused(problem)
+    started, evidence = started_work(facts)
     empty = content in (Content.NOTHING, Content.PRIMING)
     if empty and facts.record.written is not None and started is not Started.NO:
-        raise Refused(
-            f"{facts.target_name} no longer contains the offsets that this record has written, and "
-            f"a reader may have started from it; {reason}; check the output; if nothing has "
-            f"started, roll back ({option('back', True)} and {option('nothing_started', True)}) "
-            "and rerun the command"
-        )
+        raise Refused(catalog.WRITTEN_OFFSETS_GONE(target=facts.target_name, evidence=evidence))
     return content
 
 
@@ -233,12 +233,8 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
         return
-    why = "before the start command was run" if verified else "before its verification"
-    raise Refused(
-        f"other clients have committed for {facts.target_name} after the plan was written, and "
-        f"{why}; their start offsets are unknown; stop these clients, and compare their processed "
-        "records with the topic"
-    )
+    reason = catalog.COMMITTED_BEFORE_START if verified else catalog.COMMITTED_BEFORE_VERIFICATION
+    raise Refused(reason(target=facts.target_name))
 
 
 def check_stopped(facts: Facts) -> None:
@@ -272,26 +268,19 @@ def _check_not_started_again(facts: Facts) -> None:
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if a restart cannot be ruled out, the run has logged a warning
-    restart = f"was restarted ({job.state})" if job.ended else "was restarted and is running"
-    text = f"job {job.name} {restart} as {job.job_id}; its output is beyond the savepoint"
+    restart = {"job": job.name, "job_id": job.job_id, "state": job.state}
     if facts.allows_restart and (job.ended or not facts.spec.target.is_group):
-        warn(Code.RAN_ON, f"{text} and will be duplicated")
+        warn(
+            Code.RAN_ON,
+            f"job {job.name} was restarted as {job.job_id} ({job.state}); its output is beyond the "
+            "savepoint and will be duplicated",
+        )
         return
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
-        raise Refused(
-            f"{text}, or the savepoint is from a different job; stop the job with a savepoint, and "
-            "set flink.savepoint to it"
-        )
-    way_out = (
-        f"to move the restarted job, roll back first ({option('back', True)}), or set record to a "
-        "new folder"
-    )
+        raise Refused(catalog.RESTARTED_OR_OTHER_JOB(**restart))
     if started_work(facts)[0] is Started.YES:
-        way_out = (
-            f"readers have also started from {facts.target_name}; stop one of the two, and compare "
-            "their output"
-        )
-    raise CutOverStopped(text, way_out)
+        raise CutOverStopped(catalog.RESTARTED_JOB_AND_READERS(**restart, target=facts.target_name))
+    raise CutOverStopped(catalog.RESTARTED_JOB(**restart))
 
 
 def decide_verify(facts: Facts) -> Decision:
@@ -308,17 +297,11 @@ def decide_verify_again(facts: Facts) -> Decision:
 
 # -- start, first batch ----------------------------------------------------------------------------
 
-START_EXIT_CODE_MISSING = (
-    "the start command was run, but its exit code is missing, for example after a reboot; check "
-    "whether the query is running; if it is not, start it yourself; after its first batch, rerun "
-    "the command"
-)
-
 
 def decide_start(facts: Facts) -> Decision:
     content, problem = target_content(facts)
     if content not in (Content.PLAN, Content.PLAN_NOT_RECORDED, Content.MOVED_ON):
-        raise Refused(problem or f"{facts.target_name} no longer contains the planned offsets")
+        raise Refused(problem or catalog.PLANNED_OFFSETS_GONE(target=facts.target_name))
     if text := start_evidence(facts):
         return Done(text)
     started, reason = started_work(facts)
@@ -337,9 +320,9 @@ def decide_start(facts: Facts) -> Decision:
         case None | "unknown" if begun:
             return Done(reason)  # another client has started the query, so start no second query
         case "unknown":
-            raise CutOverStopped(START_EXIT_CODE_MISSING)
+            raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
-            raise CutOverStopped(START_EXIT_CODE_MISSING)
+            raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
     # The command was never run, or it failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
     check_stopped(facts)

@@ -15,6 +15,7 @@ from migrate.extensions.cutover.report import CutOverRecord
 from migrate.extensions.cutover.spec import Spec
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.model.cluster_snapshot import GroupView
+from migrate.model.message import Message
 from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
 from migrate.targets.group.rollback_file import RollbackFile, writers
@@ -124,7 +125,7 @@ class LocationFacts:
     last_committed_batch: int | None = None
     last_planned_batch: int | None = None
     has_logs: bool = False
-    priming_problem: str | None = None
+    priming_problem: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from decoder import DecodeError, ErrorKind
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
@@ -16,10 +17,9 @@ from migrate.model.errors import Refused
 from migrate.model.extensions import service
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
-from migrate.model.option_names import option
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted, join_some
+from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
@@ -27,7 +27,6 @@ from migrate.moves.spark_sources import plan_as_one
 from migrate.planning import Plan
 
 _STEP = "plan"
-_MOST_SHOWN = 3
 # The effect of the move on the states in the spec.
 _HANDED_TO_PRIME = "is passed to the prime command"
 
@@ -140,10 +139,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     move = plan_move(context, savepoint)
     move.plan.check()
     if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
-        raise Refused(
-            f"the plan differs from the reviewed plan: {join_some(differences, _MOST_SHOWN)}; to "
-            f"review the new plan, add {option('until', _STEP)}"
-        )
+        raise Refused(catalog.PLAN_DIFFERS_FROM_REVIEW(differences=differences))
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.writes_to_disk:
         context.previewed_plan = move.plan
@@ -165,9 +161,9 @@ def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
             for topics in (record.plan.streams, streams)
         )
         if had != has:
-            yield f"stream {number} was {had} and is {has} now"
+            yield f"stream {number} was {had}, and is now {has}"
     if plan.target_cluster_id != record.plan.cluster_id:
-        yield f"the cluster was {record.plan.cluster_id} and is {plan.target_cluster_id} now"
+        yield f"the cluster was {record.plan.cluster_id}, and is now {plan.target_cluster_id}"
     reviewed = {(row.topic, row.partition): row.planned for row in record.partitions}
     planned = plan.next_offsets
     for topic, partition in sorted(reviewed.keys() | planned.keys()):
@@ -177,7 +173,7 @@ def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
                 "not moved" if next_offset is None else next_offset
                 for next_offset in (before, after)
             )
-            yield f"{topic}-{partition} was {was} and is {now} now"
+            yield f"{topic}-{partition} was {was}, and is now {now}"
 
 
 def _recorded_streams(move: PlannedMove) -> dict[str, list[str]]:

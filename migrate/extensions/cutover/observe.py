@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from decoder import DecodeError
 from decoder.storage import join
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import (
     Facts,
@@ -29,6 +30,7 @@ from migrate.extensions.cutover.observe_stopped_job import (
 from migrate.inputs import spark_log
 from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
+from migrate.model.message import Message
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
 # The longest time for which an entry in a query's log is empty before Spark fills it.
 _WRITING_SECONDS = 2.0
-NO_BATCH = "it was not primed, because it has no committed batch"
 
 _Fact = TypeVar("_Fact")
 
@@ -147,7 +148,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
     assert location is not None
     name, entries = location.name, location.names()
     if entries is None:
-        raise Refused(f"{name} is a file, a symbolic link, or inside a file; specify a directory")
+        raise Refused(catalog.LOCATION_IS_FILE(location=name))
     if not entries:
         return LocationFacts(name)
     if facts.prime_status == "running":  # the command is writing the location
@@ -172,24 +173,24 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
     )
 
 
-def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
+def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> Message | None:
     """Return the reason that a checkpoint location lacks the plan's seed or primed state, or None.
 
     Each batch of the priming must be committed, and must end at the offsets of the seed.
     """
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:
-        return NO_BATCH
+        return catalog.LOCATION_NOT_PRIMED()
     if spark_log.newest_uncommitted_batch(directory, files, last) is not None:
-        return "a query has already run from it, because it contains an uncommitted batch"
+        return catalog.PRIMED_LOCATION_IN_USE()
     if not _holds_a_file(files, join(directory, "state")):
-        return "it was not primed, because it contains no state"
+        return catalog.PRIMED_STATE_MISSING()
     if spark_log.kafka_seeds(directory, files) != seeds:
-        return "its seed differs from the plan"
+        return catalog.PRIMED_SEED_DIFFERS()
     ends = dict(spark_log.logged_batches(directory, files))
-    others = [str(batch) for batch in ends if ends[batch] != seeds]
+    others = [batch for batch in ends if ends[batch] != seeds]
     if others or not ends:
-        return f"batch {', '.join(others)} does not end at the planned offsets"
+        return catalog.PRIMED_BATCHES_DIFFER(batches=others or [last])
     return None
 
 

@@ -16,6 +16,7 @@ from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
 from decoder.metadata.original_location import original_directory
 from decoder.storage import join
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import JobToStop, Savepoint
 from migrate.inputs.flink.job_state import (
@@ -30,7 +31,6 @@ from migrate.inputs.flink.job_state import (
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
-from migrate.model.option_names import option
 from migrate.moves.plan import compared_group
 from migrate.planning import Plan
 from migrate.storage.uris import path_of
@@ -97,8 +97,8 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
     if len(running) > 1:
-        ids = ", ".join(job.job_id for job in running)
-        raise Refused(f"flink.job {name_or_id}: several jobs have this name; set an id: {ids}")
+        ids = [job.job_id for job in running]
+        raise Refused(catalog.SEVERAL_RUNNING_JOBS(job=name_or_id, ids=ids))
     if running:
         return running[0]
     if matching:
@@ -106,13 +106,19 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
         newest = max((other for other in jobs if other.name == job.name), key=_began)
         if job.ended_ms is not None and newest.began_ms > job.ended_ms:
             raise Refused(
-                f"flink.job {name_or_id}: this job is {job.state}, and {job.name} was restarted as "
-                f"{newest.job_id} ({newest.state}); set the id of the restarted job"
+                catalog.JOB_RESTARTED_WITH_NEW_ID(
+                    job=name_or_id,
+                    state=job.state,
+                    name=job.name,
+                    new_id=newest.job_id,
+                    new_state=newest.state,
+                )
             )
         return job
     names = sorted({job.name for job in jobs if not job.ended})
-    has = f"running jobs: {', '.join(names)}" if names else "no job is running"
-    raise Refused(f"flink.job {name_or_id}: Flink has no such job; {has}")
+    if not names:
+        raise Refused(catalog.NO_JOB_RUNNING(job=name_or_id))
+    raise Refused(catalog.JOB_NAME_UNKNOWN(job=name_or_id, running=names))
 
 
 def _began(job: FlinkJob) -> int:
@@ -141,7 +147,7 @@ def _first_unfailed_attempt(
         skipped = attempt is not None and skip_ended and attempt.ended
         if attempt is None or (attempt.problem is None and not skipped):
             return trigger_id, attempt
-    raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; check Flink's log")
+    raise CutOverStopped(catalog.ALL_STOPS_FAILED(attempts=_ATTEMPTS))
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
@@ -295,11 +301,7 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
     )
     own = [job for job, _ in jobs if job.job_id == stopped_job]
     if again is None and (problem := hidden_start(jobs, own, ended_ms or 0)):
-        raise Refused(
-            f"cannot tell whether the job was restarted since: {problem}; if it is the same job, "
-            f"roll back with {option('back', True)}, and move that job; otherwise add "
-            f"{option('allow_ran_on', True)}"
-        )
+        raise Refused(catalog.RESTART_HIDDEN(problem=problem))
     if again is None and started is None and spec.stopped_by_others and plan is not None:
         _refuse_unless_stopped(plan, spec.flink.rest, spec.flink.job, jobs)
     return again

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.check_commands import check_programs
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.decide import check_stopped
@@ -24,6 +25,7 @@ from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.wording import counted
 from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
@@ -72,7 +74,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
         except Refused as refused:
             refusals += refused.reasons
         except (InputError, UsageError) as error:
-            refusals.append(str(error))
+            refusals += error.reasons
     if refusals:
         raise Refused(refusals)
     return ", ".join(checked)
@@ -88,7 +90,7 @@ def _check_folders(file: SpecFile) -> None:
         if path and not is_uri(path):
             existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
             if not existing.is_dir():
-                raise Refused(f"{key} {folder} is a file or inside a file; specify a folder")
+                raise Refused(catalog.FOLDER_IS_FILE(key=key, folder=folder))
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
@@ -114,10 +116,7 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
     """
     job = job_to_stop.flink_job
     if job.state != "RUNNING":
-        raise Refused(
-            f"job {job.job_id} ({job.name}) is {job.state} in Flink; migrate can only stop a "
-            "RUNNING job"
-        )
+        raise Refused(catalog.JOB_NOT_RUNNING(job_id=job.job_id, job=job.name, state=job.state))
     context.files.list_directory(path_of(job_to_stop.folder, context.files))
     for _ in poll(_MAX_READ_SECONDS):
         checkpoint = _newest_checkpoint(context, job.job_id)
@@ -134,13 +133,13 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
 
 
 def _newest_checkpoint(context: CutOverContext, job_id: str) -> str:
-    details, problems = context.flink.details(job_id), list[str]()
+    details, problems = context.flink.details(job_id), list[Message]()
     if details.idle_tasks:
-        problems.append(f"tasks of the job are not running: {', '.join(details.idle_tasks[:5])}")
+        problems.append(catalog.TASKS_NOT_RUNNING(tasks=details.idle_tasks))
     if details.failure is not None:
-        problems.append(f"the job's newest checkpoint failed: {details.failure}")
+        problems.append(catalog.CHECKPOINT_FAILED(failure=details.failure))
     if details.checkpoint is None:
-        problems.append("the job has no readable completed checkpoint; wait for one")
+        problems.append(catalog.NO_COMPLETED_CHECKPOINT())
     if problems or details.checkpoint is None:
         raise Refused(problems)
     return details.checkpoint
@@ -151,11 +150,7 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
     # (web.refresh-interval), and the checkpoint in it may already be deleted.
     directory = posixpath.dirname(checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
-        raise Refused(
-            "the job reads with a FlinkKafkaConsumer; the offsets of its stop-with-savepoint are "
-            "one checkpoint old; take a savepoint, cancel the job, and set flink.savepoint to the "
-            "savepoint"
-        )
+        raise Refused(catalog.LEGACY_CONSUMER_STOP())
     checked = _check_plan(context, directory)
     log.info(
         f"CHK of other commands while the job runs: {directory} (Flink deletes each chk-N in it "
@@ -195,7 +190,7 @@ def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     group = read_group(context)
     record, is_own = context.record.model, context.spec.targets_group_of_job
     reason = other_move_reason(group, record, plan.next_offsets, is_group_of_job=is_own)
-    if reason and not context.adopt:
+    if reason is not None and not context.adopt:
         raise Refused(reason)
     refusals = list(newer_commit_refusals(group.view, plan.next_offsets, group.changes))
     if refusals and not context.spec.move.allow_moved_on:

@@ -15,8 +15,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.spec import Spec, SpecFile, shortened
 from migrate.model.errors import InputError
+from migrate.model.message import Message
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import OWN_KIND, Model, read_content
 
@@ -48,18 +50,14 @@ _EXAMPLES = {
     "spark-source": "{0: topic:clicks}",
     "target": "{checkpoint-dir: PATH}",
 }
-_INDENTATION = (
-    "this line or the line before it is indented incorrectly, or is missing a colon or a quotation "
-    "mark"
-)
-# Messages of ``migrate``, by a part of the PyYAML message.
+# By a part of the PyYAML message.
 _YAML_PROBLEMS = {
-    "'\\t'": "the line contains a tab; indent with spaces",
-    "could not find expected ':'": "this line or the line before lacks a colon",
-    "<block": _INDENTATION,
-    "mapping values are not allowed": _INDENTATION,
-    "expected ',' or": "a bracket or a quote is not closed",
-    "unexpected end of stream": "a bracket or a quote is not closed",
+    "'\\t'": catalog.YAML_TAB,
+    "could not find expected ':'": catalog.YAML_COLON_MISSING,
+    "<block": catalog.YAML_INDENTATION,
+    "mapping values are not allowed": catalog.YAML_INDENTATION,
+    "expected ',' or": catalog.YAML_NOT_CLOSED,
+    "unexpected end of stream": catalog.YAML_NOT_CLOSED,
 }
 
 
@@ -74,23 +72,23 @@ def read_spec(path: Path) -> SpecFile:
     try:
         values = _load(content)
         if values is None:
-            raise InputError(f"{path} is empty; set version: 1, flink, kafka, and target")
+            raise InputError(catalog.SPEC_EMPTY(path=path))
         if isinstance(values, dict):  # pydantic refuses anything else
             if (kind := str(values.get("kind", ""))).startswith(OWN_KIND):
-                raise InputError(
-                    f"{path} is not a spec, but a {kind.removeprefix(OWN_KIND)}; {creation_hint}"
-                )
+                kind = kind.removeprefix(OWN_KIND)
+                raise InputError(catalog.SPEC_OF_OTHER_KIND(path=path, kind=kind))
             values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
         spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
     except _RefusedYaml as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(error.reason.about(str(path))) from error
     except ValidationError as error:
         problems = dict.fromkeys(
             _problem(problem)
             for problem in error.errors(include_url=False)
             if not (isinstance(problem["input"], list) and problem["loc"][-1:] == _NO_KEYS[:1])
         )
-        raise InputError(f"{path}: {join_some(problems, _MOST_PROBLEMS, '; ')}") from error
+        shown = join_some(problems, _MOST_PROBLEMS, "; ")
+        raise InputError(catalog.SPEC_NOT_VALID(path=path, problems=shown)) from error
     return SpecFile(path, content, spec)
 
 
@@ -133,27 +131,32 @@ def _load(content: bytes) -> Any:
     try:
         return yaml.load(content, _Strict)
     except yaml.reader.ReaderError as error:
-        problem = f"not YAML: {error.reason}: character {error.position + 1}"
+        position = error.position + 1
+        reason = catalog.YAML_CHARACTER(problem=error.reason, character=position)
     except yaml.MarkedYAMLError as error:
-        found = (error.problem or "").removeprefix("but ")
-        known = (text for part, text in _YAML_PROBLEMS.items() if part in found)
-        problem = f"not YAML: {next(known, found)}{_line(error.problem_mark)}"
+        found, line = (error.problem or "").removeprefix("but "), _line(error.problem_mark)
+        known = (template for part, template in _YAML_PROBLEMS.items() if part in found)
+        if (template := next(known, None)) is not None:
+            reason = template(line=line)
+        else:
+            reason = catalog.YAML_SYNTAX(problem=found, line=line)
     except RecursionError:
-        problem = "nested too deeply"
+        reason = catalog.YAML_TOO_DEEP()
     except (ValueError, OverflowError):  # PyYAML does not catch these
-        problem = "an escape or a version of YAML cannot be read; remove it"
-    raise _RefusedYaml(problem)
+        reason = catalog.YAML_ESCAPE()
+    raise _RefusedYaml(reason)
 
 
 class _RefusedYaml(yaml.YAMLError):
     """A file that is not YAML, or a YAML feature that a spec must not use."""
 
-    def __init__(self, problem: str, mark: Any = None) -> None:
-        super().__init__(problem + _line(mark))
+    def __init__(self, reason: Message) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
-def _line(mark: Any) -> str:
-    return f" (line {mark.line + 1})" if mark is not None else ""
+def _line(mark: Any) -> int | str:
+    return mark.line + 1 if mark is not None else "unknown"
 
 
 class _Strict(yaml.SafeLoader):
@@ -175,17 +178,14 @@ class _Strict(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            raise _RefusedYaml(
-                f"aliases are not supported; replace *{event.anchor} with its value",
-                event.start_mark,
-            )
+            line = _line(event.start_mark)
+            raise _RefusedYaml(catalog.YAML_ALIAS(alias=event.anchor, line=line))
         if event.tag is not None:
-            raise _RefusedYaml(
-                f"tags are not supported; remove {printable(event.tag)}", event.start_mark
-            )
+            line = _line(event.start_mark)
+            raise _RefusedYaml(catalog.YAML_TAG(tag=printable(event.tag), line=line))
         node = super().compose_node(parent, index)
         if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
-            raise _RefusedYaml("NUL characters are not supported; remove them", node.start_mark)
+            raise _RefusedYaml(catalog.YAML_NUL(line=_line(node.start_mark)))
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -193,16 +193,15 @@ class _Strict(yaml.SafeLoader):
         lines: dict[str, int] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _RefusedYaml("a key is a list or a mapping, not a string", key.start_mark)
+                raise _RefusedYaml(catalog.YAML_KEY_NOT_STRING(line=_line(key.start_mark)))
             # If a colon is missing, a key can be "sasl.password SECRET". Show only its first word.
             name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
-                twice = f"the key {name} is repeated (lines {lines[key.value]} and {line})"
-                raise _RefusedYaml(twice)
+                repeated = catalog.YAML_KEY_REPEATED(key=name, first=lines[key.value], second=line)
+                raise _RefusedYaml(repeated)
             lines[key.value] = line
             is_empty = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
             if is_empty and value.value == "" and key.value not in _PARTS:
-                empty = f"the key {name} has no value; set a value, or remove the key"
-                raise _RefusedYaml(empty, key.start_mark)
+                raise _RefusedYaml(catalog.YAML_KEY_EMPTY(key=name, line=line))
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping

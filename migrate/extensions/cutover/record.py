@@ -18,13 +18,14 @@ import os
 import platform
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from decoder.urls import redact_urls
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.page import cut_over_page
 from migrate.extensions.cutover.report import (
     KIND,
@@ -38,6 +39,7 @@ from migrate.extensions.cutover.report import (
 )
 from migrate.extensions.cutover.spec import SpecFile
 from migrate.model.errors import Refused, UsageError
+from migrate.model.message import Message
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import package_version
 from migrate.storage.files import is_same_place
@@ -73,10 +75,7 @@ class Record:
             hint = "a cut-over creates this file"
             saved = read_file(CutOverRecord, self.path, name, creation_hint=hint)
             if saved.sha256 is None:
-                raise EditedFile(
-                    f"{self.path} has no checksum and may have been edited; restore the original "
-                    "file, or use the release of migrate that wrote it"
-                )
+                raise EditedFile(catalog.RECORD_WITHOUT_CHECKSUM(path=self.path))
         if saved is not None and saved.state == "went back" and replace_rolled_back:
             saved = None
             if write:
@@ -86,8 +85,7 @@ class Record:
     @staticmethod
     def _continued(saved: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
         if changed := [*forbidden_changes(saved, file)]:
-            way_out = "restore the old value, or set record to a new folder for a new cut-over"
-            raise Refused([f"{key}; {way_out}" for key in changed])
+            raise Refused(changed)
         before, host = saved.flink.host, new.flink.host
         if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
             warn(
@@ -136,10 +134,12 @@ class Record:
         question = QuestionReport(asked_at=asked_at, answered_at=now())
         self.change(runs=[*before, run.model_copy(update={"question": question})])
 
-    def end_run(self, end: str) -> None:
-        """Record the end of the run, and write the page."""
+    def end_run(self, end: str, codes: Sequence[str] = ()) -> None:
+        """Record the end of the run with the codes of its reasons, and write the page."""
         *before, run = self.model.runs
-        ended = run.model_copy(update={"ended_at": now(), "end": redact_urls(end)})
+        ended = run.model_copy(
+            update={"ended_at": now(), "end": redact_urls(end), "codes": list(codes)}
+        )
         self.change(runs=[*before, ended])
         if self.writes_to_disk:
             replace_file(self.page, cut_over_page(self.model))
@@ -163,7 +163,7 @@ class Record:
             self.add_step(name, "done", text, 0.0)
 
 
-def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
+def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message]:
     """Yield the changes to the spec that are no longer allowed.
 
     - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
@@ -175,26 +175,30 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
     if flink.job_id is not None and savepoint is None:
         if job not in (flink.job_id, flink.job_name):
-            yield f"flink.job has changed from {flink.job_name} ({flink.job_id}) to {job}"
+            name = f"{flink.job_name} ({flink.job_id})"
+            yield catalog.SPEC_KEY_CHANGED(key="flink.job", before=name, after=job)
         if flink.savepoints is not None and not _is_same(
             "flink.savepoints", flink.savepoints, file.savepoint_folder
         ):
             # The stop writes to the recorded folder, even if the spec now contains a different one.
-            yield f"flink.savepoints has changed from {flink.savepoints} to {file.savepoint_folder}"
+            yield catalog.SPEC_KEY_CHANGED(
+                key="flink.savepoints", before=flink.savepoints, after=file.savepoint_folder
+            )
     elif record.moved_with is None and flink.job_id is not None:
-        yield (
-            f"flink.savepoint was added ({savepoint}), but an earlier run has requested the stop "
-            f"of {flink.job_name} ({flink.job_id})"
+        yield catalog.SAVEPOINT_KEY_ADDED(
+            savepoint=savepoint, job=flink.job_name, job_id=flink.job_id
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
         # The spec now specifies a job to stop, but the record contains a different job's savepoint.
-        yield f"flink.savepoint was removed (it was {flink.savepoint})"
+        yield catalog.SAVEPOINT_KEY_REMOVED(savepoint=flink.savepoint)
     if record.moved_with is not None:
         decides = file.deciding_values()
         for name in sorted(record.moved_with.keys() | decides.keys()):
             before, after = record.moved_with.get(name), decides.get(name)
             if not _is_same(name, before, after):
-                yield f"{name} has changed from {before or 'unset'} to {after or 'unset'}"
+                yield catalog.SPEC_KEY_CHANGED(
+                    key=name, before=before or "unset", after=after or "unset"
+                )
 
 
 # The keys in the spec whose values are paths or addresses.
@@ -253,7 +257,7 @@ def locked(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
-            raise Refused(f"another run of this cut-over is active ({holder})") from error
+            raise Refused(catalog.CUT_OVER_ACTIVE(holder=holder)) from error
         holder = f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n"
         try:
             file.truncate(0)

@@ -55,6 +55,9 @@ class RunReport(Model):
     question: QuestionReport | None = Field(
         default=None, description="null if the run asked nothing"
     )
+    codes: list[str] = Field(
+        default=[], description="the codes of the reasons that stopped the run"
+    )
 
 
 class FlinkReport(Model):

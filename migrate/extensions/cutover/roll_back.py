@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decoder import StopKind
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.decide import Action, decide_stop
 from migrate.extensions.cutover.facts import (
@@ -26,13 +27,13 @@ from migrate.extensions.cutover.stop_job import record_savepoint
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
-    how_to_end,
     other_cluster_reason,
     started_work,
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import CutOverStopped, Refused, add_notes
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.moves.rollback import GroupRollback, rollback
 from migrate.targets.group.commit import Applied
@@ -47,53 +48,45 @@ def check_roll_back(facts: Facts) -> None:
         (facts.start_status, facts.start_process, "start"),
         (facts.prime_status, facts.prime_process, "prime"),
     ):
+        if status == "running" and process is not None:
+            raise Refused(catalog.COMMAND_RUNNING(command=name, process=process))
         if status == "running":
-            raise Refused(
-                f"the {name} command is still running{how_to_end(process)}; stop it first"
-            )
+            raise Refused(catalog.COMMAND_RUNNING_UNKNOWN_PROCESS(command=name))
     target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
-    started, reason = started_work(facts)
+    started, evidence = started_work(facts)
     if started is Started.YES and facts.spec.target.is_group:
-        raise Refused(
-            f"readers have started from {name}; {reason}; stop the group's consumers, and start "
-            "the Flink job from the group's offsets"
-        )
+        raise Refused(catalog.CONSUMERS_STARTED(target=name, evidence=evidence))
     if started is Started.YES:
         raise Refused(
-            f"the query has started from {name}; {reason}; stop the query, run it with "
-            "trigger(availableNow=True) to commit its batch, and start the Flink job from the "
-            "query's positions (with its state: "
-            f"migrate to-flink {facts.savepoint_pointer or 'SAVEPOINT'} --from {name} --out NEW -b "
-            f"{facts.record.brokers}; without its state: migrate commit-group {name} --group G -b "
-            f"{facts.record.brokers})"
+            catalog.QUERY_STARTED(
+                target=name,
+                evidence=evidence,
+                savepoint=facts.savepoint_pointer or "SAVEPOINT",
+                brokers=facts.record.brokers,
+            )
         )
     if started is Started.MAYBE and not facts.nothing_started:
-        raise Refused(
-            f"a reader may have started from {name}; {reason}; stop all readers of the target, and "
-            "check their output; if nothing has started, add "
-            f"{option('nothing_started', True)}"
-        )
+        raise Refused(catalog.READERS_POSSIBLE(target=name, evidence=evidence))
     if facts.savepoint_pointer is None:
-        raise Refused("there is nothing to roll back; the job was not stopped")
+        raise Refused(catalog.NOTHING_TO_ROLL_BACK())
     if isinstance(target, LocationFacts) and (problem := _not_ours_reason(facts, target)):
         raise Refused(problem)
 
 
-def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
-    """Return the reason that a rollback must not remove the location, or an empty string."""
+def _not_ours_reason(facts: Facts, target: LocationFacts) -> Message | None:
+    """Return the reason that a rollback must not remove the location, or None."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
-        return ""
+        return None
     if record.query_id is None:  # no run has recorded the result of the priming
         content, problem = target_content(facts)
-        return problem if content is Content.WRONG else ""
+        return problem if content is Content.WRONG else None
     if target.query_id == record.query_id:
-        return ""
-    return (
-        f"{target.name} contains query {target.query_id}, but this record has written query "
-        f"{record.query_id}; if nothing needs the directory, remove it yourself"
+        return None
+    return catalog.LOCATION_OF_OTHER_QUERY(
+        location=target.name, query_id=target.query_id, written=record.query_id
     )
 
 
@@ -180,10 +173,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
     elif job.attempt is not None and job.attempt.savepoint is not None:
         context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
     elif job.attempt is not None:
-        raise Refused(
-            f"Flink is still stopping job {job.flink_job.job_id} ({job.flink_job.name}); a stop "
-            f"cannot be canceled; wait for its end with {option('until', 'stop')}"
-        )
+        raise Refused(catalog.STOP_UNDERWAY(job_id=job.flink_job.job_id, job=job.flink_job.name))
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
@@ -206,10 +196,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
         if record.moved_with is not None and any(
             target.view.next_offset(*key) == offset for key, offset in written.items()
         ):
-            raise Refused(
-                f"group {target.view.name} contains commits of this record, but the rollback file "
-                "is missing from the record's folder; restore the file"
-            )
+            raise Refused(catalog.ROLLBACK_FILE_MISSING(group=target.view.name))
         return None
     location = context.location()
     if location is None or record.moved_with is None or not location.names():
@@ -217,10 +204,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     if not facts.spec.states:
         return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
     if not isinstance(location, LocalDirectory):
-        raise Refused(
-            f"{location.name} is a primed location in an object store; remove it yourself, and "
-            "rerun the command"
-        )
+        raise Refused(catalog.PRIMED_LOCATION_REMOTE(location=location.name))
     rename = partial(context.record.put_aside, location.path)
     return Undo(f"rename the primed location {location.name}", rename)
 
@@ -255,7 +239,11 @@ def _restore_group(planned: GroupRollback) -> None:
     """
     outcome = planned.execute()
     if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
-        raise CutOverStopped(f"group {planned.preview.file.group}: {outcome.applied.value}")
+        raise CutOverStopped(
+            catalog.GROUP_RESTORE_INCOMPLETE(
+                group=planned.preview.file.group, applied=outcome.applied
+            )
+        )
 
 
 def roll_back(context: CutOverContext, undo: Undo | None) -> None:

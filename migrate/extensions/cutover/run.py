@@ -329,13 +329,13 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
                 record.add_step(name, "failed", str(error), progress.seconds)
         if isinstance(error, Refused):
             end = f"refused at {name}"
-            next_step = "fix the refused items, then rerun the command to resume"
+            next_step = "fix the cause of the refusal, and rerun the command to resume"
         elif isinstance(error, MigrateError | DecodeError | OSError):
             end = f"failed at {name}: {error}"
         else:
             end = f"interrupted at {name} ({type(error).__name__})"
         with _noting_unwritten(error, record):
-            record.end_run(end)
+            record.end_run(end, error.codes if isinstance(error, MigrateError) else ())
         # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             error.written = f"the record {record.folder}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
-from migrate.extensions.cutover.decide import START_EXIT_CODE_MISSING
 from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.extensions.cutover.observe import observe, read_group
 from migrate.extensions.cutover.record import now
@@ -39,7 +39,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
         process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
         context.record.change(start=before)
-        raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
+        problem = getattr(error, "strerror", None) or error
+        raise CutOverStopped(catalog.START_COMMAND_NOT_RUN(error=problem)) from error
     return f"the command is running{how_to_end(process)}; its output is in {start_command.log}"
 
 
@@ -80,25 +81,16 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
                 return text
             _check_command(context)
             stage.seen(_progress(context, facts))
-    waited, target = f"in {limit} (timeouts.first-batch)", require(facts.target)
+    target = require(facts.target)
     if not isinstance(target, LocationFacts):
-        missing = f"no member and no commit of {facts.target_name} was seen {waited}"
+        missing = catalog.NO_MEMBER_SEEN(target=facts.target_name, limit=limit)
     elif (batch := last_planned_query_batch(facts, target)) is not None:
-        missing = (
-            f"batch {batch} has started, but was not committed {waited}; it may have written "
-            "records, and a restarted query would rerun it"
-        )
+        missing = catalog.FIRST_BATCH_NOT_COMMITTED(batch=batch, limit=limit)
     elif target.has_logs:
-        missing = f"no batch was committed {waited}; this is normal if the topic has no new records"
+        missing = catalog.NO_BATCH_IN_TIME(limit=limit)
     else:  # Spark creates the directories of its logs even without new records
-        missing = (
-            f"no query has started from {target.name} {waited}; check that it is the query's "
-            "checkpointLocation"
-        )
-    raise CutOverStopped(
-        f"{missing}; rerun the command to wait longer",
-        details=context.start_command.last_lines(),
-    )
+        missing = catalog.NO_QUERY_STARTED(location=target.name, limit=limit)
+    raise CutOverStopped(missing, details=context.start_command.last_lines())
 
 
 def _progress(context: CutOverContext, facts: Facts) -> str:
@@ -155,11 +147,11 @@ def _check_command(context: CutOverContext) -> None:
     if report is None or report.returned == 0 or code == "running":
         return
     if code in ("unknown", None):
-        raise CutOverStopped(START_EXIT_CODE_MISSING)
+        raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
     context.record.change(start=report.model_copy(update={"returned": code}))
     if code != 0:
         raise CutOverStopped(
-            f"the start command failed with exit code {code}",
+            catalog.START_COMMAND_FAILED(exit_code=code),
             details=context.start_command.last_lines(),
         )
     log.info("the start command succeeded")

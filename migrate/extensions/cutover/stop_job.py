@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from decoder import StopKind
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
@@ -53,13 +54,11 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:
         context.record.change_flink(savepoints=None)  # the next folder may differ
-        problem = f"the stop failed: {attempt.problem}"
-    else:
-        limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
-        problem = f"the stop has not finished after {limit}, but Flink may still finish it"
     reported = context.flink.job(job.flink_job.job_id)
     state = reported.state if reported is not None else "unknown"
-    raise CutOverStopped(problem, f"the job is {state} in Flink")
+    if attempt is not None:
+        raise CutOverStopped(catalog.STOP_FAILED(problem=attempt.problem, state=state))
+    raise CutOverStopped(catalog.STOP_UNFINISHED(limit=context.spec.timeouts.stop, state=state))
 
 
 def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
@@ -74,9 +73,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
                     raise
                 continue
             if attempt is None:
-                raise FlinkRestError(
-                    "Flink no longer has the stop request, because its JobManager was restarted"
-                )
+                raise FlinkRestError(catalog.STOP_REQUEST_LOST())
             if attempt.ended:
                 return attempt
             answered_at = time.monotonic()

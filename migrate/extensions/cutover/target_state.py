@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
 from migrate.extensions.cutover.report import CutOverRecord
-from migrate.model.option_names import option
-from migrate.model.wording import join_some
-
-_NEW_DIRECTORY = "choose a new directory"
-
+from migrate.model.message import Message
 
 # -- the content of the target ---------------------------------------------------------------------
 
@@ -31,14 +28,14 @@ class Content(Enum):
     WRONG = auto()  # content with which no run can continue
 
 
-def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return the target's content, and the reason not to use it or an empty string."""
+def target_content(facts: Facts) -> tuple[Content, Message | None]:
+    """Return the target's content, and the reason not to use it or None."""
     if facts.plan is None and facts.record.moved_with is not None:
-        problem = facts.plan_problem or "plan.json is missing from the record's folder"
-        return Content.WRONG, (
-            f"the plan of {facts.target_name} cannot be read; {problem}; restore plan.json, or "
-            f"roll back ({option('back', True)})"
-        )
+        target_name, problem = facts.target_name, facts.plan_problem
+        if problem:
+            unreadable = catalog.PLAN_FILE_UNREADABLE(target=target_name, problem=problem)
+            return Content.WRONG, unreadable
+        return Content.WRONG, catalog.PLAN_FILE_MISSING(target=target_name)
     target = facts.target
     if isinstance(target, GroupFacts):
         content, reason = _group_content(facts, target)
@@ -50,24 +47,21 @@ def target_content(facts: Facts) -> tuple[Content, str]:
     return content, reason
 
 
-def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the group was written in a different cluster, or else an empty string."""
+def other_cluster_reason(facts: Facts) -> Message | None:
+    """Return a refusal if the group was written in a different cluster, or else None."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
-        return ""
+        return None
     written = record.plan.cluster_id
     if written in (None, target.cluster_id):
-        return ""
-    return (
-        f"kafka.bootstrap-servers: the brokers belong to cluster {target.cluster_id}, but the "
-        f"group was written on cluster {written}; set brokers of {written}"
-    )
+        return None
+    return catalog.GROUP_ON_OTHER_CLUSTER(cluster=target.cluster_id, written=written)
 
 
 def other_move_reason(
     target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
-) -> str:
-    """Return a refusal if another move may have written a group, or else an empty string.
+) -> Message | None:
+    """Return a refusal if another move may have written a group, or else None.
 
     ``is_group_of_job`` is True if the job itself commits for the group.
     """
@@ -78,99 +72,69 @@ def other_move_reason(
             and not is_group_of_job
             and target.held_without_writer(planned)
         ):
-            return (
-                f"group {target.view.name} already has the planned offsets; no rollback file in "
-                "the record's or the current directory shows the client that committed them; if "
-                "the job commits to this group, set move.source-group; if another cut-over wrote "
-                "it, continue that cut-over; otherwise, take over the group with "
-                f"{option('adopt', True)}"
-            )
-        return ""
-    return (
-        f"group {target.view.name} contains offsets of another move ({join_some(others, 1)}); "
-        f"continue that move, or take over the group with {option('adopt', True)}"
-    )
+            return catalog.GROUP_WRITER_UNKNOWN(group=target.view.name)
+        return None
+    return catalog.GROUP_OF_OTHER_MOVE(group=target.view.name, commits=others)
 
 
-def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
+def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, Message | None]:
     if facts.plan is None:
-        return Content.NOTHING, ""
+        return Content.NOTHING, None
     planned, record, view = facts.plan.next_offsets, facts.record, target.view
     is_own = facts.spec.targets_group_of_job
     if reason := other_move_reason(target, record, planned, is_group_of_job=is_own):
         return Content.NOT_OURS, reason
     if record.moved_with is None:
-        return Content.NOTHING, ""
+        return Content.NOTHING, None
     others = planned.keys() - target.partitions_as_written(record.id, planned)
     if not others:
-        return Content.PLAN, ""
+        return Content.PLAN, None
     if record.written is not None:
         # The write was complete, so a different offset is from a newer commit.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
         moved_on = any(view.next_offset(*key) != before.get(key) for key in others)
-    return (Content.MOVED_ON if moved_on else Content.NOTHING), ""
+    return (Content.MOVED_ON if moved_on else Content.NOTHING), None
 
 
-def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
+def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, Message | None]:
     record, name = facts.record, target.name
     written = record.moved_with is not None
     if facts.prime_status == "running":
-        return Content.PRIMING, ""
+        return Content.PRIMING, None
     if target.is_empty or (target.unfinished and written):
-        return Content.NOTHING, ""
+        return Content.NOTHING, None
     if target.unfinished:
-        return Content.WRONG, (
-            f"{name} contains part of a seed that another run is writing; wait, or {_NEW_DIRECTORY}"
-        )
+        return Content.WRONG, catalog.SEED_BEING_WRITTEN(location=name)
     if facts.seeds is None:
-        return Content.NOT_OURS, (
-            f"{name} already contains a query, before a plan was made; {_NEW_DIRECTORY}"
-        )
+        return Content.NOT_OURS, catalog.LOCATION_TAKEN(location=name)
     ours = written and record.query_id is not None and record.query_id == target.query_id
     is_checked = ours and record.primed is not None
     if facts.spec.states and not is_checked and (problem := _priming_problem(facts, target)):
         return Content.WRONG, problem
     if target.seeds != facts.seeds:
-        way_out = _NEW_DIRECTORY
-        if written:
-            way_out = f"restore its old content, or roll back ({option('back', True)})"
-        return Content.WRONG, f"the query in {name} differs from the planned query; {way_out}"
+        differs = catalog.WRITTEN_QUERY_DIFFERS if written else catalog.QUERY_DIFFERS_FROM_PLAN
+        return Content.WRONG, differs(location=name)
     if not ours and not facts.spec.states and target.last_planned_batch is not None:
-        return Content.WRONG, (
-            f"{name} contains batches of a query that this record has not written; its start "
-            f"offsets are unknown; run `migrate verify`, or {_NEW_DIRECTORY}"
-        )
+        return Content.WRONG, catalog.LOCATION_HAS_BATCHES(location=name)
     if ours:
-        return Content.PLAN, ""
+        return Content.PLAN, None
     if written and record.query_id is None and facts.prime_status == 0:
-        return Content.PLAN_NOT_RECORDED, ""
-    return Content.NOT_OURS, (
-        f"{name} contains the planned query {target.query_id}, but this record has not written it; "
-        f"another cut-over may start it; {_NEW_DIRECTORY}, or take it over with "
-        f"{option('adopt', True)}"
+        return Content.PLAN_NOT_RECORDED, None
+    return Content.NOT_OURS, catalog.LOCATION_OF_OTHER_WRITER(
+        location=name, query_id=target.query_id
     )
 
 
-def _priming_problem(facts: Facts, target: LocationFacts) -> str:
-    """Return the reason that a location might lack the plan or primed state, or an empty string."""
+def _priming_problem(facts: Facts, target: LocationFacts) -> Message | None:
+    """Return the reason that a location might lack the plan or primed state, or None."""
     name, code = target.name, facts.prime_status
+    if code == "unknown" and not facts.adopt:
+        return catalog.PRIMING_END_UNKNOWN(location=name)
     if code not in (None, 0) and not facts.adopt:
-        end = f"failed with exit code {code}"
-        if code == "unknown":
-            end = "was run, but its exit code is unknown"
-        return (
-            f"the prime command for {name} {end}; check that no query is running from {name}, "
-            "remove it, and rerun the command"
-        )
-    if target.priming_problem is None:
-        return ""
-    way_out = f"remove it, or {_NEW_DIRECTORY}"
-    if facts.record.moved_with is not None:
-        # After the first write, the spec must keep its target, so suggest no new directory.
-        way_out = "check that no query is running from it, remove it, and rerun the command"
-    return f"{name}: {target.priming_problem}; {way_out}"
+        return catalog.PRIMING_FAILED(location=name, exit_code=code)
+    return target.priming_problem.about(name) if target.priming_problem is not None else None
 
 
 # -- whether work has started from the target ------------------------------------------------------
@@ -211,11 +175,11 @@ def _recorded_work(facts: Facts) -> str:
     """Return the started work that an earlier run has recorded, or an empty string."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
-        return f"an earlier run has seen readers start from {name}"
+        return f"an earlier run saw readers start from {name}"
     if any(row.members_seen for row in record.partitions):
-        return f"{name} has had members after the plan was written"
+        return f"{name} had members after the plan was written"
     if any(row.first_commit is not None for row in record.partitions):
-        return f"other clients have committed for {name} after the plan was written"
+        return f"other clients committed for {name} after the plan was written"
     return ""
 
 
@@ -223,11 +187,14 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
     name, record = facts.target_name, facts.record
     planned = facts.plan.next_offsets if facts.plan is not None else {}
     if record.moved_with is not None and target.assigned(planned):
-        return Started.YES, f"{name} has members with the planned partitions"
+        return Started.YES, f"the planned partitions are assigned to members of {name}"
     if target_content(facts)[0] is Content.MOVED_ON:
-        return Started.YES, f"other clients have committed for {name} after the plan was written"
+        return Started.YES, f"other clients committed for {name} after the plan was written"
     if others := target.written_by_others(record.id, planned):
-        return Started.MAYBE, f"{name} contains offsets of another move ({others[0]})"
+        return (
+            Started.MAYBE,
+            f"{name} contains offsets that another move has committed ({others[0]})",
+        )
     before = {(row.topic, row.partition): row.held for row in record.partitions}
     changed = {key: offset for key, offset in planned.items() if before.get(key) != offset}
     holds_writes = bool(target.partitions_as_written(record.id, changed))
@@ -243,21 +210,21 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     name, record = target.name, facts.record
     batch = last_planned_query_batch(facts, target)
     if batch is not None:
-        return Started.YES, f"the query of {name} has planned batch {batch}"
+        return Started.YES, f"the query in {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
-        return Started.MAYBE, f"{name} has content that this record has not written"
+        return Started.MAYBE, f"{name} contains files that this record has not written"
     if target.has_logs and not facts.spec.states:
         return Started.MAYBE, (
-            f"a query was started from {name} and has logged no batch; in Real-Time Mode, a query "
-            "writes records before it logs their batch"
+            f"a query was started from {name} and has not logged a batch; in Real-Time Mode, a "
+            "query writes records before it logs their batch"
         )
     if facts.spec.states and not target.is_empty:
         if record.primed is None and target.priming_problem is not None:
-            return Started.MAYBE, f"{name} differs from a primed location"
+            return Started.MAYBE, f"the content of {name} does not match a primed location"
         if facts.spec.start is None:
             return Started.MAYBE, "a primed location does not show whether a query was started"
     if target.is_empty and record.written is not None:
-        return Started.MAYBE, f"{name} contained the planned query, and was deleted"
+        return Started.MAYBE, f"{name} contained the planned query, but was deleted"
     return Started.NO, f"nothing has started from {name}"
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.downtime import with_lag
 from migrate.extensions.cutover.facts import Facts, GroupFacts
@@ -86,7 +87,11 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         lags=with_lag(record.model, *samples),
     )
     if not result.report.verified:
-        raise CutOverStopped(f"not verified: {result.text}")
+        raise CutOverStopped(
+            catalog.TARGET_NOT_VERIFIED(
+                target=facts.target_name, result=result.text, page=record.page
+            )
+        )
     return result.text
 
 
@@ -209,13 +214,13 @@ def _unknown_reason(
                 f"is {row.first_commit}"
             )
         return (
-            "other clients have committed for the group before a member was seen with this "
+            "other clients committed for the group before a member was seen with this "
             f"partition, so records may have been skipped or duplicated{first}"
         )
     if observed.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
         return None
     if first_batches_gone:
-        return "the log of the query has lost its first batches"
+        return "the query's log no longer contains its first batches"
     log_start = evidence.log_starts.get(observed.topic_partition, row.planned)
     if log_start > row.planned:
         was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"

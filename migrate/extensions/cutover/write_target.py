@@ -7,9 +7,10 @@ import uuid
 from dataclasses import replace
 from typing import cast
 
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import Facts, LocationFacts, planned_streams, require
-from migrate.extensions.cutover.observe import NO_BATCH, observe
+from migrate.extensions.cutover.observe import observe
 from migrate.extensions.cutover.record import now
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.model.log import log, timed
@@ -68,10 +69,9 @@ def _commit(context: CutOverContext) -> str:
         **context.file.connections(),
     )
     applied = replace(change, cut_over=context.record.model.id).execute().applied
-    text = f"group {group}: {applied.value}"
     if applied is not Applied.ALL:
-        raise CutOverStopped(text)
-    return text
+        raise CutOverStopped(catalog.GROUP_COMMIT_INCOMPLETE(group=group, applied=applied))
+    return f"group {group}: {applied.value}"
 
 
 def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
@@ -115,20 +115,23 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         try:
             process = prime_command.start(command, context.file.base, environment)
         except OSError as error:
-            raise PrimingFailed(f"prime: {error.strerror or error}") from error
+            reason = catalog.PRIME_COMMAND_NOT_RUN(error=error.strerror or error)
+            raise PrimingFailed(reason) from error
         log.info(f"priming {directory}: process {process}; its output is in {prime_command.log}")
     _await_priming(context)
     if (code := prime_command.status()) != 0:
         raise PrimingFailed(
-            f"the prime command for {directory} failed with exit code {code}",
+            catalog.PRIME_COMMAND_FAILED(location=directory, exit_code=code),
             details=prime_command.last_lines(),
         )
     primed = observe(context, "target")
     assert primed.plan is not None  # the ``plan`` step has saved it
     target = _location_facts(primed)
-    problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
+    problem = target.priming_problem
+    if target.last_committed_batch is None:
+        problem = catalog.LOCATION_NOT_PRIMED()
     if problem is not None:
-        raise Refused(f"{directory}: {problem}; remove it, and rerun the command")
+        raise Refused(problem.about(directory))
     _record_primed(context, target)
     for state in context.spec.states:
         words = ["migrate", "verify-state", savepoint, context.spec.target.name, "--state", state]
@@ -145,8 +148,7 @@ def _await_priming(context: CutOverContext) -> None:
                 return
             stage.seen(context.prime_command.last_line())
     raise CutOverStopped(
-        f"the prime command is still running after {limit} (timeouts.prime); rerun the command to "
-        "wait longer",
+        catalog.PRIME_COMMAND_UNFINISHED(limit=limit),
         details=context.prime_command.last_lines(),
     )
 

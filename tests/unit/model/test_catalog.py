@@ -74,9 +74,9 @@ def test_every_message_is_used() -> None:
     root = Path(migrate.__path__[0])
     sources = [path for path in root.rglob("*.py") if path.name != "catalog.py"]
     used = {
-        node.id
+        node.id if isinstance(node, ast.Name) else node.attr
         for path in sources
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Name)
+        if isinstance(node, ast.Name | ast.Attribute)
     }
     assert [name for name, _ in _templates() if name not in used] == []

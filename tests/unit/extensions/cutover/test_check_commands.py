@@ -27,8 +27,8 @@ def _spec(line: Any) -> Spec:
     )
 
 
-_UNPARSABLE = "the shell cannot parse the command; check its quotes and parentheses"
-_NO_SCRIPT = "the script missing.sh of sh does not exist in {home}"
+_UNPARSABLE: tuple[str, dict[str, str]] = ("command-not-parsed", {})
+_NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,15 @@ _NO_SCRIPT = "the script missing.sh of sh does not exist in {home}"
         ("sh -e missing.sh", [_NO_SCRIPT]),
         (
             "spark-submit --master local missing.py",
-            ["the script missing.py of spark-submit does not exist in {home}"],
+            [("script-missing", {"script": "missing.py", "program": "spark-submit"})],
         ),
         ("sh missing.sh && true", [_NO_SCRIPT]),
         ("sh missing.sh >out.sh", [_NO_SCRIPT]),
         ("sh \\\n missing.sh", [_NO_SCRIPT]),
-        ("no-such-program-here missing.sh", ["the program no-such-program-here does not exist"]),
+        (
+            "no-such-program-here missing.sh",
+            [("program-missing", {"program": "no-such-program-here"})],
+        ),
         # A later command may need what the first one makes.
         ("cp there.sh made.sh && sh made.sh", []),
         ("true && no-such-program-here", []),
@@ -83,21 +86,26 @@ _NO_SCRIPT = "the script missing.sh of sh does not exist in {home}"
     ],
 )
 def test_missing_programs_and_scripts_are_refused(
-    line: Any, problems: list[str], tmp_path: Path
+    line: Any, problems: list[tuple[str, dict[str, str]]], tmp_path: Path
 ) -> None:
     (tmp_path / "there.sh").touch()
     spec = _spec(line or "true")
-    expected = [
-        f"{key}: {problem.format(home=tmp_path)}"
-        for key in ("prime", "start")
-        for problem in problems
-    ]
-    refusals: list[str] = []
+    expected = [(key, *problem) for key in ("prime", "start") for problem in problems]
+    refusals: list[Any] = []
     try:
         check_programs(spec, tmp_path)
     except Refused as refused:
         refusals = list(refused.reasons)
-    assert refusals == expected
+    found = [
+        (
+            reason.subject,
+            reason.code,
+            {name: fact for name, fact in reason.facts.items() if name != "directory"},
+        )
+        for reason in refusals
+    ]
+    assert found == expected
+    assert all(reason.facts.get("directory", tmp_path) == tmp_path for reason in refusals)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +130,6 @@ def test_log_lists_first_command_if_later_commands_are_unchecked(
         check_programs(_spec(line), tmp_path)
     note = f"the commands after the first ({first}) are not checked"
     if first == "none":
-        note = "no program is checked, because the first word is not the name of a program"
+        note = "the program is not checked, because the first word is not a program name"
     keys = () if first is None else ("prime", "start")
     assert caplog.messages == [f"{key}: {note}" for key in keys]

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from decoder import StopKind
-from migrate.extensions.cutover import roll_back
+from migrate.extensions.cutover import catalog, roll_back
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.decide import Action, Decision, Done
 from migrate.extensions.cutover.facts import (
@@ -38,6 +38,7 @@ from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.model.errors import CutOverStopped, Refused, ServiceError
+from migrate.model.message import Message
 from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.targets.group.rollback_file import RollbackFile, rollback_file
@@ -156,9 +157,12 @@ def _shown(decision: Decision | Exception) -> Any:
             return "no answer"
 
 
-def _reasons(decision: object) -> str:
+def _reason(decision: object) -> Message:
+    """Return the only reason of a refusal or a stop."""
     assert isinstance(decision, Refused | CutOverStopped), decision
-    return "; ".join(decision.reasons)
+    (reason,) = decision.reasons
+    assert isinstance(reason, Message)
+    return reason
 
 
 def _no_way_back(facts: Facts) -> Exception | None:
@@ -225,15 +229,15 @@ def test_change_of_savepoint_repeats_check(
 
 
 def test_forgotten_and_failed_jobs_get_different_remedies() -> None:
-    def reasons(job: JobToStop) -> str:
-        return _reasons(_decide("stop", _facts(_record(**_ASKED), job=job)))
+    def reason(job: JobToStop) -> Message:
+        return _reason(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
-    forgotten = reasons(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
-    assert "Flink no longer lists job" in forgotten and "or set flink.savepoint" in forgotten
-    failed = reasons(_stopped_job("FAILED"))
-    assert "start it from its newest checkpoint or savepoint; then rerun" in failed
-    with_savepoint = reasons(_stopped_job("FAILED", savepoints=(_SAVED,)))
-    assert "its newest checkpoint or savepoint (/s/savepoint-1); then rerun" in with_savepoint
+    forgotten = reason(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
+    assert (forgotten.code, forgotten.facts["savepoint"]) == ("job-not-listed", "/s/savepoint-1")
+    assert reason(_stopped_job("FAILED")).code == "no-final-savepoint"
+    with_savepoint = reason(_stopped_job("FAILED", savepoints=(_SAVED,)))
+    assert with_savepoint.code == "final-savepoint-unknown"
+    assert with_savepoint.facts["savepoints"] == ["/s/savepoint-1"]
 
 
 @pytest.mark.parametrize(
@@ -462,7 +466,9 @@ def test_group_on_different_cluster_is_not_written() -> None:
     )
     facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH, by=_ID))
     for decision in (_decide("apply", facts), _no_way_back(facts)):
-        assert "brokers belong to cluster cluster" in _reasons(decision)
+        reason = _reason(decision)
+        assert reason.code == "group-on-other-cluster"
+        assert reason.facts == {"cluster": "cluster", "written": "another"}
 
 
 # -- a checkpoint location -------------------------------------------------------------------------
@@ -522,18 +528,14 @@ _BY_ANOTHER = {
         ),
         (
             _PRIMED,
-            _location(
-                **_BY_ANOTHER, priming_problem="batch 57 does not end at the planned offsets"
-            ),
+            _location(**_BY_ANOTHER, priming_problem=catalog.PRIMED_BATCHES_DIFFER(batches=[57])),
             _STATES | {"adopt": True},
             "refused",
             Started.YES,
         ),
         (
             {},
-            _location(
-                **_BY_ANOTHER, priming_problem="batch 57 does not end at the planned offsets"
-            ),
+            _location(**_BY_ANOTHER, priming_problem=catalog.PRIMED_BATCHES_DIFFER(batches=[57])),
             _STATES | {"adopt": True},
             "refused",
             Started.YES,
@@ -574,7 +576,7 @@ _BY_ANOTHER = {
         ),
         (
             _MOVED,
-            _location(**_LEFT, priming_problem="its seed differs from the plan"),
+            _location(**_LEFT, priming_problem=catalog.PRIMED_SEED_DIFFERS()),
             _STATES | {"prime_status": 0},
             "refused",
             Started.YES,
@@ -606,10 +608,9 @@ def test_apply_step_refuses_savepoint_if_job_runs_independently(
 ) -> None:
     """Regression: With a different job's savepoint in the spec, the message advised a roll back."""
     facts = _facts(_record(), others=True, target=target, started_again=again, adopt=True)
-    told = _reasons(decision := _decide("apply", facts))
+    decision = _decide("apply", facts)
     assert isinstance(decision, Refused)
-    assert "its output is beyond the savepoint, or the savepoint is from a different job" in told
-    assert "roll back" not in told
+    assert decision.codes == ["restarted-or-other-job"]
 
 
 @pytest.mark.parametrize(
@@ -704,14 +705,14 @@ def test_old_savepoint_of_others_needs_evidence(days: float, is_refused: bool) -
         assert decision is Action.WRITE
         return
     assert isinstance(decision, Refused)
-    assert "written 1 day ago" in _reasons(decision)
+    assert "written 1 day ago" in str(decision)
     assert _decide("apply", _allowing(facts)) is Action.WRITE
 
 
 def test_roll_back_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
-    assert "; stop one of the two" in _reasons(_decide("verify-again", facts))
+    assert _reason(_decide("verify-again", facts)).code == "restarted-job-and-readers"
     assert isinstance(_no_way_back(facts), Refused)
 
 
@@ -725,7 +726,8 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     stopped = _decide("verify-again", replace(facts, started_again=again))
     assert isinstance(stopped, CutOverStopped)
-    assert "job orders was restarted and is running as b" in _reasons(stopped)
+    assert _reason(stopped).code == "restarted-job-and-readers"
+    assert _reason(stopped).facts["job_id"] == "b"
 
 
 # -- start and first batch -------------------------------------------------------------------------
@@ -787,20 +789,16 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         (
             {},  # the record was lost
             {"target": _location(last_planned_batch=3, last_committed_batch=3)},
-            "do not start the Flink job from its savepoint, because the query of /q has planned "
+            "do not start the Flink job from its savepoint, because the query in /q has planned "
             "batch 3",
-            "the query has started from spark:/q; the query of /q has planned batch 3; stop the "
-            "query, run it with trigger(availableNow=True) to commit its batch, and start the "
-            "Flink job from the query's positions (with its state: migrate to-flink /s/savepoint-1 "
-            "--from spark:/q --out NEW -b b; without its state: migrate commit-group spark:/q "
-            "--group G -b b)",
+            "query-started",
         ),
         (
             {},
             {"target": _group(80, by=_OTHER)},
             "do not start the Flink job from its savepoint yet, because group:g contains offsets "
-            "of another move",
-            "add nothing_started=True",
+            "that another move has committed",
+            "readers-possible",
         ),
         (_SEEDED, {}, "start the Flink job from its savepoint", None),
         (
@@ -808,28 +806,28 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             {"start_status": "running", "start_process": 71},
             "do not start the Flink job from its savepoint yet, because the start command is "
             "still running (process 71; to stop it, run kill -- -71); stop all readers of",
-            "still running (process 71; to stop it, run kill -- -71); stop it first",
+            "command-running",
         ),
         (
             _SEEDED,
             {"start_status": 3},
             "do not start the Flink job from its savepoint yet, because the start command failed "
             "with exit code 3, but may have submitted the query before it failed",
-            "add nothing_started=True",
+            "readers-possible",
         ),
         (
             _SEEDED,
             {"target": _location(last_planned_batch=0)},
-            "do not start the Flink job from its savepoint, because the query of /q has planned "
+            "do not start the Flink job from its savepoint, because the query in /q has planned "
             "batch 0",
-            "the query has started from spark:/q; the query of /q has planned batch 0",
+            "query-started",
         ),
         (
             _SEEDED,
             {"target": _group(*_BOTH, by=_ID)},
             "do not start the Flink job from its savepoint yet, because group:g contained the "
             "planned offsets, but a consumer that assigns its own partitions is not visible",
-            "add nothing_started=True",
+            "readers-possible",
         ),
     ],
 )
@@ -842,10 +840,21 @@ def test_roll_back_is_offered_only_if_nothing_has_started(
     if back is None:
         assert decision is None
     else:
-        assert back in _reasons(decision)
+        assert _reason(decision).code == back
     # What the user says is taken where nothing shows the opposite.
     sure = _no_way_back(replace(facts, nothing_started=True))
-    assert (sure is None) == (back is None or "nothing_started=True" in back)
+    assert (sure is None) == (back in (None, "readers-possible"))
+
+
+def test_refused_roll_back_of_query_shows_commands_with_their_values() -> None:
+    target = _location(last_planned_batch=3, last_committed_batch=3)
+    reason = _reason(_no_way_back(_facts(_record(flink=_FINISHED), target=target)))
+    assert reason.facts == {
+        "target": "spark:/q",
+        "evidence": "the query in /q has planned batch 3",
+        "savepoint": "/s/savepoint-1",
+        "brokers": "b",
+    }
 
 
 @pytest.mark.parametrize(
@@ -890,20 +899,21 @@ def test_missing_plan_must_be_restored_but_does_not_block_back(target: Any) -> N
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=target, plan=None)
     for step in ("plan", "apply"):
-        assert "restore plan.json" in _reasons(_decide(step, facts))
+        assert _reason(_decide(step, facts)).code == "plan-file-missing"
     assert _no_way_back(replace(facts, nothing_started=True)) is None
 
 
 def test_roll_back_keeps_seed_of_different_record() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
-    assert "contains query q2, but this record" in _reasons(_no_way_back(facts))
+    reason = _reason(_no_way_back(facts))
+    assert (reason.code, reason.facts["query_id"]) == ("location-of-other-query", "q2")
 
 
 def test_restart_advice_is_empty_before_stop() -> None:
     facts = _facts(_record(), target=LocationFacts("/q"))
     assert restart_advice(facts) == ""
-    assert "the job was not stopped" in _reasons(_no_way_back(facts))
+    assert _reason(_no_way_back(facts)).code == "nothing-to-roll-back"
 
 
 def test_roll_back_uses_latest_observation_of_target(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,11 @@ def test_init_overwrites_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--init", "--execute", "--yes"), "--init cannot be combined with"),
-        (("--init", "--until", "plan"), "--init cannot be combined with"),
+        (
+            ("--init", "--execute", "--yes"),
+            "--init only writes SPEC, so it cannot be combined with",
+        ),
+        (("--init", "--until", "plan"), "--init only writes SPEC, so it cannot be combined with"),
         (("orders.yaml", "--flink-rest", "http://127.0.0.1:1"), "--flink-rest requires --init"),
         ((), "run `migrate cut-over --init SPEC`"),
     ],

@@ -24,7 +24,8 @@ from migrate.extensions.cutover.observe_stopped_job import read_savepoint
 from migrate.extensions.cutover.report import StartReport
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.errors import CutOverStopped, MigrateError, Refused
+from migrate.model.message import Message
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
@@ -124,33 +125,35 @@ def _golden(name: str) -> Path:
 
 # -- would it go through? ------------------------------------------------------------------------
 
-_LEGACY = (
-    "the job reads with a FlinkKafkaConsumer; the offsets of its stop-with-savepoint are one "
-    "checkpoint old; take a savepoint, cancel the job, and set flink.savepoint to the savepoint"
-)
-_NO_CHECKPOINT = "the job has no readable completed checkpoint; wait for one"
 
-
-def _refused(context: CutOverContext) -> list[str]:
+def _refused(context: CutOverContext) -> list[Any]:
+    """Return the code and the facts of each refusal."""
     with pytest.raises(Refused) as refused:
         act(context, "check")
-    return list(refused.value.reasons)
+    return _codes_and_facts(refused.value)
+
+
+def _codes_and_facts(error: MigrateError) -> list[Any]:
+    return [
+        (reason.code, reason.facts) if isinstance(reason, Message) else reason
+        for reason in error.reasons
+    ]
 
 
 def test_stop_is_refused_unless_job_is_running(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     context = _context(tmp_path, url)
     for known.state in ("RESTARTING", "CREATED"):
-        told = f"job {_JOB} (orders) is {known.state} in Flink; migrate can only stop a RUNNING job"
-        assert _refused(context) == [told]
+        facts = {"job_id": _JOB, "job": "orders", "state": known.state}
+        assert _refused(context) == [("job-not-running", facts)]
 
 
 def test_file_as_savepoint_folder_is_refused(flink: tuple[Flink, str], tmp_path: Path) -> None:
     """Regression: The check found no obstacle, and Flink failed after the stop request."""
     context = _context(tmp_path, flink[1])
     (tmp_path / "savepoints").touch()
-    told = f"flink.savepoints {tmp_path}/savepoints is a file or inside a file; specify a folder"
-    assert _refused(context) == [told]
+    facts = {"key": "flink.savepoints", "folder": f"{tmp_path}/savepoints"}
+    assert _refused(context) == [("folder-is-file", facts)]
 
 
 def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
@@ -158,22 +161,19 @@ def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
 ) -> None:
     known, url = flink
     context = _context(tmp_path, url, start="no-such-program-here --fast")
-    no_program = "start: the program no-such-program-here does not exist"
-    assert _refused(context) == [_NO_CHECKPOINT, no_program]
+    no_program = ("program-missing", {"program": "no-such-program-here"})
+    assert _refused(context) == [("no-completed-checkpoint", {}), no_program]
 
     chk = _golden("1.20/legacy-stop")
     tasks = [{"name": f"t{n}", "status": "RUNNING" if n == 3 else "FINISHED"} for n in range(8)]
     job = {"jid": _JOB, "name": "orders", "state": "RUNNING", "vertices": tasks}
     known.answers[f"/jobs/{_JOB}"] = json.dumps(job)
     known.checkpoints(chk, failed={"id": 8, "failure_message": "too late"})
-    idle = ", ".join(f"t{n}: FINISHED" for n in (0, 1, 2, 4, 5))
-    assert _refused(context) == [
-        f"tasks of the job are not running: {idle}",
-        "the job's newest checkpoint failed: too late",
-        no_program,
-    ]
+    idle = [f"t{n}: FINISHED" for n in (0, 1, 2, 4, 5, 6, 7)]
+    failed = ("checkpoint-failed", {"failure": "too late"})
+    assert _refused(context) == [("tasks-not-running", {"tasks": idle}), failed, no_program]
     known.answers[f"/jobs/{_JOB}"] = json.dumps({**job, "vertices": tasks[3:4]})
-    assert _refused(context) == ["the job's newest checkpoint failed: too late", no_program]
+    assert _refused(context) == [failed, no_program]
 
 
 def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path
     known.checkpoints(tmp_path / "job" / "chk-7")
     (tmp_path / "query").mkdir()
     (tmp_path / "query" / "theirs").touch()
-    told = _refused(_context(tmp_path, url))
-    assert told[0] == _LEGACY
-    assert [line.partition(" is not empty")[0] for line in told[1:]] == [str(tmp_path / "query")]
+    legacy, *others = _refused(_context(tmp_path, url))
+    assert legacy == ("legacy-consumer-stop", {})
+    assert len(others) == 1 and str(tmp_path / "query") in str(others[0])
 
 
 def test_check_step_reads_next_checkpoint_until_one_is_not_deleted(
@@ -206,7 +206,7 @@ def test_check_step_reads_next_checkpoint_until_one_is_not_deleted(
         return Flink.answer(known, path)
 
     known.answer = checkpoints_path  # type: ignore[method-assign]
-    assert _refused(_context(tmp_path, url))[0] == _LEGACY
+    assert _refused(_context(tmp_path, url))[0] == ("legacy-consumer-stop", {})
     assert asked == 6
 
 
@@ -238,10 +238,10 @@ def test_check_step_refuses_missing_start_program(
 ) -> None:
     (tmp_path / "there").write_text("#!/bin/sh\n")
     (tmp_path / "there").chmod(0o755)
-    told = _refused(_context(tmp_path, flink[1], start=start))
+    found = _refused(_context(tmp_path, flink[1], start=start))
     program = start.split()[0] if isinstance(start, str) else start[0]
-    no_program = [f"start: the program {program} does not exist"] if refused else []
-    assert told == [_NO_CHECKPOINT, *no_program]
+    no_program = [("program-missing", {"program": program})] if refused else []
+    assert found == [("no-completed-checkpoint", {}), *no_program]
 
 
 # -- the stop ------------------------------------------------------------------------------------
@@ -307,27 +307,31 @@ def test_failed_or_timed_out_stop_reports_job_state(
     known, url = flink
     with pytest.raises(CutOverStopped) as failed:
         act(_context(tmp_path, url), "stop")
-    assert failed.value.reasons == ("the stop failed: No", "the job is RUNNING in Flink")
+    assert _codes_and_facts(failed.value) == [
+        ("stop-failed", {"problem": "No", "state": "RUNNING"})
+    ]
 
     known.of_a_stop = _GOES_ON
     context = _context(tmp_path, url, timeouts={"stop": "200ms"})
     with pytest.raises(CutOverStopped) as late:
         act(context, "stop")
-    assert late.value.reasons == (
-        "the stop has not finished after 200ms (timeouts.stop), but Flink may still finish it",
-        "the job is RUNNING in Flink",
-    )
+    unfinished = {"limit": "200ms", "state": "RUNNING"}
+    assert _codes_and_facts(late.value) == [("stop-unfinished", unfinished)]
     assert not context.record.model.flink.finished
     known.state = None
-    with pytest.raises(CutOverStopped, match="the job is unknown in Flink"):
+    with pytest.raises(CutOverStopped) as unknown:
         act(context, "stop")
+    assert _codes_and_facts(unknown.value) == [
+        ("stop-unfinished", {**unfinished, "state": "unknown"})
+    ]
 
 
 def test_stop_forgotten_by_flink_raises_error(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     known.post = lambda path, body: None  # type: ignore[method-assign]
-    with pytest.raises(FlinkRestError, match="Flink no longer has the stop request"):
+    with pytest.raises(FlinkRestError) as forgotten:
         act(_context(tmp_path, url), "stop")
+    assert forgotten.value.codes == ["stop-request-lost"]
 
 
 def test_stop_is_awaited_despite_invalid_jobmanager_answer(
@@ -342,16 +346,16 @@ def test_stop_is_awaited_despite_invalid_jobmanager_answer(
 
 
 @pytest.mark.parametrize(
-    ("state", "left", "told"),
+    ("state", "left", "code"),
     [
-        ("CANCELED", False, f"job {_JOB} (orders) is CANCELED in Flink; "),
-        ("CANCELED", True, f"job {_JOB} (orders) is CANCELED in Flink; "),
-        (None, False, f"job {_JOB} (orders) is UNKNOWN in Flink; "),
-        (None, True, f"Flink no longer lists job {_JOB}; the job may not have "),
+        ("CANCELED", False, "no-final-savepoint"),
+        ("CANCELED", True, "final-savepoint-unknown"),
+        (None, False, "no-final-savepoint"),
+        (None, True, "job-not-listed"),
     ],
 )
 def test_ended_job_without_reported_savepoint_is_not_stopped(
-    state: str | None, left: bool, told: str, flink: tuple[Flink, str], tmp_path: Path
+    state: str | None, left: bool, code: str, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
     known.state = state
@@ -361,9 +365,11 @@ def test_ended_job_without_reported_savepoint_is_not_stopped(
         shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")
     with pytest.raises(CutOverStopped) as refused:
         act(context, "stop")
-    assert refused.value.reasons[0].startswith(told)
+    ((found, facts),) = _codes_and_facts(refused.value)
+    assert (found, facts["job_id"]) == (code, _JOB)
+    assert facts.get("state", "UNKNOWN") == (state or "UNKNOWN")
     savepoint = f"{tmp_path}/savepoints/{_JOB}/savepoint-1"
-    assert (savepoint in " ".join(refused.value.reasons)) == left
+    assert (savepoint in str(refused.value)) == left
     assert not known.asked
 
 
@@ -418,8 +424,9 @@ def test_stop_by_hand_is_recognized_within_flink_refresh_interval(
     if found:
         assert act(context, "stop") == f"stopped by an earlier run with {there.pointer}"
         return
-    with pytest.raises(Refused, match="ended as FINISHED without a savepoint in"):
+    with pytest.raises(Refused) as refused:
         reason_done(context, "stop")
+    assert refused.value.codes == ["savepoint-missing-after-end"]
 
 
 def test_savepoint_in_other_folder_is_named_in_refusal(
@@ -428,8 +435,11 @@ def test_savepoint_in_other_folder_is_named_in_refusal(
     known, url = flink
     known.state = "FINISHED"
     known.checkpoints(None, savepoint={"id": 7, "external_path": "file:/other/savepoint-1"})
-    with pytest.raises(Refused, match=r"\(its newest is file:/other/savepoint-1\)$"):
+    with pytest.raises(Refused) as refused:
         reason_done(_context(tmp_path, url), "stop")
+    ((code, facts),) = _codes_and_facts(refused.value)
+    assert code == "savepoint-in-other-folder"
+    assert facts["savepoint"] == "file:/other/savepoint-1"
 
 
 # -- was it clean? -------------------------------------------------------------------------------
@@ -450,10 +460,9 @@ def test_clean_step_refuses_savepoint_if_job_kept_running(
     caplog.set_level("WARNING")
     context = _context(tmp_path, None, savepoint=_golden(savepoint))
     if told is None:
-        with pytest.raises(
-            Refused, match="is not a stop-with-savepoint; the job kept running after it"
-        ):
+        with pytest.raises(Refused) as refused:
             act(context, "clean")
+        assert refused.value.codes == ["savepoint-without-stop"]
         return
     assert act(context, "clean") == told
     codes = [message.rpartition(" ")[2] for message in caplog.messages]
@@ -487,10 +496,7 @@ def test_stop_is_clean_only_after_job_finished(
         return
     with pytest.raises(CutOverStopped) as refused:
         act(context, "clean")
-    assert refused.value.reasons == (
-        f"the savepoint is complete, but Flink has not reported the job as FINISHED ({state})",
-        "wait until the job has finished, or check Flink's log",
-    )
+    assert _codes_and_facts(refused.value) == [("job-not-finished", {"state": state})]
 
 
 @pytest.mark.parametrize("began", ["start", "written"])

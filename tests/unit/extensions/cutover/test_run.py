@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from decoder import DecodeError, ErrorKind
-from migrate.extensions.cutover import run
+from migrate.extensions.cutover import catalog, run
 from migrate.extensions.cutover.cli import wrapped_steps
 from migrate.extensions.cutover.decide import Action, Decision, Done
 from migrate.extensions.cutover.facts import Facts
@@ -342,7 +342,7 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
     if changed:
         refused = end.startswith("refused")
-        way_on = "fix the refused items, then rerun the command to resume"
+        way_on = "fix the cause of the refusal, and rerun the command to resume"
         lines = [*caplog.messages, *take_notes(stopped.value)]
         assert (way_on if refused else "rerun the command to resume from this step") in lines
         unless = "unless it was already restarted (the spec has no flink.rest)"
@@ -351,6 +351,19 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)
     assert _kept(found)[-1] == step
+
+
+def test_stopped_run_records_codes_of_its_reasons(world: World) -> None:
+    reasons = [catalog.NO_COMPLETED_CHECKPOINT(), catalog.CHECKPOINT_FAILED(failure="too late")]
+    world.fails = {"check": Refused(reasons)}
+    with pytest.raises(CutOverStopped) as stopped:
+        world.run(execute=True)
+    codes = ["no-completed-checkpoint", "checkpoint-failed"]
+    assert stopped.value.codes == codes
+    world.fails = {}
+    world.run(execute=True)
+    first, second = world.run().record.runs
+    assert (first.codes, second.codes) == (codes, [])
 
 
 def test_control_characters_in_savepoint_name_are_escaped_in_advice(

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,8 @@ from migrate.extensions.cutover.target_state import Started, last_query_batch, s
 from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.errors import CutOverStopped, MigrateError, Refused
+from migrate.model.message import Message
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
@@ -57,22 +57,37 @@ def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
     assert choose_job([new, beside, old, other], "f") == beside
     running = _job("d", 2, None)
     assert choose_job([old, running, new], "orders") == running
-    with pytest.raises(Refused, match="several jobs have this name; set an id: d, e"):
+    with pytest.raises(Refused) as several:
         choose_job([running, _job("e", 6, None)], "orders")
-    with pytest.raises(Refused, match="no such job; running jobs: payments"):
+    assert _code_and_facts(several.value) == (
+        "several-running-jobs",
+        {"job": "orders", "ids": ["d", "e"]},
+    )
+    with pytest.raises(Refused) as unknown:
         choose_job([other], "orders")
+    assert _code_and_facts(unknown.value) == (
+        "job-name-unknown",
+        {"job": "orders", "running": ["payments"]},
+    )
+    with pytest.raises(Refused) as none:
+        choose_job([], "orders")
+    assert none.value.codes == ["no-job-running"]
+
+
+def _code_and_facts(error: MigrateError) -> tuple[str, Any]:
+    (reason,) = error.reasons
+    assert isinstance(reason, Message)
+    return reason.code, reason.facts
 
 
 @pytest.mark.parametrize(("ended", "state"), [(None, "RUNNING"), (40, "FINISHED")])
 def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -> None:
     """Regression: The dry run found no obstacle, but the plan was refused when it was applied."""
     jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
-    refusal = (
-        f"flink.job a: this job is FINISHED, and orders was restarted as b ({state}); set the id "
-        f"of the restarted job"
-    )
-    with pytest.raises(Refused, match=re.escape(refusal)):
+    with pytest.raises(Refused) as refused:
         choose_job(jobs, "a")
+    code, facts = _code_and_facts(refused.value)
+    assert (code, facts["new_id"], facts["new_state"]) == ("job-restarted-with-new-id", "b", state)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +259,7 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
     assert "failed with exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
     last = failed.stderr.splitlines()[-1]  # after the log of the command
-    assert last.startswith("do not start the Flink job from its savepoint, because the query of ")
+    assert last.startswith("do not start the Flink job from its savepoint, because the query in ")
 
 
 @pytest.mark.slow
@@ -255,7 +270,7 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
     # In Real-Time Mode a query writes before it logs its first batch.
     refused = _run(seeded, "--back")
     assert (refused.code, query.exists()) == (4, True)
-    assert "has logged no batch; in Real-Time Mode" in refused.stderr
+    assert "has not logged a batch; in Real-Time Mode" in refused.stderr
     back = _run(seeded, "--back", "--nothing-started")
     assert back.code == 0, back.stderr
     assert not query.exists()
@@ -344,20 +359,24 @@ def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) 
     def begin(_: str) -> None:
         (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
 
-    with pytest.raises(
-        Refused, match=r"the query has started from .*; the query of .* has planned batch 1"
-    ):
+    with pytest.raises(Refused) as refused:
         cut_over(primed, execute=True, back=True, confirm=begin)
+    code, facts = _code_and_facts(refused.value)
+    assert code == "query-started"
+    assert facts["evidence"].endswith("has planned batch 1")
     assert query.exists()
 
 
 def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
     plan_path = read_spec(seeded).folder / "plan.json"
-    for damage in (lambda: plan_path.write_text("{"), plan_path.unlink):
+    for damage, code in (
+        (lambda: plan_path.write_text("{"), "plan-file-unreadable"),
+        (plan_path.unlink, "plan-file-missing"),
+    ):
         damage()
         refused = migrate("cut-over", seeded)
         assert refused.code == 4, refused.stderr
-        assert "restore plan.json, or roll back (--back)" in refused.stderr
+        assert f"[{code}]" in refused.stderr
     back = _run(seeded, "--back")
     assert back.code == 0, back.stderr
     assert not (seeded.parent / "query").exists()
@@ -448,7 +467,8 @@ def test_adding_savepoint_to_spec_is_refused_after_stop_request(
         refused = migrate("cut-over", spec, *mode)
         assert refused.code == 4, refused.stderr
         assert f"flink.savepoint was added ({tmp_path}/savepoint-1)" in refused.stderr
-        assert f"stop of orders ({'ab' * 16}); restore the old value" in refused.stderr
+        assert f"stop of orders ({'ab' * 16})" in refused.stderr
+        assert "[savepoint-key-added]" in refused.stderr
 
 
 def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
@@ -471,7 +491,8 @@ def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
         for mode in ((), ("--execute", "--yes")):
             back = migrate("cut-over", spec, "--back", *mode)
             assert back.code == 4, back.stderr
-            assert f"Flink is still stopping job {job_id} (orders); a stop cannot be" in back.stderr
+            assert f"Flink is still stopping job {job_id} (orders)" in back.stderr
+            assert "[stop-underway]" in back.stderr
         dry = migrate("cut-over", spec)
         assert dry.code == 0, dry.stderr
         assert "Flink is already stopping the job" in dry.stdout
@@ -540,36 +561,33 @@ def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "code"),
     [
-        ({"commit": "none"}, "it was not primed, because it has no committed batch"),
-        ({"state": "true"}, "it was not primed, because it contains no state"),
-        ({"state": "mkdir -p state/0/0"}, "it was not primed, because it contains no state"),
-        ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed differs from the plan"),
-        ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end at the planned offsets"),
-        ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end at the planned offsets"),
+        ({"commit": "none"}, "location-not-primed"),
+        ({"state": "true"}, "primed-state-missing"),
+        ({"state": "mkdir -p state/0/0"}, "primed-state-missing"),
+        ({"seed": '{"orders":{"0":5,"1":5}}'}, "primed-seed-differs"),
+        ({"end": '{"orders":{"0":5,"1":7}}'}, "primed-batches-differ"),
+        ({"end": '{"orders":{"0":5}}'}, "primed-batches-differ"),
     ],
 )
 def test_incorrectly_primed_location_is_refused(
-    primed: Path, wrong: dict[str, str], told: str
+    primed: Path, wrong: dict[str, str], code: str
 ) -> None:
     _not_written(primed)
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused) as refused:
         act(open_context(spec), "apply")
-    with pytest.raises(
-        Refused,
-        match=(
-            r"query: .*; check that no query is running from it, remove it, and rerun the "
-            r"command"
-        ),
-    ):
+    assert refused.value.codes == [code]
+    with pytest.raises(Refused) as again:
         reason_done(open_context(spec), "apply")
+    assert again.value.codes == [code]
     # It stands there: with other states, it would be another one.
     assert open_context(spec).record.model.moved_with == read_spec(spec).deciding_values()
     _not_written(spec)  # as if it was primed by hand
-    with pytest.raises(Refused, match="remove it, or choose a new directory"):
+    with pytest.raises(Refused) as by_hand:
         reason_done(open_context(spec), "apply")
+    assert by_hand.value.codes == [code]
 
 
 def _begun(context: CutOverContext) -> Started:
@@ -583,25 +601,30 @@ def _first_batch(context: CutOverContext) -> int | None:
 def _fails(spec: Path) -> Path:
     """The script primes, and then fails by a check of its own."""
     spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
-    with pytest.raises(CutOverStopped, match="failed with exit code 1"):
+    with pytest.raises(CutOverStopped) as stopped:
         act(open_context(spec), "apply")
+    assert stopped.value.codes == ["prime-command-failed"]
     return spec
 
 
 def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
-    told = f"failed with exit code 1; check that no query is running from {query}, remove it, and"
     for step in ("plan", "apply"):
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused) as failed:
             reason_done(open_context(spec), step)
+        assert _code_and_facts(failed.value) == (
+            "priming-failed",
+            {"location": str(query), "exit_code": 1},
+        )
     for mode in ((), ("--back",), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
-        assert told in refused.stderr
+        assert "[priming-failed]" in refused.stderr
     (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
-    with pytest.raises(Refused, match="its exit code is unknown; check that"):
+    with pytest.raises(Refused) as unknown:
         reason_done(open_context(spec), "apply")
+    assert unknown.value.codes == ["priming-end-unknown"]
     state.write_text("1\n")
     # Nor is the query started without its states.
     changed = migrate("cut-over", _spec(primed.parent))
@@ -630,8 +653,9 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
     act(open_context(primed), "apply")
     _not_written(primed)
     (read_spec(primed).folder / "prime.state").unlink()
-    with pytest.raises(Refused, match=r"take it over with adopt=True$"):
+    with pytest.raises(Refused, match=r"take over the query with adopt=True$") as refused:
         reason_done(open_context(primed), "apply")
+    assert refused.value.codes == ["location-of-other-writer"]
     act(open_context(primed, adopt=True), "apply")
     assert reason_done(open_context(primed), "apply") is not None
     assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
@@ -646,7 +670,7 @@ def test_batches_without_record_are_refused(primed: Path) -> None:
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
-        assert "contains batches of a query that this record has not written" in refused.stderr
+        assert "[location-has-batches]" in refused.stderr
 
 
 def test_rerun_of_prime_command_resets_recorded_primed_batch(primed: Path) -> None:
@@ -713,24 +737,24 @@ def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Pa
     _not_written(primed)
     states = {"states": ["counts/n"]}
     spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
-    with pytest.raises(CutOverStopped, match="failed with exit code 7") as failed:
+    with pytest.raises(CutOverStopped) as failed:
         act(open_context(spec), "apply")
+    assert _code_and_facts(failed.value)[1]["exit_code"] == 7
     assert failed.value.details[1:] == ("  no Spark here",)
 
     waits = "while ! test -e go; do sleep 0.05; done\n" + _PRIMES.format(**_RIGHT)
     spec = _spec(primed.parent, **states, prime=waits, timeouts={"prime": "100ms"})
-    with pytest.raises(CutOverStopped, match="rerun the command to wait longer"):
+    with pytest.raises(CutOverStopped) as late:
         act(open_context(spec), "apply")
+    assert _code_and_facts(late.value) == ("prime-command-unfinished", {"limit": "100ms"})
     assert reason_done(open_context(spec), "apply") is None
     assert reason_done(open_context(spec), "plan") == "the prime command is running with the plan"
     back = _run(spec, "--back")
     process = open_context(spec).prime_command.process_id()
     assert process is not None and os.getpgid(process) == process
-    runs = (
-        f"the prime command is still running (process {process}; to stop it, run kill -- "
-        f"-{process}); "
-    )
-    assert back.code == 4 and f"{runs}stop it first" in back.stderr
+    assert back.code == 4
+    assert f"the prime command is still running (process {process})" in back.stderr
+    assert f"kill -- -{process};" in back.stderr and "[command-running]" in back.stderr
     (spec.parent / "go").touch()
     spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
     # On a busy machine it has ended before it is looked at.

@@ -102,7 +102,7 @@ def test_unknown_start_is_not_reported_as_lost_0() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.report.unknown == 1
     assert lagging.text == (
-        "1 cannot tell; unknown actual start offset of 1 partition: other clients have committed "
+        "1 cannot tell; unknown actual start offset of 1 partition: other clients committed "
         "for the group before a member was seen with this partition, so records may have been "
         "skipped or duplicated; the planned offset of orders-0 is 80, but the first observed "
         "commit is 95"
