@@ -123,7 +123,7 @@ def rehearse(context: CutOverContext) -> str:
             check=False,
         )
     except OSError as error:
-        raise Refused(catalog.REHEARSE_NOT_STARTED(error=error.strerror or error)) from error
+        raise Refused(catalog.REHEARSE_NOT_STARTED(error=error.strerror or str(error))) from error
     for number, line in enumerate(done.stdout.decode(errors="replace").splitlines(), start=1):
         log.info(f"rehearse {number}: {printable(line)}")
     if done.returncode:

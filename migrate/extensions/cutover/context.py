@@ -101,7 +101,7 @@ class CutOverContext:
         try:
             return location(directory) if directory is not None else None
         except UsageError as error:
-            raise Refused(catalog.CHECKPOINT_DIR_UNUSABLE(problem=error)) from error
+            raise Refused(catalog.CHECKPOINT_DIR_UNUSABLE(problem=str(error))) from error
 
     @property
     def query_directory(self) -> str:

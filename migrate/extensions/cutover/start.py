@@ -39,7 +39,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
         process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
         context.record.change(start=before)
-        problem = getattr(error, "strerror", None) or error
+        problem = getattr(error, "strerror", None) or str(error)
         raise CutOverStopped(catalog.START_COMMAND_NOT_RUN(error=problem)) from error
     return f"the command is running{how_to_end(process)}; its output is in {start_command.log}"
 

@@ -115,7 +115,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         try:
             process = prime_command.start(command, context.file.base, environment)
         except OSError as error:
-            reason = catalog.PRIME_COMMAND_NOT_RUN(error=error.strerror or error)
+            reason = catalog.PRIME_COMMAND_NOT_RUN(error=error.strerror or str(error))
             raise PrimingFailed(reason) from error
         log.info(f"priming {directory}: process {process}; its output is in {prime_command.log}")
     _await_priming(context)
