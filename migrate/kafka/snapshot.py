@@ -135,7 +135,10 @@ def _ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
 
 
 def _topic_id(uuid: Uuid) -> str | None:
-    """Format an ID as the Kafka tools do; return None for zero, the answer before Kafka 2.8."""
+    """Format an ID as the Kafka tools do.
+
+    Return None for zero, which brokers before Kafka 2.8 return.
+    """
     text = str(uuid)
     return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
 

@@ -5,7 +5,7 @@ stops a move. The code that finds the reason calls the template with the facts::
 
     raise Refused(NO_COMMITTED_BATCH(query=directory))
 
-Tests and callers read the code and the facts, and readers the text.
+Tests and callers use the code and the facts; people read the text.
 
 A template is a format string of Python with these format specifications:
 

@@ -350,7 +350,7 @@ def _compare_records(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Compare the records of both clusters.
 
-    Return a line for each offset that has different records, and one for each position without a
+    Return a line for each offset at which the records differ, and one for each position without a
     match.
     """
     if not (job.is_given and to_kafka.is_given):

@@ -890,10 +890,10 @@ class _Check:
     ) -> Generator[Read, Surroundings, bool | None]:
         """Return whether any record of the new log from an offset on is there before the offset.
 
-        The mirror has then copied it again, and the old topic has lost it. Return None after too
-        many records, or if it may be an older record that the mirror has copied late, or whose
-        earlier copy the new log has lost. Only a record that is newer than ``newest``, the old
-        log's last record, and the compared records counts as a producer's.
+        In that case, the mirror copied it again, and the old topic no longer contains it. Return
+        None after too many records, or if it may be an older record that the mirror has copied
+        late, or whose earlier copy the new log has lost. Only a record that is newer than
+        ``newest``, the old log's last record, and the compared records counts as a producer's.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True

@@ -216,7 +216,10 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 
 
 class RecordIndex:
-    """Records of the old log, found by their copies. Indexes start at the first record added."""
+    """Records in the old log, identified by their copies.
+
+    Indexes start at the first record added.
+    """
 
     def __init__(self) -> None:
         self.records: list[Record] = []

@@ -250,7 +250,7 @@ class _NotFound(QuietHandler):
         self.send_error(404)
 
 
-def test_program_trusts_certificate_authorities_of_machine(
+def test_program_trusts_system_certificate_authorities(
     machine: Machine, trusted_server: str
 ) -> None:
     variables = {

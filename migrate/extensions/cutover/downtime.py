@@ -19,7 +19,7 @@ _MOST_LAGS = 240
 
 
 def downtime(record: CutOverRecord) -> DowntimeReport | None:
-    """Return the downtime; None before the first batch, or if the record has stopped no job."""
+    """Return the downtime; None before the first batch, or if no job was stopped."""
     ends = sorted(
         (datetime.fromisoformat(step.ended_at), step.name, step.run)
         for step in record.steps

@@ -1,4 +1,4 @@
-"""Undo the write of the target if no work has started from it."""
+"""Undo the writing of the target, unless work has started from it."""
 
 from __future__ import annotations
 

@@ -412,8 +412,8 @@ def job_refusals(
         judgment: the judgment.
         allow_ran_on: True to allow these cases with a warning, except for a running job that would
             overwrite a group's offsets.
-        source_group: the consumer group that has its commits at the positions, if any. Such a group
-            shows that the job was not restarted.
+        source_group: the consumer group whose committed offsets are the positions, if any. Such a
+            group shows that the job was not restarted.
         is_group: True if the target is a group, which is refused while any job is running.
         saved: True if the positions come from a saved plan, which has its own options.
     """
@@ -452,7 +452,7 @@ def check_job(
         origin: the origin of the positions.
         flink_rest: as in ``judge``.
         allow_ran_on: as in ``job_refusals``.
-        source_group: the consumer group that has its commits at the positions, if any.
+        source_group: the consumer group whose committed offsets are the positions, if any.
         saved: as in ``job_refusals``.
 
     Raises:
@@ -571,7 +571,7 @@ def check_before_write(
         origin: the origin of the positions.
         judgment: the result of ``judge``.
         allow_ran_on: True to skip both checks.
-        source_group: the consumer group that has its commits at the positions, if any.
+        source_group: the consumer group whose committed offsets are the positions, if any.
         refuses_old: True to refuse an old savepoint; False if ``report_stop`` has already warned
             about it.
         saved: as in ``job_refusals``.
@@ -618,8 +618,8 @@ RAN_ON_SINCE = "the job kept running; "
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
     """Yield signs in the job's checkpoint directory, one line each, that the job has continued.
 
-    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` are not
-    signs, because they were found earlier.
+    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` do not
+    show that the job is running, because they were found earlier.
     """
     if origin.kind != "checkpoint":
         return

@@ -199,7 +199,7 @@ class Translation:
     caller replaces it.
 
     Attributes:
-        ignored: the names, as in the layer, of the properties that are irrelevant here.
+        ignored: the names of the properties that are irrelevant here, written as in the layer.
     """
 
     properties: dict[str, str]

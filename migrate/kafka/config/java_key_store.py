@@ -92,7 +92,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
         key_password: the password of each key.
 
     Raises:
-        StoreError: see the class; or the store is a JCEKS store.
+        StoreError: as for the class; also if the store is a JCEKS store.
     """
     if content.startswith(JCEKS_MAGIC):
         raise StoreError("migrate does not read the keys of a JCEKS store")

@@ -185,7 +185,7 @@ def test_bootstrap_server_alias_is_accepted(tmp_path: Path, form: str) -> None:
 def test_missing_extra_error_uses_installer_of_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, install: str
 ) -> None:
-    """Regression: Under pipx, the advised pip command changed a different environment."""
+    """Regression: Under pipx, the suggested pip command changed a different environment."""
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setitem(sys.modules, "s3fs", None)

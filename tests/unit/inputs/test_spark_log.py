@@ -376,7 +376,7 @@ def test_control_batch_is_refused(tmp_path: Path) -> None:
         committed_positions("spark:x", directory)
 
 
-def test_start_of_query_without_seed_is_reported_as_missing(tmp_path: Path) -> None:
+def test_start_of_unseeded_query_is_reported_as_missing(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
     with pytest.raises(InputError, match="the query's start positions are unknown"):
         starting_positions("spark:x", spark_directory(tmp_path, files))

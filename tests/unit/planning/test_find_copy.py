@@ -312,7 +312,7 @@ def test_duplicate_copies_before_position_match(back_to: int, is_whole: bool) ->
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_rewind_of_mirror_below_new_log_start_matches() -> None:
+def test_mirror_rewound_below_new_log_start_matches() -> None:
     items = _named(0, 5000)
     found = _Found({0: _log(items)}, {0: _log(items[200:4000] + items[100:])}, {0: 4500})
     assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
@@ -487,7 +487,7 @@ def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> N
     assert (match.records, match.bound) == (55, Bound.AT_MOST)
 
 
-def test_only_copy_that_equals_record_far_away_is_no_match() -> None:
+def test_single_copy_of_distant_record_does_not_match() -> None:
     """Regression: "matched", although the mirror had copied 1 record of 60."""
     for equal in (0, 59):
         beats = (equal, 30)

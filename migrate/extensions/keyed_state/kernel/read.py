@@ -51,8 +51,8 @@ class FastReader:
     ``exact`` lists the columns in which the plain reader refuses nanoseconds.
 
     Raises:
-        CannotCompile: the kernel cannot read the types of the state, or the format of the part, or
-            the part's types differ from the types of the state.
+        CannotCompile: the kernel cannot read the state's types or the part's format, or the part's
+            types differ from the state's types.
     """
 
     def __init__(

@@ -165,7 +165,7 @@ def _fields(
 
 
 def _average_fields(value: StructType) -> set[int]:
-    """Return the numbers of the fields that are parts of averages.
+    """Return the indexes of the fields that belong to an average.
 
     An average consists of a sum and then a nullable count. The count of the ``count`` aggregate is
     not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).

@@ -210,7 +210,7 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
     order of columns. If the names differ, the columns are matched by position.
 
     Raises:
-        Refused: the names differ, and the query is a ``dropDuplicates`` of several columns.
+        Refused: the names differ, and the query uses ``dropDuplicates`` on several columns.
     """
     spark_names = [field.name for field in state.keys]
     if len(set(names)) == len(names) and sorted(names) == sorted(spark_names):

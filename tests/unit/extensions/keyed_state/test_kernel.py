@@ -319,7 +319,7 @@ def test_string_over_maximum_buffer_is_read_plainly(small_buffers: None) -> None
     assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
 
 
-def test_plain_reader_skips_returned_entries_after_kernel_refuses(small_buffers: None) -> None:
+def test_plain_reader_skips_entries_already_returned_by_kernel(small_buffers: None) -> None:
     texts = ["a" if n % 5 else "b" * 5000 for n in range(300)]
     (way,) = compare_readers(_read(_state("VALUE", of.STRING, texts), heap=False)["state"])
     assert way.rows == 300
