@@ -7,7 +7,13 @@ code. ``migrate.model.message`` describes the templates.
 
 from __future__ import annotations
 
+from functools import partial
+
+from migrate.model.message import Kind
 from migrate.model.message import MessageTemplate as refusal
+
+input_error = partial(refusal, kind=Kind.INPUT_ERROR)
+service_error = partial(refusal, kind=Kind.SERVICE_ERROR)
 
 ABORTED_TRANSACTION = refusal(
     "aborted-transaction",
@@ -155,6 +161,11 @@ NO_COMMITTED_OFFSET_TO_START_AT = refusal(
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
+NO_KAFKA_SEED = input_error(
+    "no-kafka-seed",
+    "{location} contains no seed of a Kafka source (sources/0/0)",
+    "pass a checkpoint location that migrate to-spark has written",
+)
 NO_OFFSET = refusal(
     "no-offset",
     "there is nothing to move; no partition has an offset",
@@ -272,6 +283,16 @@ SEVERAL_CLUSTERS = refusal(
     "the positions belong to {count} Kafka clusters ({clusters!r}), but a target reads only one",
     "choose the cluster with {option.cluster:ID}",
 )
+SPARK_FAILED = service_error(
+    "spark-failed",
+    "Spark failed: {failure}",
+    "fix the reported problem, and run the command again",
+)
+SPARK_NOT_STARTED = service_error(
+    "spark-not-started",
+    "Spark did not start: {failure}",
+    "check the Spark settings and the cluster, and run the command again",
+)
 SPARK_SOURCES_TWO_CLUSTERS = refusal(
     "spark-sources-two-clusters",
     "{sources} sources read topic {topic} ({readers}), and their state does not identify their "
@@ -285,6 +306,11 @@ START_DEPENDS_ON_JOB = refusal(
     "the partition is not in the checkpoint; Flink's start offset depends on the job's starting "
     "policy, and the state does not contain this policy",
     "choose a start with {option.new_partitions:earliest} or latest",
+)
+STARTS_DIFFER_BETWEEN_SOURCES = refusal(
+    "starts-differ-between-sources",
+    "{query}: two sources of the query start {partition} at different offsets",
+    "compare the seed of each source (sources/N/0) with the positions",
 )
 TOPIC_GONE = refusal(
     "topic-gone",

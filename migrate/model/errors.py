@@ -5,7 +5,8 @@ The command line has an exit code for each group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from migrate.model.message import Message
 from migrate.model.wording import hint
@@ -28,6 +29,11 @@ class MigrateError(Exception):
     def codes(self) -> list[str]:
         """The codes of the reasons that have a code."""
         return [reason.code for reason in self.reasons if isinstance(reason, Message)]
+
+    @property
+    def facts(self) -> list[Mapping[str, Any]]:
+        """The facts of each reason that has a code, in the order of ``codes``."""
+        return [reason.facts for reason in self.reasons if isinstance(reason, Message)]
 
 
 class UsageError(MigrateError):

@@ -48,4 +48,7 @@ def check_schema(schema: StructType, own: StructType) -> None:
         UsageError: the schemas differ.
     """
     if schema != own:
-        raise UsageError("the options determine the schema; choose columns with select")
+        raise UsageError(
+            "the schema differs from the schema of the data source, which the options determine; "
+            "omit schema, and choose columns with select"
+        )

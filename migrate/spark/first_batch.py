@@ -100,7 +100,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
             if (error := query.exception()) is not None:
                 raise error
             if time.monotonic() > deadline:
-                raise TimeoutError(f"its first batch did not end within {_SECONDS} s")
+                raise TimeoutError(f"the first batch of the query did not end within {_SECONDS} s")
             time.sleep(0.1)
         return {
             "start": json.loads(_planned_start(query)),

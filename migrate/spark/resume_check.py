@@ -31,6 +31,7 @@ from migrate.inputs.offsets_json import topic_offsets
 from migrate.inputs.spark_log import kafka_seeds
 from migrate.inputs.spark_log_entries import seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, redact_secrets
+from migrate.model.catalog import NO_KAFKA_SEED, STARTS_DIFFER_BETWEEN_SOURCES
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
 from migrate.model.option_names import option
 from migrate.model.positions import PositionSet, TopicPartition
@@ -91,7 +92,8 @@ def check_pyspark() -> None:
     """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise UsageError(
-            f"{option('run', True)} and verify-state need PySpark: {install_command('spark')}"
+            f"PySpark is not installed, but {option('run', True)} and verify-state require it; "
+            f"install it with {install_command('spark')}"
         )
 
 
@@ -118,7 +120,7 @@ def run_first_batch(
     files = Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise InputError(f"{directory} contains no seed of a Kafka source (sources/0/0)")
+        raise InputError(NO_KAFKA_SEED(location=directory))
     options = {**kafka_options(kafka), "maxOffsetsPerTrigger": str(_RECORDS)}
     with tempfile.TemporaryDirectory(prefix="migrate-resume-") as work:
         queries = []
@@ -136,10 +138,8 @@ def run_first_batch(
     for batch in answer["batches"]:
         for (topic, partition), start in topic_offsets(batch["start"]).items():
             if starts.setdefault((topic, partition), start) != start:
-                raise Refused(
-                    f"{label}: two sources of the query start {topic}-{partition} at different "
-                    "offsets"
-                )
+                name = f"{topic}-{partition}"
+                raise Refused(STARTS_DIFFER_BETWEEN_SOURCES(query=label, partition=name))
     records = sum(batch["records"] for batch in answer["batches"])
     return Resume(answer["spark"], PositionSet(label, starts, "as Spark planned it"), records)
 
@@ -176,7 +176,7 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
         raise UsageError(f"Spark did not start: {message} ({output})")
     if "Failed to find data source: kafka" in answer["message"]:
         packages = option("spark_conf", {"spark.jars.packages": "…"})
-        raise UsageError(f"{message} Pass its connector with {packages}")
+        raise UsageError(f"{message}; pass the Kafka connector with {packages}")
     raise QueryFailed(message)
 
 
@@ -227,12 +227,12 @@ def _read_pem(name: str, path: str) -> str:
     try:
         return read_file(path, MAX_STORE_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
-        raise ConfigError(f"{name}: the file cannot be read: {reason}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
+        raise ConfigError(f"{name}: the file {path} cannot be read: {reason}") from error
 
 
 def _untranslatable(name: str) -> ConfigError:
     return ConfigError(
-        f"{name} has no equivalent among the options of Spark's Kafka source; verify without "
-        f"{option('run', True)}"
+        f"{name} has no equivalent among the options of Spark's Kafka source, so Spark cannot "
+        f"connect with it; omit {option('run', True)}"
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 import decoder
 import migrate
+from migrate.model.catalog import SPARK_FAILED, SPARK_NOT_STARTED
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
@@ -32,9 +33,9 @@ _APP = "migrate"
 # The address of a Spark Connect server, such as sc://host:15002.
 _REMOTE = "SPARK_REMOTE"
 _ONLY_CONNECT = (
-    "this PySpark contains only Spark Connect (pyspark-client), and cannot start Spark; set "
-    f"{_REMOTE} to the address of a server, connect a session first, or install the complete "
-    f"PySpark: {install_command('spark')}"
+    "the installed PySpark contains only Spark Connect (pyspark-client), so it cannot start Spark; "
+    f"set {_REMOTE} to the address of a server, connect a session first, or install the complete "
+    f"PySpark with {install_command('spark')}"
 )
 # If this variable is set, spark-submit has started the JVM and applied all settings.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -60,7 +61,10 @@ def runs_on_spark(master: str | None) -> bool:
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise UsageError(f"{option('master')} requires PySpark: {install_command('spark')}")
+            raise UsageError(
+                f"{option('master')} requires PySpark, but PySpark is not installed; install it "
+                f"with {install_command('spark')}"
+            )
         return True
     # If PySpark was not imported, there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
@@ -87,12 +91,12 @@ def session(
     """
     active = _active_session()
     if active is not None and master is not None:
-        raise UsageError("a Spark session already exists; do not set a master")
+        raise UsageError(f"a Spark session already exists; omit {option('master')}")
     spark = active or _start(master, settings)
     try:
         yield spark
     except spark_errors() as error:
-        raise ServiceError(f"Spark failed: {failure_of(error)}") from error
+        raise ServiceError(SPARK_FAILED(failure=failure_of(error))) from error
     finally:
         if active is None:
             spark.stop()
@@ -169,12 +173,15 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
     if _SUBMITTED in os.environ:
         if master is not None:
-            raise UsageError("spark-submit has its own --master; pass the master to spark-submit")
+            raise UsageError(
+                "the program runs under spark-submit, which has its own --master; pass the master "
+                "to spark-submit"
+            )
         return SparkSession.builder.getOrCreate()
     if master is None and connects_to_server():
         return _connected_session()
     if master is None:
-        raise UsageError("no Spark session exists; pass a master")
+        raise UsageError(f"no Spark session exists; pass {option('master')}")
     if find_spec("py4j") is None:
         raise UsageError(_ONLY_CONNECT)
     from pyspark import SparkConf, SparkContext
@@ -199,7 +206,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         reason = failure_of(error)
         if "Master URL" in reason:
             raise UsageError(f"{option('master', master)}: {reason}") from error
-        raise ServiceError(f"Spark did not start: {reason}") from error
+        raise ServiceError(SPARK_NOT_STARTED(failure=reason)) from error
     if not _LOCAL.match(master):
         add_package(started)
     return started

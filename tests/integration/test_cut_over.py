@@ -680,7 +680,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
     assert "1 keyed state would not be migrated" in dry.stdout
-    assert "1 state not selected, and therefore not migrated: " in dry.stderr
+    assert "1 state is not migrated, because it is not selected: " in dry.stderr
     states = _states(checkpoint.rpartition("/")[0])
     (state,) = (one for one in states if one.name == "accState")
     ready, go_on = stack.lake / "may-prime", stack.lake / "may-go-on"

@@ -33,6 +33,7 @@ from migrate.spark import (
     unexpired,
 )
 from tests.support.kafka import Broker
+from tests.support.refusals import refused
 from tests.support.spark import Spark
 from tests.support.stateful_job import run_idle_keys_job
 
@@ -155,7 +156,7 @@ def test_counts_of_expired_keys_restart_from_zero(
         state=f"{stopped.operator(name)}/{name}",
         expect=f"{key}, value.f0, value.f1",
     )
-    with pytest.raises(Refused, match="has a TTL"):
+    with refused("ttl-missing"):
         verify()
     verified = verify(ttl_ms=TTL_SECONDS * 1000).state
     assert verified is not None and verified.warnings[0].endswith("[expired-state]")
@@ -170,8 +171,9 @@ def test_state_with_unspecified_ttl_is_refused(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
     state = stopped.state(session, name)
-    with pytest.raises(Refused, match=f"state {name} of {stopped.operator(name)} has"):
+    with refused("ttl-missing") as error:
         rows_of(state, key)
+    assert error.value.facts == [{"state": name, "operator": stopped.operator(name)}]
 
     def prime_own(rows: DataFrame) -> Primed:
         return prime(
@@ -185,8 +187,9 @@ def test_state_with_unspecified_ttl_is_refused(
 
     # Whatever the columns are made of, the plan tells that the state may hold expired entries.
     for columns in ([f"{key} user", "value.f1 amount"], [f"{key} + 0 user", "value.f1 + 0 amount"]):
-        with pytest.raises(Refused):
+        with pytest.raises(Refused) as own:
             prime_own(state.selectExpr(*columns))
+        assert own.value.codes[0].startswith("ttl-")
     live = unexpired(state, ttl_ms=TTL_SECONDS * 1000).selectExpr(f"{key} user", "value.f1 amount")
     assert prime_own(live).proof.right == live.count() < state.count()
 
@@ -199,7 +202,7 @@ def test_printed_python_file_is_refused_until_ttl_is_set(
     start = migrate.to_spark(stopped.savepoint, state=named, checkpoint_dir=location)
     printed = start.code("python")
     assert printed.count("ttl_ms=...)") == 1
-    with pytest.raises(Refused, match="state total of"):
+    with refused("ttl-missing"):
         exec(compile(printed, "query.py", "exec"), {"__name__": "__main__"})
     assert not location.exists()
 
@@ -219,7 +222,7 @@ def test_initial_state_of_processor_omits_expired_entries(
         keys=["user"],
         checkpoint_location=location,
     )
-    with pytest.raises(Refused):
+    with refused("ttl-missing"):
         given()
     assert given(ttl_ms=None).count().count() == state.count()
     grouped = given(ttl_ms=TTL_SECONDS * 1000)
@@ -239,15 +242,15 @@ def test_ttl_none_moves_every_entry_with_warning(stopped: Stopped, session: Spar
     assert rows.expected.count() == state.count()
     assert rows.expired is not None
     assert [*rows.expired.warnings()] == [
-        "every entry of a state with a TTL is migrated (ttl_ms=None), so Spark continues from "
-        "expired values [expiry-ignored]"
+        "the state has a TTL, but expired entries are also migrated (ttl_ms=None), so Spark "
+        "continues from expired values [expiry-ignored]"
     ]
 
 
 def test_stop_time_determines_expired_entries(stopped: Stopped, session: SparkSession) -> None:
     state = stopped.state(session, "total")
     newest = state.agg(F.max("last_access")).collect()[0][0]
-    with pytest.raises(Refused, match="the job cannot have stopped at"):
+    with refused("stop-before-last-access"):
         unexpired(state, ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest - 1)
     # At the last access of an entry plus its time to live Flink takes it as expired.
     oldest = state.agg(F.min("last_access")).collect()[0][0]
@@ -269,8 +272,10 @@ def test_modification_time_of_copy_is_no_stop_time(
     os.utime(copy / "_metadata", (later, later))
     reader = session.read.format("flink_state").option("operator", stopped.operator("total"))
     state = reader.option("state", "total").load(str(copy))
-    with pytest.raises(Refused, match=r"10 entries expired between .* is a copy of file:/"):
+    with refused("expiry-depends-on-stop") as error:
         rows_of(state, "key", ttl_ms=TTL_SECONDS * 1000)
+    assert error.value.facts[0]["entries"] == 10
+    assert error.value.facts[0]["original"].startswith("file:/")
     newest = state.agg(F.max("last_access")).collect()[0][0]
     exact = rows_of(state, "key", ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest)
     assert exact.expired is not None and exact.expired.number == state.count() - 10
@@ -287,7 +292,8 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
     assert told[1].startswith(
-        "10 of these expired after the last access in the state; if the checkpoint is a copy, "
+        "10 of the expired entries expired after the last access in the state; if the "
+        "checkpoint is a copy, "
     )
 
 
@@ -310,8 +316,9 @@ def test_list_elements_expire_separately(session: SparkSession) -> None:
 def test_state_with_ttl_is_recognized_for_every_kind(session: SparkSession, name: str) -> None:
     reader = session.read.format("flink_state").option("state", name)
     state = reader.load(str(KINDS))
-    with pytest.raises(Refused, match=name):
+    with refused("ttl-missing") as error:
         unexpired(state.select("key", "value"))
+    assert error.value.facts[0]["state"] == name
     newest = state.agg(
         F.max(F.array_max("last_access") if name == "lasting-list" else F.col("last_access"))
     ).collect()[0][0]

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from pyspark.version import __version__ as pyspark_version
 
 from migrate import inspect, verify
-from migrate.model.errors import Refused
 from migrate.spark import (
     Rehearsal,
     StateRows,
@@ -33,6 +32,7 @@ from migrate.spark import (
     session_windows,
 )
 from tests.support.kafka import Broker
+from tests.support.refusals import refused
 from tests.support.rehearsed import parse_orders
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, run_to_end
@@ -198,7 +198,7 @@ def test_state_different_from_flinks_is_refused_by_every_spark(
     """The proof reads Spark's state, and finds a wrong, a missing, and an unexpected key."""
     state = _state(spark, "totals", "total")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
-    with pytest.raises(Refused, match=r"37 matching keys, 1 different, 1 missing, 1 not in Flink"):
+    with refused("state-differs") as error:
         prime(
             lambda stream: stream.groupBy("user").agg(F.count("*"), F.sum("amount")),
             [_rows(spark, "totals", state.where("key <> 3"))],
@@ -207,6 +207,8 @@ def test_state_different_from_flinks_is_refused_by_every_spark(
             output_mode="update",
             expected=expected,
         )
+    proof = error.value.facts[0]["proof"]
+    assert (proof.right, proof.wrong, proof.missing, proof.unexpected) == (37, 1, 1, 1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -252,7 +254,7 @@ def test_state_files_with_checkpoint_ids_are_refused_on_spark_4_0(
     setting = "spark.sql.streaming.stateStore.checkpointFormatVersion"
     spark.session.conf.set(setting, "2")
     try:
-        with pytest.raises(Refused, match="whose files have ids"):
+        with refused("state-files-with-ids"):
             prime(
                 lambda stream: stream.groupBy("user").agg(F.count("*"), F.sum("amount")),
                 [_rows(spark, "totals", "total")],

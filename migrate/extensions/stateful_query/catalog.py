@@ -1,1 +1,379 @@
 """The messages of the stateful_query extension; ``migrate.model.catalog`` describes catalogs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from migrate.model.message import Kind
+from migrate.model.message import MessageTemplate as refusal
+
+input_error = partial(refusal, kind=Kind.INPUT_ERROR)
+
+CHECKPOINTS_REVERSED = refusal(
+    "checkpoints-reversed",
+    "earlier is {earlier}, and later is {later}, but later must have the higher checkpoint number",
+    "exchange the arguments earlier and later",
+)
+COPY_INSIDE_QUERY = refusal(
+    "copy-inside-query",
+    "{copy} is inside the checkpoint location of the query",
+    "choose a directory outside this location",
+)
+EXPECTED_STATE_AMBIGUOUS = refusal(
+    "expected-state-ambiguous",
+    "{streams} streams have rows from Flink's state, but the expected Spark state can be computed "
+    "from exactly one such stream",
+    "pass the expected Spark state (expected)",
+)
+EXPECTED_STATE_UNKNOWN = refusal(
+    "expected-state-unknown",
+    "the query stores the state of {operator}, and the expected state cannot be computed from the "
+    "rows",
+    "make your own rows, and pass the expected Spark state (expected)",
+)
+EXPIRY_DEPENDS_ON_STOP = refusal(
+    "expiry-depends-on-stop",
+    "{entries:entry|entries} expired between the last access ({last_access}) and the write of "
+    "_metadata ({written}), but the checkpoint is a copy of {original}, and the copy may be newer "
+    "than the stop of the job",
+    "pass the time of the stop ({option.stopped_at_ms})",
+)
+FIELDS_DIFFER = refusal(
+    "fields-differ",
+    "the query's state has the fields {fields}, but the rows have the values {values}",
+    "pass a value for each field, or pass the expected Spark state (expected)",
+)
+FILE_SOURCE_LOG_UNKNOWN = input_error(
+    "file-source-log-unknown",
+    "{path}: the file is not the log of a file source that has read one directory, in version v1 "
+    "(the first line is {version!r})",
+    "prime the query with a Spark version that migrate supports",
+)
+FILES_NOT_SHARED = refusal(
+    "files-not-shared",
+    "{location}: Spark did not write the query's files to this disk",
+    "choose a directory on a disk that this program, the Spark driver or Spark Connect server, "
+    "and the executors share",
+)
+FIRED_WINDOWS_UNKNOWN = refusal(
+    "fired-windows-unknown",
+    "the job keeps fired windows for {lateness_ms} ms to accept late records, but without the "
+    "columns key and namespace, fired windows cannot be recognized",
+    "keep the columns key and namespace of the state",
+)
+HOPPING_WINDOWS_UNEXPECTED = refusal(
+    "hopping-windows-unexpected",
+    "Spark's state has windows that Flink's state lacks, because a row counts in every window "
+    "that contains its time",
+    "for hopping windows, pass slide_ms, and a watermark_ms at or after the end of each window "
+    "that Flink has fired",
+)
+IN_FLIGHT_IN_REHEARSAL = refusal(
+    "in-flight-in-rehearsal",
+    "{checkpoint}: {finding}; the state does not contain these records, although the positions "
+    "are after them",
+    "choose an aligned checkpoint or a savepoint",
+)
+INITIAL_STATE_IGNORED = refusal(
+    "initial-state-ignored",
+    "{location} has a committed batch, so Spark would ignore the state without an error",
+    "for a query that continues from its own state, pass None",
+)
+INITIAL_STATE_MISSING = refusal(
+    "initial-state-missing",
+    "{location} has no committed batch, so the query would start without Flink's state",
+    "pass the state",
+)
+INITIAL_STATE_WITHOUT_SEED = refusal(
+    "initial-state-without-seed",
+    "{location} has no seed, so the query would not start at Flink's positions",
+    "seed the location with to_spark(…, checkpoint_dir=…)",
+)
+JOBS_DIFFER = refusal(
+    "jobs-differ",
+    "{earlier} and {later} are from different jobs, because only one of them has the operators "
+    "{operators:5}",
+    "pass two checkpoints of the same job",
+)
+JOIN_STATE = refusal(
+    "join-state",
+    "the query stores the state of a stream-stream join, and this state cannot be primed",
+    "prime a query without a stream-stream join",
+)
+KEY_NAMES_DIFFER = refusal(
+    "key-names-differ",
+    "dropDuplicates stores its key as {spark_key}, but Flink's key is {flink_key}",
+    "use the same column names, or pass the expected Spark state in this order (expected, "
+    "{option.expect})",
+)
+KEY_TYPES_DIFFER = refusal(
+    "key-types-differ",
+    "the key of Spark's state is {spark_key}, but the key of the rows is {row_key}",
+    "pass exactly the keys of the query's groupBy, in the same order",
+)
+KEYS_MERGED = refusal(
+    "keys-merged",
+    "{entries:entry|entries} from Flink would have the same key as another entry",
+    "make the keys unique, or merge the entries ({option.merge_keys:true})",
+)
+LOG_METADATA_DAMAGED = input_error(
+    "log-metadata-damaged",
+    "{path}: the metadata in this log entry cannot be read: {problem}",
+    "restore the checkpoint location from a backup, or create it again",
+)
+NO_KEY_IN_ROWS = refusal(
+    "no-key-in-rows",
+    "the rows contain no key of Flink's state, so the query would start with an empty state",
+    "check the filters on the state; if Flink's state is empty, pass a DataFrame without rows as "
+    "expected",
+)
+NO_RECORD_BETWEEN = refusal(
+    "no-record-between",
+    "the job read no record between {earlier} and {later}",
+    "choose a newer checkpoint as later",
+)
+NO_STATE_STORE = refusal(
+    "no-state-store",
+    "the query stores no state, so it cannot be primed",
+    "seed its checkpoint location with to_spark(…, checkpoint_dir=…)",
+)
+NO_WINDOW_PENDING = refusal(
+    "no-window-pending",
+    "none of the {windows:window} in Flink's state has a timer at its end; either Flink has fired "
+    "all of them, or the job has a trigger that Spark does not support (CountTrigger)",
+    "take a savepoint while a window is pending, or pass your own rows for the query",
+)
+OPERATOR_METADATA_DAMAGED = input_error(
+    "operator-metadata-damaged",
+    "{path}: the file is not the metadata of a stateful operator ({problem})",
+    "restore the checkpoint location from a backup, or seed a new query (migrate to-spark)",
+)
+OPERATOR_METADATA_VERSION_UNKNOWN = input_error(
+    "operator-metadata-version-unknown",
+    "{path}: the operator metadata has the unknown version {version!r}, and the only known "
+    "version is v2",
+    "upgrade migrate, or seed a new query (migrate to-spark)",
+)
+PARTITION_ONLY_IN_EARLIER = refusal(
+    "partition-only-in-earlier",
+    "{partition}: the later checkpoint does not contain the partition",
+    "choose two checkpoints that both contain the partition",
+)
+PARTITION_ONLY_IN_LATER = refusal(
+    "partition-only-in-later",
+    "{partition}: the earlier checkpoint contains neither the partition nor the start of new "
+    "partitions",
+    "choose an earlier checkpoint that contains the partition",
+)
+POSITION_NOT_AN_OFFSET = refusal(
+    "position-not-an-offset",
+    "{partition}: the {side} checkpoint contains {start} instead of an offset",
+    "choose checkpoints that the job took after it read a record from the partition",
+)
+POSITION_REWOUND = refusal(
+    "position-rewound",
+    "{partition}: the position was rewound from {start} in the earlier checkpoint to {end} in the "
+    "later checkpoint",
+    "choose two checkpoints without a rewind between them",
+)
+POSITIONS_FOR_OTHER_SOURCES = refusal(
+    "positions-for-other-sources",
+    "the query reads {sources:source}, but the number of passed positions is {positions}",
+    "pass positions for each source of the query",
+)
+PRIMING_BATCH_MISSING = refusal(
+    "priming-batch-missing",
+    "{location}: the first batch in the log did not prime this location, because it read records "
+    "from Kafka, or because Spark has deleted the log entry of the priming batch",
+    "verify the state of a query soon after you prime it",
+)
+PRIMING_BATCHES_DIFFER = refusal(
+    "priming-batches-differ",
+    "the {log} log contains the batches {present}, but priming requires exactly the batches "
+    "{required}",
+    "pass a function that returns the query and does not start it",
+)
+PRIMING_BATCHES_MISSING = refusal(
+    "priming-batches-missing",
+    "the {log} log contains no batch, but priming requires exactly the batches {required}",
+    "pass a function that returns the query and does not start it",
+)
+PROCESSOR_STATE = refusal(
+    "processor-state",
+    "the query stores the state of a processor (transformWithState), and such a state cannot be "
+    "primed",
+    "pass Flink's state as initialState of the query (migrate.spark.initial_state)",
+)
+QUERY_BATCH_NOT_COMMITTED = refusal(
+    "query-batch-not-committed",
+    "{query}: batch {batch} has started, but is not committed; a copy would rerun the batch from "
+    "its old start offsets",
+    "run the query with the availableNow trigger until it ends, and copy it then",
+)
+QUERY_IS_CONTINUOUS = refusal(
+    "query-is-continuous",
+    "{query}: the query runs with the continuous trigger, but only queries with micro-batches can "
+    "be copied",
+    "seed a new query (migrate to-spark)",
+)
+QUERY_RAN_DURING_COPY = refusal(
+    "query-ran-during-copy",
+    "{query}: the query ran during the copy",
+    "stop the query, and copy it again",
+)
+QUERY_STORES_NO_STATE = refusal(
+    "query-stores-no-state",
+    "{query}: the query stores no state, or tracks its progress asynchronously",
+    "seed a new query (migrate to-spark)",
+)
+QUERY_WITHOUT_BATCH = refusal(
+    "query-without-batch",
+    "{query}: the query has no committed batch",
+    "seed a new query (migrate to-spark)",
+)
+RECORDS_DELETED = refusal(
+    "records-deleted",
+    "Kafka no longer has all records between the checkpoints: {failure}",
+    "choose newer checkpoints",
+)
+ROWS_REQUIRED = refusal(
+    "rows-required",
+    "the query stores state, but rows is None",
+    "pass a function that takes a checkpoint path and returns the rows of each stream (rows)",
+)
+SESSION_LACKS_RECORDS = refusal(
+    "session-lacks-records",
+    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms it "
+    "requires at least {least}",
+    "pass the number of all records as count, and the job's session gap as session_gap_ms",
+)
+SEVERAL_STATE_STORES = refusal(
+    "several-state-stores",
+    "the query stores state in {stores} stores ({operators}), but priming supports only one store",
+    "prime a query with one stateful operator",
+)
+SEVERAL_WINDOWS = refusal(
+    "several-windows",
+    "the query groups by {windows} windows, but priming supports only one window",
+    "prime a query that groups by one window",
+)
+SOURCE_OF_PARTITIONS_UNKNOWN = refusal(
+    "source-of-partitions-unknown",
+    "the query has {sources} sources for topic {topic}, and they read different partitions, so "
+    "the source for {partitions} cannot be determined",
+    "pass only the partitions that the query already reads with {option.partitions}",
+)
+SOURCE_WITHOUT_ROWS = refusal(
+    "source-without-rows",
+    "source {source} of the query read none of the rows",
+    "read only the streams that the query function receives",
+)
+SPARK_FAILED_TO_PRIME = refusal(
+    "spark-failed-to-prime",
+    "Spark did not run the query over the rows: {failure}",
+    "fix the query or its rows, and prime again",
+)
+SPARK_FAILED_TO_REHEARSE = refusal(
+    "spark-failed-to-rehearse",
+    "Spark did not run the rehearsal: {failure}",
+    "fix the query, its rows, or the Kafka options, and rehearse again",
+)
+START_DIFFERS_FROM_SAVEPOINT = refusal(
+    "start-differs-from-savepoint",
+    "{partition} would start at {starts}, but its offset in the savepoint of the state is "
+    "{offsets}",
+    "use positions and state from the same savepoint",
+)
+START_MISSING = refusal(
+    "start-missing",
+    "{partition} has no start offset, but its offset in the savepoint of the state is {offsets}",
+    "use positions and state from the same savepoint",
+)
+STATE_DIFFERS = refusal(
+    "state-differs",
+    "Spark's state differs from Flink's: {proof}",
+    "check that the query and the expressions for its rows match the job",
+)
+STATE_FILES_WITH_IDS = refusal(
+    "state-files-with-ids",
+    "Spark {spark} cannot read state whose files have IDs",
+    "set spark.sql.streaming.stateStore.checkpointFormatVersion to 1 when you prime the query",
+)
+STATE_SCHEMA_ELSEWHERE = input_error(
+    "state-schema-elsewhere",
+    "{path}: the state schema {schema!r} is outside the directory of the operator",
+    "seed a new query (migrate to-spark)",
+)
+STATE_SCHEMA_VERSION_UNKNOWN = refusal(
+    "state-schema-version-unknown",
+    "{path}: the state schema has the unknown version {version!r}, and the only known version is "
+    "v2",
+    "use a Spark version that migrate supports",
+)
+STOP_BEFORE_LAST_ACCESS = refusal(
+    "stop-before-last-access",
+    "the state was used at {last_access}, so the job cannot have stopped at {stopped_at}",
+    "pass the time of the stop ({option.stopped_at_ms})",
+)
+STREAM_NOT_READ = refusal(
+    "stream-not-read",
+    "the query does not read its stream {stream}",
+    "use each stream that the query function receives, or pass fewer streams",
+)
+SYMBOLIC_LINK_IN_QUERY = refusal(
+    "symbolic-link-in-query",
+    "{path} is a symbolic link, and symbolic links are not copied",
+    "replace the link with its target",
+)
+TOO_MANY_ROWS = refusal(
+    "too-many-rows",
+    "{rows} rows would be made, more than most_rows ({most_rows})",
+    "in the query, replace count(*) with the sum of a weight, which is 1 for each record from "
+    "Kafka (sums={{'weight': …}})",
+)
+TTL_MISSING = refusal(
+    "ttl-missing",
+    "state {state} of operator {operator} has a TTL; Flink drops a key after the TTL, but Spark "
+    "does not",
+    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}, "
+    "or None (none) to keep every entry",
+)
+TTL_OF_ROWS_MISSING = refusal(
+    "ttl-of-rows-missing",
+    "the rows come from a state with a TTL; Flink drops a key after the TTL, but Spark does not",
+    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}, "
+    "or None (none) to keep every entry",
+)
+UNPRIMED_LOCATION = refusal(
+    "unprimed-location",
+    "{location}: no query has run from this location, so it contains no state",
+    "pass the checkpoint location of a primed query",
+)
+WATERMARK_TOO_HIGH = refusal(
+    "watermark-too-high",
+    "watermark_ms {watermark_ms} is too high, because Flink stores a window that ends at "
+    "{window_end}; Spark would drop later records of this window",
+    "pass a watermark_ms below {window_end}",
+)
+WATERMARK_TOO_LOW = refusal(
+    "watermark-too-low",
+    "watermark_ms {watermark_ms} is too low, because Flink has fired a window that ends at "
+    "{window_end}; after a late record, Spark would fire this window a second time",
+    "pass a watermark_ms of at least {window_end}",
+)
+WINDOW_ONLY_IN_QUERY = refusal(
+    "window-only-in-query",
+    "the query groups by a window, but the rows have no window",
+    "pass window and time when you make the rows",
+)
+WINDOW_ONLY_IN_ROWS = refusal(
+    "window-only-in-rows",
+    "the rows have a window, but the query does not group by a window",
+    "omit window and time when you make the rows, or group the query by the window",
+)
+WINDOWS_IN_LOCAL_TIME = refusal(
+    "windows-in-local-time",
+    "the first window ends at {window_end}, but its timer is at {timer}; SQL stores windows over "
+    "TIMESTAMP_LTZ in the time zone of table.local-time-zone",
+    "convert window with to_utc_timestamp",
+)

@@ -24,6 +24,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from decoder.storage import join
+from migrate.extensions.stateful_query.catalog import (
+    OPERATOR_METADATA_DAMAGED,
+    OPERATOR_METADATA_VERSION_UNKNOWN,
+    QUERY_BATCH_NOT_COMMITTED,
+    QUERY_IS_CONTINUOUS,
+    QUERY_RAN_DURING_COPY,
+    QUERY_STORES_NO_STATE,
+    QUERY_WITHOUT_BATCH,
+    SOURCE_OF_PARTITIONS_UNKNOWN,
+    STATE_SCHEMA_ELSEWHERE,
+    SYMBOLIC_LINK_IN_QUERY,
+)
 from migrate.inputs.offsets_json import NotOffsets, parse_json, starting_offsets
 from migrate.inputs.spark_log import (
     newest_committed_batch,
@@ -32,7 +44,6 @@ from migrate.inputs.spark_log import (
 )
 from migrate.inputs.spark_log_entries import entry_numbers, entry_offsets, read_entry
 from migrate.model.errors import InputError, Refused
-from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition
 from migrate.storage.files import Files
 from migrate.storage.new_file import new_directory, write_pieces
@@ -52,24 +63,14 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        raise Refused(f"{directory}: the query has no committed batch; seed a new query")
+        raise Refused(QUERY_WITHOUT_BATCH(query=directory))
     if oldest_is_continuous(directory, files):
-        raise Refused(
-            f"{directory}: the query runs with the continuous trigger; only queries with "
-            "micro-batches can be copied"
-        )
+        raise Refused(QUERY_IS_CONTINUOUS(query=directory))
     begun = newest_uncommitted_batch(directory, files, batch)
     if begun is not None:
-        raise Refused(
-            f"{directory}: batch {begun} has started, but is not committed; a copy would "
-            "rerun the batch from its old start offsets; run the query with the "
-            "availableNow trigger until it ends"
-        )
+        raise Refused(QUERY_BATCH_NOT_COMMITTED(query=directory, batch=begun))
     if not entry_numbers(files, join(directory, "state")):
-        raise Refused(
-            f"{directory}: the query stores no state, or tracks its progress asynchronously; "
-            f"seed a new query with {option('checkpoint_dir')} alone"
-        )
+        raise Refused(QUERY_STORES_NO_STATE(query=directory))
     return batch
 
 
@@ -107,7 +108,7 @@ def write_copy(
                 pieces = files.pieces(path)
             write_pieces(stage / name, pieces)
         if entry_numbers(files, join(directory, "offsets"))[-1] != batch:
-            raise Refused(f"{directory}: the query ran during the copy; stop the query first")
+            raise Refused(QUERY_RAN_DURING_COPY(query=directory))
 
 
 def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
@@ -149,13 +150,9 @@ def _added_offsets(
             if (numbers := {number for name, number in next_offsets if name == topic})
         ]
         if any(numbers != readers[0] for numbers in readers):
-            names = ", ".join(
-                f"{topic}-{number}" for name, number in sorted(added) if name == topic
-            )
+            names = [f"{topic}-{number}" for name, number in sorted(added) if name == topic]
             refusals.append(
-                f"the query's {len(readers)} sources of topic {topic} read different "
-                f"partitions, so the source for {names} cannot be determined; pass only the "
-                f"partitions that the query already reads with {option('partitions')}"
+                SOURCE_OF_PARTITIONS_UNKNOWN(sources=len(readers), topic=topic, partitions=names)
             )
     if refusals:
         raise Refused(refusals)
@@ -165,19 +162,20 @@ def _added_offsets(
 def _relocate_schemas(out: Path, operator_directory: str, path: str, files: Files) -> bytes:
     """Return an operator's metadata with the state schema paths in the new location."""
     version, _, metadata = files.read(path).decode().partition("\n")
+    if version != "v2":
+        raise InputError(OPERATOR_METADATA_VERSION_UNKNOWN(path=path, version=version[:20]))
     schemas = f"/{operator_directory}/_stateSchema/"
+    moved = {}
     try:
-        if version != "v2":
-            raise NotOffsets(f"unknown version {version[:20]!r}; the known version is v2")
-        moved = {}
         for store in parse_json(metadata)["stateStoreInfo"]:
             for old in store["stateSchemaFilePaths"]:
                 below, separator, name = old.rpartition(schemas)
                 if not (below and separator):
-                    raise NotOffsets(f"a schema is in a different directory: {old!r}")
+                    raise InputError(STATE_SCHEMA_ELSEWHERE(path=path, schema=old))
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: {error}") from error
+        problem = str(error) if isinstance(error, NotOffsets) else f"no valid value of {error}"
+        raise InputError(OPERATOR_METADATA_DAMAGED(path=path, problem=problem)) from error
     # Compare decoded strings, because Spark may escape characters differently than json.dumps.
     metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
@@ -190,6 +188,6 @@ def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]
         if entry.is_directory:
             yield from _walk(path, f"{name}/", files)
         elif "://" not in path and Path(path).is_symlink():
-            raise Refused(f"{path} is a symbolic link; replace it with its target")
+            raise Refused(SYMBOLIC_LINK_IN_QUERY(path=path))
         else:
             yield path, name

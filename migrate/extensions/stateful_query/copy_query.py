@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from migrate.extensions.stateful_query.catalog import COPY_INSIDE_QUERY
 from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
@@ -31,8 +32,7 @@ from migrate.targets.spark_start import SparkStart
 
 _ONE_ID = warning_text(
     WarningCode.QUERY_COPIED,
-    "the copy has the same query id as the original, so run only one of the two queries "
-    "from now on",
+    "the copy has the same query ID as the original; from now on, run only one of the two queries",
 )
 
 
@@ -54,7 +54,8 @@ def copy_query(
     target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
-            f"the copy of a query requires {option('checkpoint_dir', 'DIR')}, a new local directory"
+            f"a copy of a query requires a new local directory; pass "
+            f"{option('checkpoint_dir', 'DIR')}"
         )
     check_free(target)
     if not old.startswith(SPARK_PREFIX):
@@ -63,10 +64,7 @@ def copy_query(
     directory = query_directory(old, files)
     check_apart(target, sink)
     if is_within(str(target.path), directory):
-        raise Refused(
-            f"{target.name} is inside of the query's checkpoint location; choose a different "
-            "directory"
-        )
+        raise Refused(COPY_INSIDE_QUERY(copy=target.name))
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
@@ -93,9 +91,9 @@ def copy_query(
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)
     log.info(
-        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch "
-        f"{batch}, and the watermark is unchanged; use this location as checkpointLocation "
-        "of the same query"
+        f"wrote {target.name}: the offsets of {counted(len(changed), 'partition')} changed after "
+        f"batch {batch}, and the watermark is unchanged; run the same query with this location as "
+        "checkpointLocation"
     )
     start = committed_positions(old, target.path).next_offsets
     sources = [SourceStart(0, start)]

@@ -137,7 +137,8 @@ def take_states_along(
     positions = checkpoint.positions
     if not isinstance(positions, Extraction):
         raise UsageError(
-            f"{positions.origin.pointer}: a query with keyed state requires a checkpoint (CHK)"
+            f"{positions.origin.pointer} is not a checkpoint, and only a checkpoint contains keyed "
+            "state; pass a checkpoint (CHK)"
         )
     pointer = positions.checkpoint.pointer
     keyed = keyed_states(pointer, allow_external_files=choice.allow_external_files)

@@ -26,6 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from decoder.storage import LocalFiles
+from migrate.extensions.stateful_query.catalog import (
+    FILE_SOURCE_LOG_UNKNOWN,
+    LOG_METADATA_DAMAGED,
+    POSITIONS_FOR_OTHER_SOURCES,
+    PRIMING_BATCHES_DIFFER,
+    PRIMING_BATCHES_MISSING,
+)
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, starting_offsets
 from migrate.inputs.spark_log_entries import (
     OffsetEntry,
@@ -62,10 +69,10 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
     try:
         paths = [json.loads(line)["path"] for line in rest.splitlines()]
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{log}: not the log of a file source ({version[:20]!r})") from error
+        raise InputError(FILE_SOURCE_LOG_UNKNOWN(path=str(log), version=version[:20])) from error
     folders = {path.rpartition("/")[0].rpartition("/")[2] for path in paths}
     if version != "v1" or len(folders) != 1:
-        raise InputError(f"{log}: not the log of one file source of version v1")
+        raise InputError(FILE_SOURCE_LOG_UNKNOWN(path=str(log), version=version[:20]))
     return str(folders.pop())
 
 
@@ -86,11 +93,13 @@ def write_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
         OSError: the logs cannot be read or written.
     """
     entry = _offsets(checkpoint, batch)
-    changed = {**_parse_object(entry.metadata), "batchWatermarkMs": watermark_ms}
+    path = offsets_path(str(checkpoint), batch)
+    changed = {**_parse_object(entry.metadata, path), "batchWatermarkMs": watermark_ms}
     entry = replace(entry, metadata=_compact_json(changed))
     _write(checkpoint / "offsets" / str(batch), str(entry))
     version, metadata = _commit(checkpoint, batch)
-    changed = {**_parse_object(metadata), "nextBatchWatermarkMs": watermark_ms}
+    path = commit_path(str(checkpoint), batch)
+    changed = {**_parse_object(metadata, path), "nextBatchWatermarkMs": watermark_ms}
     _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact_json(changed)}")
 
 
@@ -105,7 +114,7 @@ def watermark_of(checkpoint: Path, batch: int) -> int:
     Raises:
         InputError: the logs have an unknown version.
     """
-    return int(_parse_object(_offsets(checkpoint, batch).metadata)["batchWatermarkMs"])
+    return int(_offsets_metadata(checkpoint, batch)["batchWatermarkMs"])
 
 
 def next_watermark(checkpoint: Path, batch: int) -> int:
@@ -114,7 +123,8 @@ def next_watermark(checkpoint: Path, batch: int) -> int:
     Raises:
         InputError: the logs have an unknown version.
     """
-    return int(_parse_object(_commit(checkpoint, batch)[1]).get("nextBatchWatermarkMs", 0))
+    metadata = _parse_object(_commit(checkpoint, batch)[1], commit_path(str(checkpoint), batch))
+    return int(metadata.get("nextBatchWatermarkMs", 0))
 
 
 def replace_with_kafka(
@@ -143,9 +153,7 @@ def replace_with_kafka(
     _check_batches(checkpoint, batches)
     sources = source_names(checkpoint)
     if len(sources) != len(positions):
-        raise Refused(
-            f"the query reads {len(sources)} sources, but positions are passed for {len(positions)}"
-        )
+        raise Refused(POSITIONS_FOR_OTHER_SOURCES(sources=len(sources), positions=len(positions)))
     offsets = dict(zip(sources, map(starting_offsets, positions), strict=True))
     for batch in range(batches):
         entry = _offsets(checkpoint, batch)
@@ -157,7 +165,7 @@ def replace_with_kafka(
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write(folder / "0", seed_of(starts).decode())
-    conf = _parse_object(entry.metadata).get("conf", {})
+    conf = _offsets_metadata(checkpoint, batches - 1).get("conf", {})
     return {name: conf[name] for name in sorted(_LOGGED_SETTINGS & conf.keys())}
 
 
@@ -167,7 +175,7 @@ def setting_of(checkpoint: Path, batch: int, name: str) -> str | None:
     Raises:
         InputError: the logs have an unknown version.
     """
-    setting = _parse_object(_offsets(checkpoint, batch).metadata).get("conf", {}).get(name)
+    setting = _offsets_metadata(checkpoint, batch).get("conf", {}).get(name)
     return None if setting is None else str(setting)
 
 
@@ -236,17 +244,21 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
         folder = checkpoint / log
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         logged = [name for name in names if _BATCH.fullmatch(name)]
-        if logged != [str(batch) for batch in range(batches)]:
-            present = f"the batches {', '.join(logged)}" if logged else "no batch"
-            raise Refused(
-                f"the log {log} has {present} instead of exactly "
-                f"{', '.join(map(str, range(batches)))}; batches over Kafka cannot replace "
-                "the batches of such a log"
-            )
+        required = list(range(batches))
+        if not logged:
+            raise Refused(PRIMING_BATCHES_MISSING(log=log, required=required))
+        if logged != list(map(str, required)):
+            present = sorted(map(int, logged))
+            raise Refused(PRIMING_BATCHES_DIFFER(log=log, present=present, required=required))
 
 
 def _offsets(checkpoint: Path, batch: int) -> OffsetEntry:
     return read_entry(LocalFiles(), offsets_path(str(checkpoint), batch))
+
+
+def _offsets_metadata(checkpoint: Path, batch: int) -> dict[str, Any]:
+    path = offsets_path(str(checkpoint), batch)
+    return _parse_object(_offsets(checkpoint, batch).metadata, path)
 
 
 def _commit(checkpoint: Path, batch: int) -> tuple[str, str]:
@@ -254,13 +266,15 @@ def _commit(checkpoint: Path, batch: int) -> tuple[str, str]:
     return read_commit(LocalFiles(), commit_path(str(checkpoint), batch))
 
 
-def _parse_object(text: str) -> dict[str, Any]:
+def _parse_object(text: str, path: str) -> dict[str, Any]:
+    """Parse the metadata in the log entry ``path``."""
     try:
         value = parse_json(text)
     except NotOffsets as error:
-        raise InputError(f"an entry of a log: {error}") from error
+        raise InputError(LOG_METADATA_DAMAGED(path=path, problem=str(error))) from error
     if not isinstance(value, dict):
-        raise InputError("an entry of a log is not a JSON object")
+        problem = "not a JSON object"
+        raise InputError(LOG_METADATA_DAMAGED(path=path, problem=problem))
     return value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate.model.option_names import option
+from migrate.extensions.stateful_query.catalog import KEYS_MERGED, STATE_DIFFERS
 from migrate.model.wording import counted
 
 
@@ -75,11 +75,8 @@ class StateProof:
         return text
 
     def problems(self) -> list[str]:
-        problems = [f"Spark's state differs from Flink's: {self}"]
+        """Return the refusals of a wrong state, and then its examples."""
+        problems: list[str] = [STATE_DIFFERS(proof=self)]
         if self.merged and not self.may_merge:
-            problems.append(
-                f"{counted(self.merged, 'entry', 'entries')} from Flink would have the same key "
-                "as another entry; make the keys unique, or merge the entries "
-                f"({option('merge_keys', True)})"
-            )
+            problems.append(KEYS_MERGED(entries=self.merged))
         return [*problems, *self.examples]

@@ -126,11 +126,13 @@ class TakenStates:
             timers = "pending timers" if self.timers_read else "timers, pending or not,"
             left.append(f"{timers} are not migrated: {_labels(self.other_timers)}")
         if self.left_behind:
+            several = len(self.left_behind) > 1
             number = counted(len(self.left_behind), "state")
             left.append(
-                f"{number} not selected, and therefore not migrated: {_labels(self.left_behind)}"
+                f"{number} {'are' if several else 'is'} not migrated, because "
+                f"{'they are' if several else 'it is'} not selected: {_labels(self.left_behind)}"
             )
-        left += [f"not migrated, because it cannot be read: {reason}" for reason in self.unreadable]
+        left += [f"an unreadable state is not migrated: {reason}" for reason in self.unreadable]
         for text in left:
             yield warning_text(WarningCode.STATE_LEFT_BEHIND, text)
 
@@ -154,7 +156,10 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         DecodeError: a selected state cannot be read.
     """
     if names and not (keyed.states or keyed.unread):
-        raise UsageError(f"states {', '.join(names)}: this checkpoint contains no keyed state")
+        raise UsageError(
+            f"states {', '.join(names)}: this checkpoint contains no keyed state; pass a "
+            "checkpoint with keyed state"
+        )
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
     # A window operator's sessions move together with the contents of its windows.

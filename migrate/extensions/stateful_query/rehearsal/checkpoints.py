@@ -7,11 +7,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from migrate.extensions.stateful_query.catalog import (
+    CHECKPOINTS_REVERSED,
+    IN_FLIGHT_IN_REHEARSAL,
+    JOBS_DIFFER,
+    NO_RECORD_BETWEEN,
+    PARTITION_ONLY_IN_EARLIER,
+    PARTITION_ONLY_IN_LATER,
+    POSITION_NOT_AN_OFFSET,
+    POSITION_REWOUND,
+)
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.extract import Extraction, read
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused
 from migrate.model.finding import Code
+from migrate.model.message import Message
 from migrate.model.positions import (
     Marker,
     PositionSet,
@@ -21,12 +32,10 @@ from migrate.model.positions import (
     format_start,
 )
 from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import join_some
 from migrate.storage.uris import AnyPath
 
 # Flink's directories: <job id>/chk-<number>, and savepoint-<the job id's first 6 digits>-<random>.
 _JOB_ID = re.compile(r"(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
-_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +99,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     if problems or more:
         raise Refused([*problems, *more])
     if not ranges:
-        raise Refused(
-            f"the job read no record between {_label(first)} and {_label(last)}; choose a "
-            "later checkpoint"
-        )
+        raise Refused(NO_RECORD_BETWEEN(earlier=_label(first), later=_label(last)))
     return CheckpointPair(
         first.checkpoint.pointer,
         last.checkpoint.pointer,
@@ -104,23 +110,17 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     )
 
 
-def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[str]:
+def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[Message]:
     ids = [
         {operator.operator_id for operator in extraction.checkpoint.operators}
         for extraction in (earlier, later)
     ]
     if different := sorted(ids[0] ^ ids[1]):
-        yield (
-            f"{_label(earlier)} and {_label(later)} are from different jobs; only one of "
-            f"them has the operators {join_some(different, _MOST_SHOWN)}"
-        )
+        yield JOBS_DIFFER(earlier=_label(earlier), later=_label(later), operators=different)
         return
     numbers = earlier.checkpoint.checkpoint_id, later.checkpoint.checkpoint_id
     if numbers[0] >= numbers[1]:
-        yield (
-            f"earlier is {_label(earlier)}, and later is {_label(later)}; later must have "
-            "the higher checkpoint number"
-        )
+        yield CHECKPOINTS_REVERSED(earlier=_label(earlier), later=_label(later))
 
 
 def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText]:
@@ -130,9 +130,8 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
     if ids[0][:length] != ids[1][:length]:
         yield warning_text(
             WarningCode.ANOTHER_RUN,
-            f"the checkpoints are from two runs, {ids[0]} and {ids[1]}; check that run "
-            f"{ids[1]} was restored from the earlier checkpoint, or from a later checkpoint "
-            f"of run {ids[0]}",
+            f"the checkpoints are from two runs, {ids[0]} and {ids[1]}; check that run {ids[1]} "
+            f"was restored from the earlier checkpoint, or from a newer checkpoint of run {ids[0]}",
         )
 
 
@@ -143,13 +142,10 @@ def _job_id(extraction: Extraction) -> str:
     return (match[1] or match[2]) if match is not None else ""
 
 
-def _in_flight(extraction: Extraction) -> Iterator[str]:
+def _in_flight(extraction: Extraction) -> Iterator[Message]:
     for finding in extraction.findings:
         if finding.code is Code.IN_FLIGHT_RECORDS:
-            yield (
-                f"{_label(extraction)}: {finding.text}; the state does not contain these "
-                "records, although the positions are after them"
-            )
+            yield IN_FLIGHT_IN_REHEARSAL(checkpoint=_label(extraction), finding=finding.text)
 
 
 def _label(extraction: Extraction) -> str:
@@ -158,14 +154,14 @@ def _label(extraction: Extraction) -> str:
 
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
-) -> tuple[dict[TopicPartition, Range], list[str]]:
-    """Return each partition's range or problem; neither if the range is empty.
+) -> tuple[dict[TopicPartition, Range], list[Message]]:
+    """Return the range or the refusal of each partition; neither if the range is empty.
 
     ``sources`` are the sources in the earlier checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}
-    problems: list[str] = []
+    problems: list[Message] = []
     for topic, partition in sorted(starts.starts.keys() | ends.starts.keys()):
         start, end = starts.at(topic, partition), ends.at(topic, partition)
         if start is Unknown.ABSENT and at_log_start:
@@ -178,22 +174,17 @@ def _ranges(
         ):
             ranges[topic, partition] = Range(start, end)
         else:
-            problems.append(f"{topic}-{partition}: {_problem(start, end)}")
+            problems.append(_problem(f"{topic}-{partition}", start, end))
     return ranges, problems
 
 
-def _problem(start: Start, end: Start) -> str:
+def _problem(partition: str, start: Start, end: Start) -> Message:
     if isinstance(start, int) and isinstance(end, int):
-        return (
-            f"the position was rewound from {start} in the earlier checkpoint to {end} in the "
-            "later checkpoint"
-        )
+        return POSITION_REWOUND(partition=partition, start=start, end=end)
     if end is Unknown.ABSENT:
-        return "the later checkpoint does not contain the partition"
+        return PARTITION_ONLY_IN_EARLIER(partition=partition)
     if start is Unknown.ABSENT:
-        return (
-            "the earlier checkpoint contains neither the partition nor the start of new partitions"
-        )
+        return PARTITION_ONLY_IN_LATER(partition=partition)
     is_start_known = isinstance(start, int) or start is Marker.EARLIEST
     unknown, side = (end, "later") if is_start_known else (start, "earlier")
-    return f"the {side} checkpoint contains {format_start(unknown)} instead of an offset"
+    return POSITION_NOT_AN_OFFSET(partition=partition, side=side, start=format_start(unknown))

@@ -127,16 +127,16 @@ class KafkaStream:
                 if start:
                     yield warning_text(
                         WarningCode.LOG_START,
-                        f"{name}: Flink started at the log start offset (now {start}); "
-                        "earlier records may have been deleted in the meantime",
+                        f"{name}: Flink started at the log start offset, which is now {start}; "
+                        "Kafka may have deleted earlier records in the meantime",
                     )
             if count != range_.end - start:
                 yield warning_text(
                     WarningCode.OFFSET_GAPS,
-                    f"{name}: {count} records at {counted(range_.end - start, 'offset')} "
-                    f"from {start} to {range_.end}; the remaining offsets are control "
-                    "records or compacted records; Flink may have read these before their "
-                    "compaction",
+                    f"{name}: the {counted(range_.end - start, 'offset')} from {start} to "
+                    f"{range_.end} contain {counted(count, 'record')}; the remaining offsets "
+                    "belong to control records or compacted records, and Flink may have read the "
+                    "compacted records",
                 )
 
 
@@ -147,8 +147,8 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
         names = ", ".join(sorted({topic for topic, _ in unread}))
         yield warning_text(
             WarningCode.TOPIC_NOT_READ,
-            f"no stream reads {counted(len(unread), 'partition')} that the job has read "
-            f"({names}); if the state depends on their records, it will differ",
+            f"the job has read {counted(len(unread), 'partition')} that no stream of the rehearsal "
+            f"reads ({names}); if the state depends on their records, the states will differ",
         )
 
 
@@ -165,7 +165,8 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
     subscriptions = [name for name in _SUBSCRIPTIONS if name in given]
     if len(subscriptions) != 1:
         raise UsageError(
-            "each stream in kafka requires exactly one of subscribe, subscribePattern, and assign"
+            "the options of a stream in kafka contain no subscription or several subscriptions; "
+            "pass exactly one of subscribe, subscribePattern, and assign"
         )
     text = given[subscriptions[0]]
     if subscriptions == ["assign"]:
@@ -178,9 +179,14 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
         named = {name.strip() for name in text.split(",")}
     partitions = {partition for partition in partitions if partition[0] in named}
     for topic in sorted(named - topics):
-        raise NoSuchName(f"the job does not read topic {topic} of kafka", topic, topics)
+        raise NoSuchName(
+            f"kafka contains topic {topic}, but the job does not read it", topic, topics
+        )
     if not partitions:
-        raise UsageError(f"the job reads none of the partitions in kafka: {text}")
+        raise UsageError(
+            f"the job reads none of the partitions in kafka ({text}); pass the topics that the job "
+            "reads"
+        )
     ranges = {p: range_ for p, range_ in pair.ranges.items() if p in partitions}
     if not ranges:  # Spark's source needs at least one partition
         partition = min(partitions)

@@ -31,6 +31,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
 
+from migrate.extensions.stateful_query.catalog import (
+    RECORDS_DELETED,
+    ROWS_REQUIRED,
+    SPARK_FAILED_TO_REHEARSE,
+)
 from migrate.extensions.stateful_query.primed_log import next_watermark, write_watermark
 from migrate.extensions.stateful_query.rehearsal.checkpoints import read_pair
 from migrate.extensions.stateful_query.rehearsal.compare import (
@@ -76,6 +81,7 @@ from migrate.extensions.stateful_query.transfer.spark_state import read_spark_st
 from migrate.extensions.stateful_query.transfer.watermark import priming_warnings
 from migrate.inputs.flink.choose_source import Choice
 from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.catalog import SPARK_FAILED
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, ServiceError, UsageError
 from migrate.model.log import timed
@@ -161,18 +167,19 @@ def rehearse(
     options = [kafka] if isinstance(kafka, Mapping) else list(kafka)
     if len(parsers) != len(options):
         raise UsageError(
-            f"stream has {len(parsers)} functions, but kafka has the options of {len(options)} "
-            "streams"
+            f"stream contains {counted(len(parsers), 'function')}, but kafka contains the options "
+            f"of {counted(len(options), 'stream')}; pass a function and options for each stream"
         )
     if rows is None and not (watermark_ms is None and expected is None):
         raise UsageError(
-            "watermark_ms and expected are only for a query with state, but rows is None"
+            "watermark_ms and expected require a query with state, but rows is None; pass rows, or "
+            "omit watermark_ms and expected"
         )
     if not 0 <= min_compared <= 1:
-        raise UsageError(f"min_compared is {min_compared}, but must be a share from 0 to 1")
+        raise UsageError(f"min_compared is {min_compared}; pass a fraction from 0 to 1")
     if float_error is not None and not 0 <= float_error < 1:
         raise UsageError(
-            f"float_error is {float_error}, but must be a relative error from 0 to less than 1"
+            f"float_error is {float_error}; pass a relative error of at least 0 and less than 1"
         )
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
     streams = [stream_of(pair, stream_options) for stream_options in options]
@@ -189,7 +196,7 @@ def rehearse(
         if rows is None:
             files.run(events, sink=_writer(output_files), empty_batch=True)
             if (files.location / "state").exists():
-                raise Refused("the query stores state, so rows must be a function of a checkpoint")
+                raise Refused(ROWS_REQUIRED())
         else:
             first, last = (
                 _load_state(rows, expected, path, positions, events, work / name)
@@ -280,8 +287,8 @@ def _load_state(
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
         raise UsageError(
-            f"rows returns {counted(len(state_rows), 'stream')}, but stream has "
-            f"{counted(len(events), 'function')}"
+            f"the function rows returns the rows of {counted(len(state_rows), 'stream')}, but "
+            f"stream contains {counted(len(events), 'function')}; return rows for each stream"
         )
     check_rows(state_rows, [positions])
     given = None if expected is None else expected(checkpoint)
@@ -342,15 +349,15 @@ def _run_stateful(
         examples = "; ".join(start.proof.examples)
         text = (
             "Spark's state differs from Flink's at the earlier checkpoint, before any record: "
-            f"{start.proof}: {examples}"
+            f"{start.proof}; {examples}"
         )
         notes.warnings.append(warning_text(WarningCode.WRONG_FROM_THE_START, text))
     if watermark_ms is not None and not has_watermark:
         text = (
-            "the query has no watermark (withWatermark), so it accepts every late record, and "
-            "never "
+            "the query has no watermark (withWatermark), so it accepts every late record and never "
+            "removes a window"
         )
-        notes.warnings.append(warning_text(WarningCode.WATERMARK, f"{text}removes a window"))
+        notes.warnings.append(warning_text(WarningCode.WATERMARK, text))
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
@@ -394,8 +401,8 @@ def _run_stateful(
         notes.not_compared.append(
             NotCompared(
                 None,
-                "late records, because all records were read in one batch, and the query "
-                "drops a record only by the watermark of an earlier batch",
+                "late records, because the rehearsal reads all records in one batch, and the query "
+                "drops a record only because of an earlier batch's watermark",
             )
         )
     elif late.number:
@@ -446,8 +453,8 @@ def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]
     """Yield a new folder that the executors share, and remove it afterward."""
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
         raise UsageError(
-            "scratch is required, because Spark does not run locally; pass a folder on a disk "
-            "that the executors share"
+            "Spark does not run locally, so the executors cannot use a local temporary folder; "
+            "pass a folder on a disk that the executors share (scratch)"
         )
     if scratch is not None:
         scratch = local_path(os.fspath(scratch)).absolute()
@@ -466,9 +473,7 @@ def _translate_errors() -> Iterator[None]:
     except spark_errors() as error:
         reason = failure_of(error)
         if any(sign in str(error) for sign in _DATA_LOSS):
-            raise Refused(
-                f"Kafka no longer has all records between the checkpoints: {reason}"
-            ) from error
+            raise Refused(RECORDS_DELETED(failure=reason)) from error
         if isinstance(error, PySparkException):
-            raise Refused(f"Spark did not run the rehearsal: {reason}") from error
-        raise ServiceError(f"Spark failed: {reason}") from error
+            raise Refused(SPARK_FAILED_TO_REHEARSE(failure=reason)) from error
+        raise ServiceError(SPARK_FAILED(failure=reason)) from error

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate.extensions.stateful_query.catalog import FILES_NOT_SHARED
 from migrate.extensions.stateful_query.primed_log import write_watermark
 from migrate.extensions.stateful_query.transfer.origin import contradictions
 from migrate.extensions.stateful_query.transfer.rows import StateRows
@@ -84,7 +85,9 @@ class FileQuery:
             reader = spark.readStream.schema(frame.schema)
             if self.names:
                 if not hasattr(reader, "name"):
-                    raise UsageError("names of streams require Spark 4.2")
+                    raise UsageError(
+                        "Spark before 4.2 has no names of streams; omit names, or use Spark 4.2"
+                    )
                 reader = reader.name(self.names[number])
             streams.append(reader.parquet(files))
         writer = self.query(*streams).writeStream.outputMode(self.output_mode)
@@ -106,11 +109,7 @@ def check_shared(location: Path) -> None:
         Refused: the query's log is not on this disk.
     """
     if not (location / "offsets").is_dir():
-        raise Refused(
-            f"{location}: Spark did not write the query's files to this disk; use a "
-            "directory on a disk that this program, Spark's driver or its Spark Connect "
-            "server, and the executors share"
-        )
+        raise Refused(FILES_NOT_SHARED(location=str(location)))
 
 
 def frames_of(rows: Rows) -> list[DataFrame]:

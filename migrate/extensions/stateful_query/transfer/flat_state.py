@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType, TimestampType
 
+from migrate.extensions.stateful_query.catalog import (
+    JOIN_STATE,
+    NO_STATE_STORE,
+    PROCESSOR_STATE,
+    SEVERAL_STATE_STORES,
+    SEVERAL_WINDOWS,
+)
 from migrate.model.errors import Refused
-from migrate.model.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +35,6 @@ _PROCESSOR = "transformWithState"
 # operators, the user must pass the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
-    JOIN: "a join of two streams",
     DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark (with the expiry of each key)",
     LIMIT: "a limit",
 }
@@ -96,19 +101,15 @@ def only_operator(operators: Sequence[str]) -> str:
         Refused: the query has no stateful operator, has several, or has one that cannot be primed.
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
-        raise Refused(
-            "the query stores the state of a processor (transformWithState); such a state "
-            "cannot be primed; pass Flink's state as initialState of the query "
-            "(migrate.spark.initial_state)"
-        )
+        raise Refused(PROCESSOR_STATE())
     # In state format 3 (Spark 4.1), a join has one store.
-    if len(operators) != 1 or JOIN in operators:
+    if JOIN in operators:
+        raise Refused(JOIN_STATE())
+    if not operators:
+        raise Refused(NO_STATE_STORE())
+    if len(operators) > 1:
         names = sorted({_DESCRIPTIONS.get(name, name) for name in operators})
-        raise Refused(
-            f"the query stores state in {counted(len(operators), 'store')} "
-            f"({', '.join(names) or 'none'}); priming requires exactly one store, and no "
-            "join of streams"
-        )
+        raise Refused(SEVERAL_STATE_STORES(stores=len(operators), operators=names))
     return operators[0]
 
 
@@ -142,7 +143,7 @@ def flatten(
     keys = [field for field in keys if field not in windows]
     values = [field for field in values if field.name not in (NO_VALUE, _IS_EMPTY)]
     if len(windows) > 1:
-        raise Refused("the query groups by several windows; priming supports one")
+        raise Refused(SEVERAL_WINDOWS(windows=len(windows)))
     columns = [F.col(field.path).alias(f"k{number}") for number, field in enumerate(keys)]
     for field in windows:
         bounds = (F.col(f"{field.path}.{bound}").alias(bound) for bound in ("start", "end"))

@@ -13,6 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from migrate.extensions.stateful_query.catalog import (
+    INITIAL_STATE_IGNORED,
+    INITIAL_STATE_MISSING,
+    INITIAL_STATE_WITHOUT_SEED,
+)
 from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
 from migrate.extensions.stateful_query.transfer.origin import contradictions, origin_of
 from migrate.extensions.stateful_query.transfer.time_to_live import (
@@ -72,32 +77,23 @@ def initial_state(
     names = type_.names
     if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
         raise UsageError(
-            f"columns must list every column of the schema ({', '.join(names)}), and keys "
-            "must be some of these columns"
+            "columns or keys do not match the schema; pass an expression for each column of the "
+            f"schema ({', '.join(names)}) as columns, and some of these columns as keys"
         )
     directory, files = location(checkpoint_location).to_read
     exists = files.list_directory(directory) is not None
     has_committed = exists and newest_committed_batch(directory, files) is not None
     if state is None:
         if not has_committed:
-            raise Refused(
-                f"{checkpoint_location} has no committed batch, so the query would start "
-                "without the state; pass the state"
-            )
+            raise Refused(INITIAL_STATE_MISSING(location=checkpoint_location))
         return with_warnings(spark.createDataFrame([], type_).groupBy(*keys), ())
     seeds = kafka_seeds(directory, files) if exists else {}
     if not seeds:
-        raise Refused(
-            f"{checkpoint_location} has no seed, so the query would not start where Flink "
-            "stopped; seed the location with to_spark(…, checkpoint_dir=…)"
-        )
+        raise Refused(INITIAL_STATE_WITHOUT_SEED(location=checkpoint_location))
     if has_committed:
-        raise Refused(
-            f"{checkpoint_location} has a committed batch, so Spark would silently ignore "
-            "the state; for a query that continues from its own state, pass None"
-        )
-    for problem in contradictions([origin_of(state)], seeds.values()):
-        raise Refused(problem)
+        raise Refused(INITIAL_STATE_IGNORED(location=checkpoint_location))
+    if problems := list(contradictions([origin_of(state)], seeds.values())):
+        raise Refused(problems)
     kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
     frame = kept.selectExpr(
         *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())

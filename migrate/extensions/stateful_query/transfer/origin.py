@@ -22,9 +22,11 @@ from migrate.extensions.keyed_state.column_metadata import (
     STATE,
     TRUNCATE,
 )
+from migrate.extensions.stateful_query.catalog import START_DIFFERS_FROM_SAVEPOINT, START_MISSING
 from migrate.inputs.flink.extract import read
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.column_types import quoted
+from migrate.model.message import Message
 from migrate.model.positions import PositionState, TopicPartition
 
 if TYPE_CHECKING:
@@ -153,8 +155,8 @@ def _expiry_marks(schema: StructType) -> list[bool]:
 
 def contradictions(
     origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
-) -> Iterator[str]:
-    """Yield a message for each partition that does not start at its offset in the savepoints.
+) -> Iterator[Message]:
+    """Yield a refusal for each partition that does not start at its offset in the savepoints.
 
     The comparison covers the topics that are both in a savepoint and in ``starts``, but only the
     partitions that have an offset in a savepoint.
@@ -177,9 +179,10 @@ def contradictions(
     for (topic, number), offsets in sorted(saved.items()):
         starts_at = planned.get((topic, number), set())
         if topic in topics and not (starts_at and starts_at <= offsets):
-            shown = ", ".join(map(str, sorted(starts_at))) or "no offset"
-            yield (
-                f"{topic}-{number} would start at {shown}, but its offset in the savepoint "
-                f"of the state is {', '.join(map(str, sorted(offsets)))}; use positions and "
-                "state from the same savepoint"
-            )
+            partition_name = f"{topic}-{number}"
+            if starts_at:
+                yield START_DIFFERS_FROM_SAVEPOINT(
+                    partition=partition_name, starts=sorted(starts_at), offsets=sorted(offsets)
+                )
+            else:
+                yield START_MISSING(partition=partition_name, offsets=sorted(offsets))

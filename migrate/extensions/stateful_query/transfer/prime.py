@@ -36,6 +36,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from migrate.extensions.stateful_query.catalog import (
+    NO_KEY_IN_ROWS,
+    SOURCE_WITHOUT_ROWS,
+    SPARK_FAILED_TO_PRIME,
+    STREAM_NOT_READ,
+)
 from migrate.extensions.stateful_query.primed_log import (
     replace_with_kafka,
     source_directory,
@@ -61,6 +67,7 @@ from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, top
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import timed
+from migrate.model.message import MessageTemplate
 from migrate.model.progress import progress_lines
 from migrate.model.warning import WarningCode, record_warnings, warning_text
 from migrate.model.wording import counted
@@ -162,10 +169,13 @@ def prime(
         OSError: the directory cannot be written.
     """
     if not rows:
-        raise UsageError("rows is empty; pass the rows of each stream of the query")
+        raise UsageError("rows is empty; pass rows for each stream of the query")
     starts = _positions(positions, len(rows))
     if names and len(names) != len(rows):
-        raise UsageError(f"names lists {len(names)} streams, but rows has {len(rows)}")
+        raise UsageError(
+            f"names contains {counted(len(names), 'name')}, but rows has "
+            f"{counted(len(rows), 'stream')}; pass a name for each stream"
+        )
     target = _target(checkpoint_location)
     check_rows(rows, starts)
     with record_warnings() as job_warnings:
@@ -173,8 +183,8 @@ def prime(
     unfinished = [
         warning_text(
             WarningCode.UNFINISHED_RUN,
-            f"a run that was killed while it primed or read {target.name} left {path}; "
-            "remove this directory, unless such a run is still active",
+            f"the directory {path} is from an interrupted run that primed or read {target.name}; "
+            "remove the directory, unless this run is still active",
         )
         for path in find_unfinished(target.path)
     ]
@@ -196,13 +206,9 @@ def prime(
             if not proof.is_right:
                 raise Refused([*proof.problems(), *window_hint(proof, state_rows_of(rows))])
             if not proof.right and expected is None:
-                raise Refused(
-                    "the rows contain no key of Flink's state, so the query would start "
-                    "with an empty state; if Flink's state is empty, pass a DataFrame "
-                    "without rows as expected"
-                )
+                raise Refused(NO_KEY_IN_ROWS())
     except PySparkException as error:
-        raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
+        raise Refused(SPARK_FAILED_TO_PRIME(failure=failure_of(error))) from error
     except OSError:
         check_free(target)  # refuses if another process has written to the location in the meantime
         raise
@@ -231,7 +237,8 @@ def _check_jobs(rows: Sequence[StateRows], flink_rest: str | None, *, allow_ran_
         extraction = read(savepoint, allow_external_files=allow_external_files)
         newer = [finding for finding in extraction.findings if finding.code is Code.RAN_ON]
         if newer and not allow_ran_on:
-            raise Refused([f"{savepoint}: {finding.message}" for finding in newer])
+            template = MessageTemplate(Code.RAN_ON, "{finding}", Code.RAN_ON.policy.way_out)
+            raise Refused([template(finding=finding.text).about(savepoint) for finding in newer])
         origin = extraction.origin
         judgment = check_job(origin, flink_rest, allow_ran_on=allow_ran_on, source_group=None)
         check_before_write(
@@ -258,16 +265,16 @@ def _positions(positions: Positions, streams: int) -> list[NextOffsets]:
         raise UsageError(f"positions: {error}") from error
     if len(sources) != streams:
         raise UsageError(
-            f"positions are for {counted(len(sources), 'source')}, but rows are for "
-            f"{counted(streams, 'stream')}"
+            f"positions contains the offsets of {counted(len(sources), 'source')}, but rows has "
+            f"{counted(streams, 'stream')}; pass the offsets of each stream"
         )
     for source in sources:
         bad = [f"{topic}-{number}" for (topic, number), offset in source.items() if offset < 0]
         if bad or not source:
+            where = f"{bad[0]} has no offset" if bad else "a source has no partition"
             raise UsageError(
-                "positions have no offset for "
-                f"{bad[0] if bad else 'a source without partitions'}; pass the offset of the "
-                "next record of each partition, not earliest or latest"
+                f"positions: {where}; for each partition, pass the offset of the next record "
+                "instead of earliest or latest"
             )
     return sources
 
@@ -276,9 +283,9 @@ def _target(checkpoint_location: str) -> LocalDirectory:
     target = location(checkpoint_location)
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
-            f"checkpoint_location {target.name} cannot be primed directly; prime a directory "
-            "on a disk that the executors share, and copy it to the object store before the "
-            "query's first start"
+            f"checkpoint_location {target.name} is not on a local disk, and only a local directory "
+            "can be primed; prime a directory on a disk that the executors share, and copy it to "
+            "the object store before the query starts"
         )
     check_free(target)
     return target
@@ -290,8 +297,8 @@ def _stream_numbers(stage: Path, streams: int) -> list[int]:
     for source in source_names(stage):
         rows = source_directory(stage, source)
         if rows is None:
-            raise Refused(f"source {source} of the query read none of the rows")
+            raise Refused(SOURCE_WITHOUT_ROWS(source=source))
         numbers.append(int(rows))
     if unread := set(range(streams)) - set(numbers):
-        raise Refused(f"the query does not read its stream {min(unread)}")
+        raise Refused(STREAM_NOT_READ(stream=min(unread)))
     return numbers

@@ -13,6 +13,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StructType
 
+from migrate.extensions.stateful_query.catalog import (
+    EXPECTED_STATE_AMBIGUOUS,
+    EXPECTED_STATE_UNKNOWN,
+    FIELDS_DIFFER,
+    KEY_NAMES_DIFFER,
+    KEY_TYPES_DIFFER,
+    WINDOW_ONLY_IN_QUERY,
+    WINDOW_ONLY_IN_ROWS,
+)
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly
 from migrate.extensions.stateful_query.transfer.flat_state import (
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MAX_EXAMPLES = 3
+# In place of the fields of an empty key or value, in messages.
+_NO_FIELDS = ("none",)
 # The column of ``SparkState.frame`` for ``compare``.
 _MAGNITUDE = "magnitude"
 
@@ -74,16 +85,9 @@ def compare_with_expected(
         return compare(state, to_spark_columns(expected, state), rounding=rounding)
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
-        raise Refused(
-            f"{counted(len(state_rows), 'stream')} with rows of Flink's state; Spark's state "
-            "can be computed only from exactly one; pass the expected state of Spark "
-            "(expected)"
-        )
+        raise Refused(EXPECTED_STATE_AMBIGUOUS(streams=len(state_rows)))
     if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
-        raise Refused(
-            f"the query stores the state of {state.description}; it cannot be computed from "
-            "these rows; make your own rows, and pass the expected state of Spark (expected)"
-        )
+        raise Refused(EXPECTED_STATE_UNKNOWN(operator=state.description))
     (stream,) = state_rows
     keys = [stream.keys[number] for number in key_order(stream.keys, state)]
     comparisons = []
@@ -127,14 +131,10 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     keys = key_order(rows.keys, state)
     types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
     if types != [field.type for field in state.keys]:
-        names = ", ".join(type_.simpleString() for type_ in types) or "empty"
-        raise Refused(
-            f"the key of Spark's state is {_list_fields(state.keys)}, but the key of the "
-            f"rows is {names}; pass exactly the keys of the query's groupBy, in the same "
-            "order"
-        )
+        names = [type_.simpleString() for type_ in types]
+        raise Refused(KEY_TYPES_DIFFER(spark_key=_names(state.keys), row_key=names or _NO_FIELDS))
     if ("window" in rows.expected.columns) != state.has_window:
-        raise Refused("either the query or the rows have a window, but not both")
+        raise Refused(WINDOW_ONLY_IN_QUERY() if state.has_window else WINDOW_ONLY_IN_ROWS())
     columns = [F.col(f"k{number}").alias(f"k{index}") for index, number in enumerate(keys)]
     columns += [F.col("window")] * state.has_window
     matches = match_values([rows.values[number] for number in order], state.values)
@@ -191,11 +191,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     field_kinds = [(field.name, field.in_average) for field in fields]
     value_kinds = [(value.kind, value.in_average) for value in values]
     if Counter(field_kinds) != Counter(value_kinds):
-        raise Refused(
-            f"the query's state has the fields {_list_fields(fields)}, but the rows have "
-            f"{', '.join(map(str, values)) or 'none'}; pass a value for each field, or pass "
-            "the expected state of Spark (expected)"
-        )
+        raise Refused(FIELDS_DIFFER(fields=_names(fields), values=_names(values)))
     indexes = {
         kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
         for kind in field_kinds
@@ -216,11 +212,7 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
     if len(set(names)) == len(names) and sorted(names) == sorted(spark_names):
         return [names.index(name) for name in spark_names]
     if state.operator == DEDUPLICATE and len(spark_names) > 1:
-        raise Refused(
-            f"dropDuplicates stores its key as {_list_fields(state.keys)}, but Flink's key "
-            f"is {', '.join(names) or 'none'}; use the same columns, or pass the expected "
-            f"state in this order (expected, {option('expect')})"
-        )
+        raise Refused(KEY_NAMES_DIFFER(spark_key=_names(state.keys), flink_key=names or _NO_FIELDS))
     return list(range(len(names)))
 
 
@@ -244,9 +236,10 @@ def to_spark_columns(
     if len(names) != len(expected.columns):
         raise UsageError(
             f"expected has {counted(len(expected.columns), 'column')}, but Spark's state has "
-            f"{len(names)}, with the key "
-            f"{_list_fields(state.keys)}{', a window' * state.has_window} and the value "
-            f"{_list_fields(state.values)}; pass an expression for each with {option('expect')}"
+            f"{len(names)} (the key {', '.join(_names(state.keys))}"
+            f"{', a window' * state.has_window}, and the value "
+            f"{', '.join(_names(state.values))}); pass an expression for each column with "
+            f"{option('expect')}"
         )
     expected = expected.toDF(*names)
     if state.has_window:
@@ -266,8 +259,8 @@ def _with_timestamps(expected: DataFrame) -> DataFrame:
     type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
         raise UsageError(
-            f"the window in expected is {type_.simpleString()}, not a struct of start and "
-            "end; use named_struct('start', …, 'end', …)"
+            f"the window in expected has type {type_.simpleString()}, but must be a struct of "
+            "start and end; use named_struct('start', …, 'end', …)"
         )
     if isinstance(type_.fields[0].dataType, LongType):
         bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
@@ -275,8 +268,9 @@ def _with_timestamps(expected: DataFrame) -> DataFrame:
     return expected
 
 
-def _list_fields(fields: Sequence[Field]) -> str:
-    return ", ".join(map(str, fields)) or "none"
+def _names(fields: Sequence[Field] | Sequence[AggregateValue]) -> Sequence[str]:
+    """Return the fields or values for a message."""
+    return [str(field) for field in fields] or _NO_FIELDS
 
 
 # -- the comparison ------------------------------------------------------------------------------
@@ -338,7 +332,7 @@ def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> l
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
     rows = several.select(F.to_json("key", {"ignoreNullFields": "false"}), "count").collect()
-    return [f"merged: {key}: {number} entries of Flink" for key, number in rows]
+    return [f"merged: {key}: {number} entries from Flink" for key, number in rows]
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:

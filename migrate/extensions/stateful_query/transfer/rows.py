@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 )
 
 from migrate.extensions.keyed_state.frames import read_keyed_state
+from migrate.extensions.stateful_query.catalog import SESSION_LACKS_RECORDS, TOO_MANY_ROWS
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
 from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS, StateOrigin, origin_of
@@ -273,16 +274,18 @@ def aggregate_rows(
     unknown = [name for name in (*keys, *columns, *([time] if time else [])) if name not in types]
     if unknown:
         raise UsageError(
-            f"the stream's schema has no column {unknown[0]!r}; its columns are {', '.join(types)}"
+            f"the stream's schema has no column {unknown[0]!r}; pass one of its columns: "
+            f"{', '.join(types)}"
         )
     if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
         raise UsageError(
-            "window and time must be passed together, and session_gap_ms requires window"
+            "window, time, or both are missing; pass window and time together, and pass both with "
+            "session_gap_ms"
         )
     if time is not None and not isinstance(types[time], TimestampType):
         raise UsageError(
-            f"{time} is {types[time].simpleString().upper()}, but the time of windows must "
-            "not depend on the session's time zone; use a TIMESTAMP"
+            f"{time} has type {types[time].simpleString().upper()}, but the event time must be a "
+            "TIMESTAMP, which does not depend on the session's time zone; use a TIMESTAMP column"
         )
     if slide_ms is not None and (count is None or window is None or minima or maxima):
         raise UsageError(
@@ -390,7 +393,7 @@ def records_not_moved() -> WarningText:
     return warning_text(
         WarningCode.RECORDS_NOT_MOVED,
         "Flink's state has a record for each key, but the query's state has only keys, so records "
-        "are not compared; if the job replaces records, dropDuplicates keeps others",
+        "are not compared; if the job replaces records, dropDuplicates keeps different records",
     )
 
 
@@ -497,9 +500,13 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(
-            f"a session from {row['start']} to {row['end']} has {row['n']} records, but with "
-            f"a gap of {session_gap_ms} ms it requires at least {row['least']}; count must "
-            "be the number of all records, and session_gap_ms the job's session gap"
+            SESSION_LACKS_RECORDS(
+                start=row["start"],
+                end=row["end"],
+                records=row["n"],
+                gap_ms=session_gap_ms,
+                least=row["least"],
+            )
         )
 
 
@@ -509,10 +516,6 @@ def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, in
     sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")
     (totals,) = entries.agg(*sums).collect()
     if (totals["rows"] or 0) > most_rows:
-        raise Refused(
-            f"{totals['rows']} rows would be made, more than most_rows ({most_rows}); in "
-            "the query, replace count(*) with the sum of a weight, which is 1 for each record of "
-            "Kafka (sums={'weight': …})"
-        )
+        raise Refused(TOO_MANY_ROWS(rows=totals["rows"], most_rows=most_rows))
     first_end = None if totals["first"] is None else int(totals["first"])
     return first_end, totals["entries"]

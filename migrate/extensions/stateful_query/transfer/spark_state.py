@@ -22,6 +22,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, StructField, StructType, TimestampType
 
 from decoder.cursor import Cursor
+from migrate.extensions.stateful_query.catalog import (
+    JOIN_STATE,
+    STATE_FILES_WITH_IDS,
+    STATE_SCHEMA_VERSION_UNKNOWN,
+)
 from migrate.extensions.stateful_query.primed_log import commit_version, copy_to_read, setting_of
 from migrate.extensions.stateful_query.transfer.flat_state import (
     AGGREGATE,
@@ -69,10 +74,7 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
     if is_before_4(spark):
         return _read_by_query(spark, checkpoint, batch, work)
     if spark.version.startswith("4.0.") and commit_version(checkpoint, batch) != "v1":
-        raise Refused(
-            "Spark 4.0 cannot read a state whose files have ids; prime with "
-            "spark.sql.streaming.stateStore.checkpointFormatVersion 1"
-        )
+        raise Refused(STATE_FILES_WITH_IDS(spark=spark.version))
     metadata = spark.read.format("state-metadata").load(str(checkpoint))
     operator = only_operator([row["operatorName"] for row in metadata.collect()])
     state = spark.read.format("statestore").option("batchId", batch).load(str(checkpoint))
@@ -118,7 +120,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
             while not query.awaitTermination(_POLL_SECONDS):
                 if (progress := query.lastProgress) is not None:
                     rows = progress["numInputRows"]
-                    stage.seen(f"batch {progress['batchId']} has ended, with {rows} input rows")
+                    stage.seen(f"batch {progress['batchId']} ended, with {rows} input rows")
         return query.lastProgress
     finally:
         query.stop()
@@ -138,9 +140,7 @@ def _number_fields(name: str, type_: StructType) -> Column:
 def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path) -> SparkState:
     folders = sorted(checkpoint.glob("state/*/0"))
     if any(folder.joinpath("left-keyToNumValues").is_dir() for folder in folders):
-        raise Refused(
-            "the query stores the state of a join of two streams; such a state cannot be primed"
-        )
+        raise Refused(JOIN_STATE())
     schemas = [stored_schemas(folder / "_metadata" / "schema") for folder in folders]
     operator = only_operator([operator_of(key, value) for key, value in schemas])
     ((key, value),) = schemas
@@ -202,9 +202,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")
     if version != "v2":
-        raise Refused(
-            f"{path} has an unknown schema version, {version[:20]!r}; the only known version is v2"
-        )
+        raise Refused(STATE_SCHEMA_VERSION_UNKNOWN(path=str(path), version=version[:20]))
     key, value = (
         "".join(cursor.utf("schema") for _ in range(cursor.count("pieces", 2))) for _ in range(2)
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = (FloatType, DoubleType)
 _UNSCALED = "DECIMAL(38,0)"
-_OWN_ROWS = "make your own rows, and pass the expected state of Spark (expected)"
+_OWN_ROWS = "make your own rows, and pass the expected Spark state (expected)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,18 @@ def group_by_column(
         if "sum" not in column.by_kind:
             continue
         if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
-            raise UsageError(f"{column} is not a number, so it cannot have a sum")
+            raise UsageError(
+                f"{column} is not a number, so it cannot have a sum; omit it from sums"
+            )
         if column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
-                f"{column}: a sum together with a minimum or a maximum would be rounded; "
-                f"{_OWN_ROWS}"
+                f"{column}: if the column also has a minimum or a maximum, its sum would be "
+                f"rounded; {_OWN_ROWS}"
             )
         if column.extremes and not (has_row_count or "count" in column.by_kind):
             raise UsageError(
-                f"{column}: a sum together with a minimum or a maximum requires the number "
-                f"of its records; pass count or counts, or {_OWN_ROWS}"
+                f"{column}: if the column also has a minimum or a maximum, its sum requires the "
+                f"number of records; pass count or counts, or {_OWN_ROWS}"
             )
     return list(columns.values())
 
@@ -199,6 +201,6 @@ def _any_value(type_: DataType) -> str:
     if isinstance(type_, StringType):
         return "''"
     raise UsageError(
-        f"no value can be made for a column of type {type_.simpleString()} that has only a "
-        f"count; {_OWN_ROWS}"
+        f"a column of type {type_.simpleString()} has only a count, and no value can be made for "
+        f"its rows; {_OWN_ROWS}"
     )

@@ -19,6 +19,12 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from migrate.extensions.stateful_query.catalog import (
+    EXPIRY_DEPENDS_ON_STOP,
+    STOP_BEFORE_LAST_ACCESS,
+    TTL_MISSING,
+    TTL_OF_ROWS_MISSING,
+)
 from migrate.extensions.stateful_query.transfer.origin import (
     LAST_ACCESS,
     mark_unexpired,
@@ -66,8 +72,8 @@ class ExpiredEntries:
         if self.ttl_ms is None:
             yield warning_text(
                 WarningCode.EXPIRY_IGNORED,
-                "every entry of a state with a TTL is migrated (ttl_ms=None), so Spark "
-                "continues from expired values",
+                "the state has a TTL, but expired entries are also migrated (ttl_ms=None), so "
+                "Spark continues from expired values",
             )
             return
         if self.number and self.stopped_at_ms is not None:
@@ -81,8 +87,8 @@ class ExpiredEntries:
         if self.doubtful:
             yield warning_text(
                 WarningCode.EXPIRY_DOUBTFUL,
-                f"{self.doubtful} of these expired after the last access in the state; if "
-                "the checkpoint is a copy, pass the time of the stop "
+                f"{self.doubtful} of the expired entries expired after the last access in the "
+                "state; if the checkpoint is a copy, pass the time of the stop "
                 f"({option('stopped_at_ms')})",
             )
 
@@ -159,18 +165,18 @@ def leave_out_expired(
         return state, None
     if not may_expire(state):
         if ttl_ms is not None:
-            raise UsageError("this state has no TTL; do not pass ttl_ms")
+            raise UsageError("this state has no TTL; omit ttl_ms")
         return state, None
     if ttl_ms is None:
         return mark_unexpired(state), ExpiredEntries(None)
     if ttl_ms < 1:
         raise UsageError(
-            f"ttl_ms {ttl_ms} is not a TTL; pass a positive number, or None to keep every entry"
+            f"ttl_ms {ttl_ms} is not positive; pass a positive number, or None to keep every entry"
         )
     if LAST_ACCESS not in state.columns:
         raise UsageError(
-            f"the column {LAST_ACCESS} is missing; ttl_ms requires it to find the expired "
-            "entries; keep the column, or call unexpired on the state itself"
+            f"the column {LAST_ACCESS} is missing, so expired entries cannot be found with ttl_ms; "
+            "keep the column, or call unexpired on the state itself"
         )
     access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]
@@ -183,10 +189,12 @@ def leave_out_expired(
         doubtful = 0
     if doubtful and copied_from is not None:
         raise Refused(
-            f"{counted(doubtful, 'entry', 'entries')} expired between the last access "
-            f"({iso_time(newest)}) and the write of _metadata ({iso_time(stop)}), but the "
-            f"checkpoint is a copy of {copied_from}; pass the time of the stop "
-            f"({option('stopped_at_ms')})"
+            EXPIRY_DEPENDS_ON_STOP(
+                entries=doubtful,
+                last_access=iso_time(newest),
+                written=iso_time(stop),
+                original=copied_from,
+            )
         )
     earliest = newest if stopped_at_ms is None else stopped_at_ms
     kept = mark_unexpired(_used_after(state, stop - ttl_ms), ttl_ms, stop, earliest)
@@ -197,12 +205,9 @@ def check_time_to_live(state: DataFrame) -> None:
     """Raise Refused if a state has a TTL; called if the user passed no TTL."""
     if may_expire(state):
         origin = origin_of(state)
-        name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
-        raise Refused(
-            f"{name} has a TTL; Flink drops a key after this time, but Spark does not; pass "
-            "the TTL of the job's code (StateTtlConfig, table.exec.state.ttl) as "
-            f"{option('ttl_ms')}, or None (none) to keep every entry"
-        )
+        if origin is None:
+            raise Refused(TTL_OF_ROWS_MISSING())
+        raise Refused(TTL_MISSING(state=origin.state, operator=origin.operator_id))
 
 
 def _is_list(state: DataFrame) -> bool:
@@ -218,9 +223,9 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
             raise Refused(
-                f"the state was used at {iso_time(newest)}, so the job cannot have stopped "
-                f"at {iso_time(stopped_at_ms)}; pass the time of the stop "
-                f"({option('stopped_at_ms')})"
+                STOP_BEFORE_LAST_ACCESS(
+                    last_access=iso_time(newest), stopped_at=iso_time(stopped_at_ms)
+                )
             )
         return stopped_at_ms, None
     origin, checkpoint = origin_of(state), None
@@ -228,8 +233,8 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
         checkpoint = read(origin.savepoint, allow_external_files=origin.allow_external_files).origin
     if checkpoint is None or checkpoint.written_at is None:
         raise UsageError(
-            "the time of the job's stop cannot be determined; pass it in epoch milliseconds "
-            f"({option('stopped_at_ms')})"
+            "the time at which the job was stopped cannot be determined; pass this time in epoch "
+            f"milliseconds ({option('stopped_at_ms')})"
         )
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 

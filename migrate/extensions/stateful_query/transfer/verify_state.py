@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, StructType
 
 from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.keyed_state.listing import MERGING_WINDOWS
+from migrate.extensions.stateful_query.catalog import PRIMING_BATCH_MISSING, UNPRIMED_LOCATION
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.flat_state import SparkState
 from migrate.extensions.stateful_query.transfer.hop_rounding import with_hop_rounding
@@ -93,8 +94,8 @@ def verify_state(
     target = location(directory)
     if not isinstance(target, LocalDirectory):
         raise UsageError(
-            f"{target.name} is not on a disk; {option('state')} requires a checkpoint location on "
-            "a disk; copy the location to a disk"
+            f"{target.name} is not on a local disk, but {option('state')} requires a checkpoint "
+            "location on a local disk; copy the location to a disk"
         )
     batch = primed_batch(directory)
     master = None if runs_on_spark(None) or connects_to_server() else "local[*]"
@@ -172,17 +173,14 @@ def primed_batch(directory: str) -> int:
     """
     files = Files()
     if not has_begun_batch(directory, files):
-        raise Refused(f"{directory}: no query has run from this location, so it contains no state")
+        raise Refused(UNPRIMED_LOCATION(location=directory))
     seeds, primed = kafka_seeds(directory, files), None
     for batch, ended in logged_batches(directory, files):
         if batch != (0 if primed is None else primed + 1) or ended != seeds:
             break
         primed = batch
     if primed is None:
-        raise Refused(
-            f"{directory}: the first batch in the log did not prime this location; either it "
-            "read Kafka's records, or Spark has deleted the log of the priming"
-        )
+        raise Refused(PRIMING_BATCH_MISSING(location=directory))
     return primed
 
 

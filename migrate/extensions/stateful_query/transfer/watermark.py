@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from migrate.extensions.stateful_query.catalog import (
+    HOPPING_WINDOWS_UNEXPECTED,
+    WATERMARK_TOO_HIGH,
+    WATERMARK_TOO_LOW,
+)
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.rows import StateRows, records_not_moved
 from migrate.model.errors import Refused, UsageError
+from migrate.model.message import Message
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 
@@ -28,7 +34,10 @@ def check_watermark(
     """
     if not has_watermark:
         if watermark_ms is not None:
-            raise UsageError("watermark_ms is set, but the query has no watermark (withWatermark)")
+            raise UsageError(
+                "watermark_ms is set, but the query has no watermark (withWatermark); omit "
+                "watermark_ms"
+            )
         return
     pending = first_pending_end(rows)
     if watermark_ms is None:
@@ -41,17 +50,10 @@ def check_watermark(
             f"fired{known}"
         )
     if pending is not None and watermark_ms >= pending:
-        raise Refused(
-            f"watermark_ms {watermark_ms} is too high, because Flink stores a window that "
-            f"ends at {pending}; Spark would drop later records of this window"
-        )
+        raise Refused(WATERMARK_TOO_HIGH(watermark_ms=watermark_ms, window_end=pending))
     fired = max((stream.fired.last_end for stream in rows if stream.fired.last_end), default=None)
     if fired is not None and watermark_ms < fired:
-        raise Refused(
-            f"watermark_ms {watermark_ms} is too low, because Flink has fired a window that "
-            f"ends at {fired}; after a late record, Spark would fire this window a second "
-            "time"
-        )
+        raise Refused(WATERMARK_TOO_LOW(watermark_ms=watermark_ms, window_end=fired))
 
 
 def first_pending_end(rows: Sequence[StateRows]) -> int | None:
@@ -59,13 +61,10 @@ def first_pending_end(rows: Sequence[StateRows]) -> int | None:
     return min((stream.first_end for stream in rows if stream.first_end is not None), default=None)
 
 
-def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
+def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[Message]:
     """Yield a hint about missing arguments if the Spark state has windows that Flink lacks."""
     if proof.unexpected and first_pending_end(rows) is not None:
-        yield (
-            "a row counts in every window that contains its time; hopping windows require "
-            "slide_ms, and a watermark_ms after the windows that Flink has fired"
-        )
+        yield HOPPING_WINDOWS_UNEXPECTED()
 
 
 def priming_warnings(
@@ -75,20 +74,20 @@ def priming_warnings(
     pending = first_pending_end(rows)
     if watermark_ms is not None:
         risk = (
-            "no pending window limits this value; if Flink's watermark was lower, Spark "
-            "drops records that Flink would have accepted"
+            "Flink stores no pending window that limits this value; if Flink's watermark was "
+            "lower, Spark drops records that Flink would have accepted"
         )
         if pending is not None:
             risk = (
-                "a late record can reopen a window that Flink has fired, if the window ends "
-                f"before {pending}, the end of the first pending window"
+                "a late record can reopen a fired window that ends before the first pending window "
+                f"(which ends at {pending})"
             )
         yield warning_text(WarningCode.WATERMARK, f"watermark_ms {watermark_ms}: {risk}")
     if fired := sum(stream.fired.number for stream in rows):
         yield warning_text(
             WarningCode.FIRED_WINDOWS,
-            f"Spark drops late records of {counted(fired, 'window')} that Flink has fired "
-            "but still stores for such records",
+            f"Flink has fired {counted(fired, 'window')} and still stores them for late records, "
+            "but Spark drops these late records",
         )
     for stream in rows:
         if stream.stores_records:

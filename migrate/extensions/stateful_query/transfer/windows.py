@@ -15,9 +15,13 @@ from pyspark.sql.types import LongType, StructType
 
 from migrate.extensions.keyed_state.frames import read_keyed_state
 from migrate.extensions.keyed_state.listing import WINDOW_CONTENTS
+from migrate.extensions.stateful_query.catalog import (
+    FIRED_WINDOWS_UNKNOWN,
+    NO_WINDOW_PENDING,
+    WINDOWS_IN_LOCAL_TIME,
+)
 from migrate.extensions.stateful_query.transfer.origin import origin_of
 from migrate.model.errors import Refused, UsageError
-from migrate.model.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,10 +73,7 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     if not lateness:
         return state, FiredWindows()
     if not {"key", "namespace"} <= set(state.columns):
-        raise Refused(
-            f"the job stores fired windows for {lateness} ms, for late records; the columns "
-            "key and namespace show which windows have fired; do not drop these columns"
-        )
+        raise Refused(FIRED_WINDOWS_UNKNOWN(lateness_ms=lateness))
     unfired = timers.where("value = namespace.end - 1").selectExpr(
         "key AS timer_key", "namespace AS timer_window"
     )
@@ -86,11 +87,7 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     )
     kept = state.join(unfired, same, "left_semi")
     if fired["number"] and kept.isEmpty():
-        raise Refused(
-            f"none of {counted(fired['number'], 'window')} waits for its end; either Flink "
-            "has fired all of them, or the job has a trigger that Spark does not support "
-            "(CountTrigger)"
-        )
+        raise Refused(NO_WINDOW_PENDING(windows=fired["number"]))
     return kept, FiredWindows(fired["number"], fired["last"])
 
 
@@ -115,11 +112,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
         F.min("value").alias("first"), F.max(F.expr(f"abs(value + 1 - {end})")).alias("offset")
     ).collect()
     if timer["offset"] and first_end != timer["first"] + 1:
-        raise Refused(
-            f"the first window ends at {first_end}, but its timer is at {timer['first']}; "
-            "SQL stores windows over TIMESTAMP_LTZ in the time of table.local-time-zone; "
-            "convert window with to_utc_timestamp"
-        )
+        raise Refused(WINDOWS_IN_LOCAL_TIME(window_end=first_end, timer=timer["first"]))
 
 
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
@@ -175,7 +168,8 @@ def split_into_panes(
     first, size = bounds["first"] or 0, bounds["size"] or slide_ms
     if bounds["largest"] not in (None, size) or size % slide_ms:
         raise UsageError(
-            f"the length of the windows ({size} ms) is not a multiple of slide_ms ({slide_ms})"
+            f"the length of the windows ({size} ms) is not a multiple of slide_ms ({slide_ms}); "
+            "pass the job's slide"
         )
     steps = [
         f"transform(sequence(0L, (start - {shift} - {first}) div {size}), "

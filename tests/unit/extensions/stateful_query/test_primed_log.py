@@ -84,11 +84,12 @@ def test_file_source_logs_show_directory_of_rows(checkpoint: Path) -> None:
     assert source_names(checkpoint) == ["0", "1"]
     assert [source_directory(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
-    with pytest.raises(InputError, match="not the log of a file source"):
+    with pytest.raises(InputError) as damaged:
         source_directory(checkpoint, "1")
     (checkpoint / "sources/1/0").write_text(_log("0").replace("v1", "v2"))
-    with pytest.raises(InputError, match="version v1"):
+    with pytest.raises(InputError) as unknown:
         source_directory(checkpoint, "1")
+    assert damaged.value.codes == unknown.value.codes == ["file-source-log-unknown"]
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
@@ -172,19 +173,21 @@ def test_files_deleted_by_running_query_are_omitted_from_copy(
 
 
 @pytest.mark.parametrize(
-    ("log", "batches", "contents"),
+    ("log", "batches", "code"),
     [
-        ("offsets", 2, "the batches 0, 1"),
-        ("commits", 2, "the batches 0, 1"),
-        ("commits", 0, "no batch"),
+        ("offsets", 2, "priming-batches-differ"),
+        ("commits", 2, "priming-batches-differ"),
+        ("commits", 0, "priming-batches-missing"),
     ],
 )
 def test_more_or_fewer_batches_than_expected_are_refused(
-    checkpoint: Path, log: str, batches: int, contents: str
+    checkpoint: Path, log: str, batches: int, code: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
-    with pytest.raises(Refused, match=f"the log {log} has {contents} instead of"):
+    with pytest.raises(Refused) as refused:
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+    assert refused.value.codes == [code]
+    assert refused.value.facts[0]["log"] == log
 
 
 def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> None:
@@ -199,17 +202,23 @@ def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> 
         lines = (checkpoint / "offsets" / batch).read_text().split("\n")
         assert lines[2:] == ['{"orders":{"0":5,"1":0}}', '{"payments":{"0":12}}']
         assert json.loads(lines[1])["batchWatermarkMs"] == 70
-    with pytest.raises(Refused, match="the log offsets has the batches 0, 1 instead of"):
+    with pytest.raises(Refused) as refused:
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+    facts = {"log": "offsets", "present": [0, 1], "required": [0]}
+    assert refused.value.facts[0] == facts
 
 
 def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
-    with pytest.raises(Refused, match="2 sources, but positions are passed for 1"):
+    with pytest.raises(Refused) as refused:
         replace_with_kafka(checkpoint, [ORDERS], None)
+    assert refused.value.codes == ["positions-for-other-sources"]
+    assert refused.value.facts[0] == {"sources": 2, "positions": 1}
 
 
 @pytest.mark.parametrize("metadata", ["{", "[]"])
 def test_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
     (checkpoint / "commits/0").write_text(f"v1\n{metadata}")
-    with pytest.raises(InputError, match="an entry of a log"):
+    with pytest.raises(InputError) as damaged:
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+    assert damaged.value.codes == ["log-metadata-damaged"]
+    assert damaged.value.facts[0]["path"] == f"{checkpoint}/commits/0"

@@ -49,10 +49,10 @@ def test_new_partition_of_later_checkpoint_starts_at_earliest(tmp_path: Path) ->
 
 def test_new_partition_with_undetermined_start_is_refused(tmp_path: Path) -> None:
     earlier = _write(tmp_path / "a", 7, 10, discovered=False)
-    with pytest.raises(
-        Refused, match="orders-1: the earlier checkpoint contains neither the partition nor"
-    ):
+    with pytest.raises(Refused) as refused:
         _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
+    assert refused.value.codes == ["partition-only-in-later"]
+    assert refused.value.facts[0] == {"partition": "orders-1"}
 
 
 def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None:
@@ -62,49 +62,66 @@ def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None
     """
     pair = _pair(_write(tmp_path / "a", 7, EARLIEST, 1), _write(tmp_path / "b", 9, 3, 2))
     assert pair.ranges["orders", 0] == Range(Marker.EARLIEST, 3)
-    with pytest.raises(Refused, match="orders-0: the earlier checkpoint contains latest"):
+    with pytest.raises(Refused) as refused:
         _pair(_write(tmp_path / "c", 7, LATEST, 1), _write(tmp_path / "d", 9, 3, 2))
+    assert refused.value.codes == ["position-not-an-offset"]
+    facts = {"partition": "orders-0", "side": "earlier", "start": "latest"}
+    assert refused.value.facts[0] == facts
     pair = _pair(_write(tmp_path / "e", 7, LATEST, 1), _write(tmp_path / "f", 9, LATEST, 2))
     assert pair.ranges == {("orders", 1): Range(1, 2)}
 
 
 @pytest.mark.parametrize(
-    ("earlier", "later", "message"),
+    ("earlier", "later", "code", "facts"),
     [
         (
             (7, 10, 20),
             (9, 11, 19),
-            "orders-1: the position was rewound from 20 in the earlier checkpoint to 19",
+            "position-rewound",
+            {"partition": "orders-1", "start": 20, "end": 19},
         ),
-        ((7, 10, 20), (9, 11), "orders-1: the later checkpoint does not contain the partition"),
-        ((7, 10, 20), (7, 11, 21), "later must have the higher checkpoint number"),
-        ((9, 10, 20), (7, 11, 21), "later must have the higher checkpoint number"),
-        ((7, 10, 20), (9, 10, 20), "the job read no record between"),
-        ((7, 10), (9, EARLIEST), "the later checkpoint contains earliest instead of an offset"),
+        ((7, 10, 20), (9, 11), "partition-only-in-earlier", {"partition": "orders-1"}),
+        ((7, 10, 20), (7, 11, 21), "checkpoints-reversed", {}),
+        ((9, 10, 20), (7, 11, 21), "checkpoints-reversed", {}),
+        ((7, 10, 20), (9, 10, 20), "no-record-between", {}),
+        (
+            (7, 10),
+            (9, EARLIEST),
+            "position-not-an-offset",
+            {"partition": "orders-0", "side": "later", "start": "earliest"},
+        ),
     ],
 )
 def test_unsuitable_pair_of_checkpoints_is_refused(
-    tmp_path: Path, earlier: tuple[int, ...], later: tuple[int, ...], message: str
+    tmp_path: Path,
+    earlier: tuple[int, ...],
+    later: tuple[int, ...],
+    code: str,
+    facts: dict[str, object],
 ) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(Refused) as refused:
         _pair(_write(tmp_path / "a", *earlier), _write(tmp_path / "b", *later))
+    assert refused.value.codes == [code]
+    assert refused.value.facts[0].items() >= facts.items()
 
 
 def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
     other = Operator(bytes(16), 1, 128)
-    with pytest.raises(
-        Refused, match=r"are from different jobs; only one of them has the operators 0000"
-    ):
+    with pytest.raises(Refused) as refused:
         _pair(_write(tmp_path / "a", 7, 1), _write(tmp_path / "b", 9, 2, more=other))
+    assert refused.value.codes == ["jobs-differ"]
+    assert "0" * 32 in refused.value.facts[0]["operators"]
 
 
 @pytest.mark.parametrize("side", ["earlier", "later"])
 def test_in_flight_records_are_refused(tmp_path: Path, side: str) -> None:
     mores = [in_flight_operator(100) if side == end else EMPTY for end in ("earlier", "later")]
-    with pytest.raises(Refused, match="100 bytes of records in its channels are not yet processed"):
+    with pytest.raises(Refused) as refused:
         _pair(
             _write(tmp_path / "a", 7, 1, more=mores[0]), _write(tmp_path / "b", 9, 2, more=mores[1])
         )
+    assert refused.value.codes == ["in-flight-in-rehearsal"]
+    assert "100 bytes" in refused.value.facts[0]["finding"]
 
 
 def test_two_runs_of_job_trigger_warning(tmp_path: Path) -> None:
@@ -130,8 +147,8 @@ def test_each_stream_reads_its_assigned_partitions(tmp_path: Path) -> None:
     assert assigned.ranges == {("orders", 1): Range(2, 5)}
     assert subscribed.ranges == {("clicks", 0): Range(3, 6)}
     (warning,) = unread_topics(pair, [assigned, subscribed])
-    assert warning.startswith("no stream reads 1 partition that the job has read (orders)")
-    with pytest.raises(NoSuchName, match="does not read topic order"):
+    assert warning.startswith("the job has read 1 partition that no stream of the rehearsal reads")
+    with pytest.raises(NoSuchName, match="topic order, but the job does not read it"):
         stream_of(pair, {"subscribe": "orders, order"})
     with pytest.raises(UsageError, match="one of subscribe"):
         stream_of(pair, {})

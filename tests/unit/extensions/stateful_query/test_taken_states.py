@@ -41,8 +41,8 @@ def test_selected_states_move_and_remaining_states_are_listed() -> None:
     assert code == 0
     assert said.count("state totals/total moves to Spark") == 1
     assert said.count("state sessions/window-contents moves to Spark") == 1
-    (left,) = (line for line in said if "not selected, and therefore not migrated" in line)
-    assert left.startswith("warning: 5 states not selected, and therefore not migrated: ")
+    (left,) = (line for line in said if "they are not selected" in line)
+    assert left.startswith("warning: 5 states are not migrated, because they are not selected: ")
     assert "windows/window-contents" in left and "merging-window-set" not in left
     compile(printed, "query.py", "exec")
     assert printed.count("prime(") == 3  # two calls, and a comment
@@ -128,7 +128,7 @@ def test_unreadable_states_are_reported() -> None:
     found = take_states(migrate.keyed_states(WITH_KRYO), [f"{known.operator_id}/{known.name}"])
     reasons = [line for line in found.lines() if "testjobs.Secret" in line]
     assert any("/secret: " in reason for reason in reasons)
-    assert all(one.startswith("not migrated, because it cannot be read: ") for one in reasons)
+    assert all(one.startswith("an unreadable state is not migrated: ") for one in reasons)
     with pytest.raises(DecodeError, match=r"testjobs\.Secret"):
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
@@ -171,9 +171,9 @@ def test_without_selection_all_states_are_listed_and_no_entries_are_read(
     left, timers = reversed([*take_states(migrate.keyed_states(SAVEPOINT), []).lines()])
     assert timers.startswith("timers, pending or not, are not migrated: ")
     assert "windows/_timer_state/event_window-timers" in timers
-    assert left.startswith("8 states not selected, and therefore not migrated: ")
+    assert left.startswith("8 states are not migrated, because they are not selected: ")
     assert any(
-        "cannot be read" in line
+        "an unreadable state" in line
         for line in take_states(migrate.keyed_states(WITH_KRYO), []).lines()
     )
 
