@@ -191,7 +191,7 @@ _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.PLAN: (_WRITTEN, Done("{target} contains the planned offsets")),
     Content.MOVED_ON: (
         _WRITTEN,
-        Done("{target} contained the planned offsets, and now has newer commits by other clients"),
+        Done("{target} contained the planned offsets, but now has newer commits by other clients"),
     ),
     Content.NOT_OURS: (Action.PLAN, Action.ADOPT),  # refused without ``adopt``
 }

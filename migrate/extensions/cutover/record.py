@@ -90,8 +90,8 @@ class Record:
         if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
             warn(
                 WarningCode.FLINK_REST_CHANGED,
-                f"flink.rest has changed from the host {before} to {host or 'no host'}, so migrate "
-                f"cannot see a job that is restarted on {before}",
+                f"the host in flink.rest has changed from {before} to {host or 'no host'}, so "
+                f"migrate cannot see a job that is restarted on {before}",
             )
         from_spec = ("spec_sha256", "brokers", "target", "sink")
         changes = {name: getattr(new, name) for name in from_spec}
@@ -250,7 +250,10 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise UsageError(f"{folder}: the record cannot be written: {error.strerror}") from error
+        raise UsageError(
+            f"{folder}: the record cannot be written: {error.strerror}; set record to a folder "
+            "that you can write to"
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -161,7 +161,7 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 def _restart_unseen_reason(facts: Facts) -> str:
     """Return the reason that this run may not detect a restarted job, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
-        return f"whether the job was restarted is unknown: {facts.started_again.error}"
+        return f"cannot determine whether the job was restarted: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
         return (
             "the spec has no flink.rest, so migrate cannot see a job that was restarted from the "

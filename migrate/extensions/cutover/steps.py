@@ -55,7 +55,7 @@ class Step:
         return self.rule(facts)
 
 
-STOP_REQUESTED = "the stop of the Flink job was requested and may still happen"
+STOP_REQUESTED = "a stop of the Flink job was requested, and Flink may still stop the job"
 _TARGET: Sequence[Need] = ("target", "started again")
 
 STEPS: Sequence[Step] = (
@@ -68,7 +68,7 @@ STEPS: Sequence[Step] = (
         "write the checkpoint location",
         _TARGET,
         decide.decide_apply,
-        "the Flink job has stopped, and the target was not written, or only partly",
+        "the Flink job has stopped, and the target was written only partly or not at all",
         "commit for the group",
     ),
     Step(

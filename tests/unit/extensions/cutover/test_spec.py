@@ -373,7 +373,7 @@ def test_stop_requested_by_earlier_run_is_reported_if_flink_is_unreachable(tmp_p
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
     assert (
-        "stopped at check: the stop of the Flink job was requested and may still happen"
+        "stopped at check: a stop of the Flink job was requested, and Flink may still stop the job"
         in done.stderr
     )
 

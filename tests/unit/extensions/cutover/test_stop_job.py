@@ -338,7 +338,7 @@ def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> Non
     """Regression: The spec lost its flink.rest after the check, and no later run warned."""
     for flink, reason in (
         ({}, "the spec has no flink.rest, so"),
-        ({"rest": "http://127.0.0.1:1"}, "whether the job was restarted is unknown"),
+        ({"rest": "http://127.0.0.1:1"}, "cannot determine whether the job was restarted"),
     ):
         _spec(seeded.parent, flink={"savepoint": "savepoint-1", **flink})
         dry = migrate("cut-over", seeded, "--until", "apply")
@@ -429,7 +429,7 @@ def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> Non
     moved = migrate("cut-over", spec)
     assert moved.code == 6
     assert (
-        "flink.rest has changed from the host 127.0.0.1 to localhost, so migrate cannot see a job"
+        "the host in flink.rest has changed from 127.0.0.1 to localhost, so migrate cannot see a"
         in moved.stderr
     )
     _spec(tmp_path, flink={**flink, "job": "ab" * 16})
