@@ -56,6 +56,6 @@ class SparkStart:
             return "\n".join(hudi_text(stream.next_offsets) for stream in self.streams)
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))
-        language = PYTHON if format == "python" else SCALA
+        language = {"python": PYTHON, "scala": SCALA}[format]
         connector = kafka_connector(spark_version)
         return query_code(language, self.streams, self.checkpoint_location, connector, file)

@@ -60,9 +60,14 @@ class PrimedStart(SparkStart):
         """Return Python code that primes the query; for Hudi, the same text as for other starts.
 
         For the arguments and errors, see ``SparkStart.code``.
+
+        Raises:
+            UsageError: the format is neither ``python`` nor ``hudi``.
         """
         if format == "hudi":
             return SparkStart.code(self, format, spark_version, file)
+        if format != "python":
+            raise UsageError(f'only Python code can prime a query; pass "python", not {format!r}')
         (stream,) = self.streams
         return priming_code(
             stream,

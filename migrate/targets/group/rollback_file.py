@@ -350,8 +350,8 @@ def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFil
     """Yield the rollback files of a group among the ``*.json`` files in a folder.
 
     Raises:
-        EditedFile: a rollback file of the group was edited. If it were skipped, an older file could
-            seem newest.
+        InputError: a rollback file of the group was edited, or another release wrote it. If it were
+            skipped, an older file could seem newest.
     """
     for path in folder.glob("*.json"):
         try:
@@ -361,16 +361,19 @@ def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFil
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours and (file := read(path)).group == group:
                 yield path, file
-        except EditedFile:
+        except InputError:
             if _group_of(path) == group:
                 raise
-        except (OSError, InputError):
-            continue  # not readable, or not a rollback file that ``read`` accepts
+        except OSError:
+            continue
 
 
 def _group_of(path: Path) -> object:
-    """Return the group of a rollback file with a wrong checksum."""
-    document = json.loads(path.read_bytes())
+    """Return the group of a rollback file that ``read`` refuses; None if it is not JSON."""
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError:
+        return None
     return document.get("group") if isinstance(document, dict) else None
 
 

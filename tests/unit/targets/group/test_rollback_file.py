@@ -227,6 +227,22 @@ def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
         _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
 
 
+@pytest.mark.parametrize(("key", "value"), [("version", 9), ("new_field", 1)])
+def test_newest_rollback_file_of_other_release_is_not_skipped(
+    tmp_path: Path, key: str, value: int
+) -> None:
+    """Regression: An older file was taken for the newest file."""
+    write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
+    write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
+    document = json.loads((tmp_path / "newer.json").read_text())
+    (tmp_path / "newer.json").write_text(json.dumps({**document, key: value}))
+    with pytest.raises(InputError):
+        _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
+    (tmp_path / "newer.json").write_text(json.dumps({**document, key: value, "group": "other"}))
+    run = _newest_change([tmp_path], "cluster", _view(_at(a0=5)))
+    assert run is not None and run.path == tmp_path / "older.json"
+
+
 def test_rollback_file_without_checksum_is_not_applied(tmp_path: Path) -> None:
     """Regression: A rollback applied a file without its checksum and with edited offsets."""
     path = tmp_path / "r.json"
