@@ -176,7 +176,7 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
         raise UsageError(f"Spark did not start: {message} ({output})")
     if "Failed to find data source: kafka" in answer["message"]:
         packages = option("spark_conf", {"spark.jars.packages": "…"})
-        raise UsageError(f"{message}; pass the Kafka connector with {packages}")
+        raise UsageError(f"{message.rstrip('.')}; pass the Kafka connector with {packages}")
     raise QueryFailed(message)
 
 

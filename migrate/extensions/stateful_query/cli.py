@@ -57,13 +57,13 @@ def prime(
         metavar="FILE",
     ),
     sink: str | None = option(
-        "The files or the table that the query writes. Refused if it would skip the query's first "
-        "batches.",
+        "The files or the table that the query writes to. Refused if the sink would skip the "
+        "query's first batches.",
         metavar="DIR",
     ),
     sink_writer: str | None = option(
-        "The query's name in the sink. For Hudi, this is the checkpoint identifier, and for "
-        "Delta, the txnAppId.",
+        "The query's name in the sink: for Hudi, the checkpoint identifier, and for Delta, the "
+        "txnAppId.",
         metavar="NAME",
     ),
     spark_version: str | None = option(
@@ -119,8 +119,8 @@ def copy_query(
         ..., "--checkpoint-dir", metavar="NEW", help="Write the copy to this new local directory."
     ),
     sink: str | None = option(
-        "The files or the table that the query writes. Refused if it would skip batches of the "
-        "copy.",
+        "The files or the table that the query writes to. Refused if the sink would skip batches "
+        "of the copied query.",
         metavar="DIR",
     ),
     format: CopyFormat = option(
@@ -166,7 +166,7 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
     try:
         return round(parse_duration(text) * 1000)
     except ValueError as error:
-        raise UsageError(f"--ttl {error}; or none") from error
+        raise UsageError(f"--ttl: {error}; to keep every entry, pass none") from error
 
 
 @with_options
