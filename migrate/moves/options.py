@@ -203,8 +203,8 @@ class SinkArguments(TypedDict, total=False):
     sink: Annotated[
         AnyPath | None,
         Option(
-            "The files or the table that the query writes. Refused if it would skip the first "
-            "batches.",
+            "The files or the table that the query writes to. Refused if the sink would skip the "
+            "first batches.",
             metavar="DIR",
         ),
     ]
