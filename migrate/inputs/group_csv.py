@@ -20,13 +20,23 @@ from migrate.inputs.offsets_json import (
     read_bounded,
     whole_number,
 )
+from migrate.model.catalog import (
+    CSV_HEADER,
+    CSV_LINE_TOO_LONG,
+    DESCRIBE_OUTPUT,
+    JSON_PASSED_AS_CSV,
+    NOT_OFFSETS,
+    NOT_UTF_8,
+    SEVERAL_GROUPS_IN_FILE,
+)
 from migrate.model.errors import InputError, NoSuchName, Refused
 from migrate.model.positions import PositionSet, Start, TopicPartition
-from migrate.model.wording import join_some
+from migrate.model.wording import counted, join_some
 
 # In characters. A topic name has at most 249, and a group name has at most 32,767.
 _LONGEST_LINE = 40_000
 _MOST_NAMED = 10
+_FORMAT = "topic,partition,offset"
 # The header of the table that ``--describe`` prints.
 _DESCRIBED = re.compile(rb"\s*GROUP\s+TOPIC\s+PARTITION\s")
 # The start of JSON, possibly after a UTF-8 byte order mark.
@@ -51,13 +61,9 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
     path, chosen = _file_and_group(name)
     content = read_bounded(path)
     if _JSON.match(content):
-        raise InputError(f"{path}: the file is JSON, not CSV; use json:{path}")
+        raise InputError(JSON_PASSED_AS_CSV(path=path))
     if _DESCRIBED.match(content):
-        raise InputError(
-            f"{path}: the file is the table of kafka-consumer-groups --describe; use "
-            "group:NAME, or export the offsets with --reset-offsets --to-current "
-            "--dry-run --export"
-        )
+        raise InputError(DESCRIBE_OUTPUT(path=path))
     # The positions by group; if the lines contain no group, the group is "".
     groups: dict[str, dict[TopicPartition, Start]] = {}
     width = None
@@ -67,32 +73,34 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
             if not fields:
                 continue
             if len(fields) not in (3, 4):
-                raise NotOffsets("not three or four comma-separated fields")
+                raise NotOffsets(f"it has {counted(len(fields), 'field')} instead of 3 or 4")
             *groups_of_line, topic, partition, offset = fields
             group = groups_of_line[0] if groups_of_line else ""
             if width not in (None, len(fields)):
-                raise NotOffsets(f"{len(fields)} fields, but earlier rows have {width}")
+                raise NotOffsets(f"it has {len(fields)} fields, but earlier lines have {width}")
             width = len(fields)
             if not topic.isprintable():
                 raise NotOffsets(
-                    f"{quoted(topic)} is not a topic, because it contains a control character"
+                    f"{quoted(topic)} is not a topic name, because it contains a control character"
                 )
             if not groups and partition.strip().lower() == "partition":
-                raise InputError(f"{path} line {reader.line_num} is a header; remove it")
-            place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
+                raise InputError(CSV_HEADER(path=path, line=reader.line_num))
+            topic_partition = (
+                topic,
+                whole_number(partition, LARGEST_PARTITION, "a partition number"),
+            )
             starts = groups.setdefault(group, {})
-            if place in starts:
+            if topic_partition in starts:
                 raise NotOffsets(f"{quoted(topic)} partition {partition} is listed twice")
-            starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
+            starts[topic_partition] = whole_number(offset, LARGEST_OFFSET, "an offset")
             check_count(len(starts), path)
             if len(groups) > MOST_OFFSETS:
-                raise NotOffsets(f"more than {MOST_OFFSETS} groups")
+                raise NotOffsets(f"the file contains more than {MOST_OFFSETS} groups")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise InputError(NOT_UTF_8(path=path, reason=error.reason)) from error
     except (NotOffsets, csv.Error) as error:
-        raise InputError(
-            f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
-        ) from error
+        place = f"line {reader.line_num} of {path}"
+        raise InputError(NOT_OFFSETS(place=place, problem=str(error), format=_FORMAT)) from error
     return position_set(label, _positions_of_group(groups, path, chosen), path)
 
 
@@ -128,10 +136,8 @@ def _positions_of_group(
             )
         return groups[chosen]
     if len(groups) > 1:
-        raise Refused(
-            f"{path} contains the offsets of {len(groups)} groups; choose one of: "
-            + join_some((f"csv:{path}#{name}" for name in names), _MOST_NAMED)
-        )
+        choices = [f"csv:{path}#{name}" for name in names]
+        raise Refused(SEVERAL_GROUPS_IN_FILE(path=path, count=len(groups), choices=choices))
     return next(iter(groups.values()), {})
 
 
@@ -144,8 +150,7 @@ def _lines(path: Path, content: bytes) -> Iterator[str]:
         if not line:
             return
         if len(line) > _LONGEST_LINE:
-            problem = f"longer than {_LONGEST_LINE} characters"
-            raise InputError(f"{path} line {number}: {problem}")
+            raise InputError(CSV_LINE_TOO_LONG(path=path, line=number, limit=_LONGEST_LINE))
         yield line
 
 

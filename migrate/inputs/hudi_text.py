@@ -20,10 +20,12 @@ from migrate.inputs.offsets_json import (
     quoted,
     whole_number,
 )
+from migrate.model.catalog import NOT_OFFSETS, SEVERAL_TOPICS_FOR_HUDI
 from migrate.model.errors import InputError, Refused
-from migrate.model.option_names import option
 from migrate.model.positions import PositionSet, Start, TopicPartition
 from migrate.model.wording import counted
+
+_FORMAT = "hudi:orders,0:100,1:200 of a Hudi Streamer checkpoint"
 
 
 def read_hudi_text(label: str, text: str) -> PositionSet:
@@ -36,9 +38,9 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
     starts: dict[TopicPartition, Start] = {}
     try:
         if not is_legal_topic(topic):
-            raise NotOffsets(f"{quoted(topic)} is not a topic")
+            raise NotOffsets(f"{quoted(topic)} is not a topic name")
         if not pairs or len(pairs) > MOST_OFFSETS:
-            raise NotOffsets(f"it has {counted(len(pairs), 'partition')}")
+            raise NotOffsets(f"it contains {counted(len(pairs), 'partition')}")
         for pair in pairs:
             partition, colon, offset = pair.partition(":")
             if not colon:
@@ -48,10 +50,8 @@ def read_hudi_text(label: str, text: str) -> PositionSet:
                 raise NotOffsets(f"partition {partition} is listed twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
     except NotOffsets as error:
-        raise InputError(
-            f"hudi:{quoted(text)}: {error}; expected Hudi Streamer's checkpoint, such as "
-            "hudi:orders,0:100,1:200"
-        ) from error
+        shown = f"hudi:{quoted(text)}"
+        raise InputError(NOT_OFFSETS(place=shown, problem=str(error), format=_FORMAT)) from error
     return PositionSet(label, starts)
 
 
@@ -63,10 +63,6 @@ def hudi_text(next_offsets: NextOffsets) -> str:
     """
     topics = sorted({topic for topic, _ in next_offsets})
     if len(topics) != 1:
-        raise Refused(
-            "Hudi Streamer's checkpoint is for one topic, but these positions are in "
-            f"{len(topics)} topics ({', '.join(topics)}); choose one with "
-            f"{option('source', 'topic:NAME')}"
-        )
+        raise Refused(SEVERAL_TOPICS_FOR_HUDI(count=len(topics), topics=topics))
     pairs = (f"{partition}:{offset}" for (_, partition), offset in sorted(next_offsets.items()))
     return ",".join([*topics, *pairs])

@@ -16,6 +16,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from decoder.storage import read_file
+from migrate.model.catalog import (
+    CANNOT_READ_FILE,
+    CSV_PASSED_AS_JSON,
+    FILE_MISSING,
+    FILE_OF_MIGRATE,
+    NO_OFFSETS_IN_FILE,
+    NOT_OFFSETS,
+    NOT_UTF_8,
+    PROGRESS_REPORT,
+    TOO_MANY_OFFSETS,
+)
 from migrate.model.errors import InputError
 from migrate.model.positions import Marker, PositionSet, Start, TopicPartition
 
@@ -32,6 +43,7 @@ MOST_OFFSETS = 100_000
 _LARGEST_FILE = 16 * 2**20
 # The number of characters of an invalid value in a message.
 _MOST_SHOWN = 60
+_FORMAT = '{"topic":{"partition":offset}}'
 # A line of CSV from kafka-consumer-groups: topic, partition, offset.
 _CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")
 
@@ -50,33 +62,28 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
     try:
         text = read_bounded(path).decode("utf-8-sig")
         if _CSV.match(text):
-            raise InputError(f"{path}: the file is CSV, not JSON; use csv:{path}")
+            raise InputError(CSV_PASSED_AS_JSON(path=path))
         value = parse_json(text)
         if isinstance(value, dict) and isinstance(value.get("kind"), str):
-            raise InputError(
-                f"{path}: the file is from `migrate`, not startingOffsets; `migrate show "
-                f"{path}` prints it"
-            )
+            raise InputError(FILE_OF_MIGRATE(path=path))
         if isinstance(value, dict) and isinstance(value.get("sources"), list):
-            raise InputError(
-                f"{path}: the file is the progress of a Spark query; save the endOffset of "
-                "its Kafka source to a new file, and use that file (endOffset has the "
-                "format of startingOffsets)"
-            )
+            raise InputError(PROGRESS_REPORT(path=path))
         offsets = topic_offsets(value)
         check_count(len(offsets), path)
         starts = {place: _parse_start(number) for place, number in offsets.items()}
     except NotOffsets as error:
-        raise InputError(f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}') from error
+        raise InputError(
+            NOT_OFFSETS(place=f"the file {path}", problem=str(error), format=_FORMAT)
+        ) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise InputError(NOT_UTF_8(path=path, reason=error.reason)) from error
     return position_set(label, starts, path)
 
 
 def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
     """Return the positions in a file; refuse an empty file."""
     if not starts:
-        raise InputError(f"{path}: the file contains no offsets")
+        raise InputError(NO_OFFSETS_IN_FILE(path=path))
     return PositionSet(label, starts)
 
 
@@ -93,9 +100,9 @@ def parse_json(text: str) -> Any:
     except NotOffsets:
         raise
     except ValueError as error:
-        raise NotOffsets(f"not JSON ({error})") from error
+        raise NotOffsets(f"it is not valid JSON ({error})") from error
     except RecursionError as error:
-        raise NotOffsets("nested too deeply") from error
+        raise NotOffsets("the JSON is nested too deeply") from error
 
 
 def topic_offsets(value: Any) -> dict[TopicPartition, int]:
@@ -105,11 +112,13 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
         NotOffsets: the value has a different format.
     """
     if not isinstance(value, dict):
-        raise NotOffsets("not an object of topics")
+        raise NotOffsets("the JSON is not an object of topics")
     offsets: dict[TopicPartition, int] = {}
     for topic, partitions in value.items():
         if not isinstance(partitions, dict):
-            raise NotOffsets(f"topic {_valid_topic(topic)}: not an object of partitions")
+            raise NotOffsets(
+                f"the value of topic {_valid_topic(topic)} is not an object of partitions"
+            )
         for partition, number in partitions.items():
             partition_number = whole_number(partition, LARGEST_PARTITION, "a partition number")
             if type(number) is not int or number > LARGEST_OFFSET:
@@ -166,15 +175,18 @@ def quoted(text: str) -> str:
 def check_count(offsets: int, path: Path) -> None:
     """Refuse a file with more than MOST_OFFSETS offsets."""
     if offsets > MOST_OFFSETS:
-        raise InputError(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
+        raise InputError(TOO_MANY_OFFSETS(path=path, limit=MOST_OFFSETS))
 
 
 def read_bounded(path: Path) -> bytes:
     """Read a JSON or CSV file of offsets; refuse a file that is too large."""
     try:
         return read_file(path, _LARGEST_FILE)
+    except FileNotFoundError as error:
+        message = FILE_MISSING(path=path, alike=(), way_out="check the path")
+        raise InputError(message) from error
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+        raise InputError(CANNOT_READ_FILE(path=path, reason=error.strerror)) from error
 
 
 NextOffsets = Mapping[TopicPartition, int]

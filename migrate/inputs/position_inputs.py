@@ -21,6 +21,7 @@ from migrate.inputs.flink.extract import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
+from migrate.model.catalog import GROUP_MISSING, NO_COMMITTED_OFFSETS
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding
@@ -89,25 +90,25 @@ def parse_side(side: AnyPath) -> Side:
         check_no_credentials(name, InputError)
     if prefix == "plan":
         raise UsageError(
-            f"{name}: plan: is only for verify; use the plan's savepoint or spark:DIR, or "
-            f"apply the plan ({option('plan')} of to-spark or commit-group)"
+            f"{name}: only verify accepts plan:; pass the savepoint or spark:DIR of the plan, or "
+            f"apply the plan with to-spark or commit-group ({option('plan', 'FILE')})"
         )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not exists:
             suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
-                f"{name}: unknown side{suggestion}; a side is CHK without a prefix, "
+                f"{name}: this input is unknown{suggestion}; pass CHK without a prefix, "
                 "group:NAME, spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, "
                 "broker:latest, or broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
-        raise UsageError(f"{name!r}: nothing follows {prefix}:")
+        raise UsageError(f"{name!r} is incomplete; add a value after {prefix}:")
     kind = SideKind(prefix)
     if kind is SideKind.JSON and what.lstrip().startswith(("{", "[")):
         raise UsageError(
-            "json: requires a file, but this is JSON; save it to a file and pass the "
+            "json: requires the name of a file, but this is JSON; save it to a file, and pass the "
             "file, such as json:offsets.json"
         )
     if kind in FILE_READERS:
@@ -160,13 +161,14 @@ def side_input(
                 log.warning(warning)
             positions = group_positions(name, group)
             if not positions.starts:
-                note = f": {positions.note}" if positions.note else ""
-                raise Refused(f"{name} has no committed offsets{note}")
+                if group.exists:
+                    raise Refused(NO_COMMITTED_OFFSETS(group=group.name))
+                raise Refused(GROUP_MISSING(group=group.name, alike=group.alike))
             if group.members:
                 count = counted(len(group.members), "member")
                 message = (
-                    f"group {group.name!r} has {count}; records that its consumers read "
-                    "from now on will be duplicated"
+                    f"group {group.name!r} has {count}; all records that its consumers read from "
+                    "now on will be duplicated"
                 )
                 findings = (Finding(Code.GROUP_READS, message),)
         case SideKind.BROKER:

@@ -26,6 +26,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from decoder import ByteSource
 from decoder.storage import METADATA_FILE, checkpoint_number, join
@@ -44,13 +45,27 @@ from migrate.inputs.spark_log_entries import (
     read_text,
     seed_path,
 )
+from migrate.model.catalog import (
+    BATCH_AND_COMMITS_MISSING,
+    BATCH_MISSING,
+    COMMITS_BEYOND_OFFSETS,
+    COMMITS_MISSING,
+    FLINK_CHECKPOINT_AS_QUERY,
+    NO_CHECKPOINT_LOCATION,
+    NO_KAFKA_SOURCE_IN_QUERY,
+    NO_QUERY_AT_LOCATION,
+    QUERY_ID_UNREADABLE,
+    QUERY_START_UNKNOWN,
+    STREAMS_AT_DIFFERENT_POSITIONS,
+    UNCOMMITTED_BATCH_BEHIND,
+    UNCOMMITTED_BATCH_WITHOUT_PARTITION,
+)
 from migrate.model.errors import InputError, Refused
+from migrate.model.message import Message
 from migrate.model.positions import PositionSet
-from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
-# The directories to search for the intended directory.
-_FLINKS = "this is a Flink checkpoint, not the location of a Spark query; omit the prefix spark:"
+# The maximum number of directories to search for the intended directory.
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -86,7 +101,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     """
     sources = kafka_offsets(directory, batch, files)
     if not sources:
-        raise InputError(f"{directory}: the query reads no Kafka source")
+        raise InputError(NO_KAFKA_SOURCE_IN_QUERY(location=directory))
     return PositionSet(label, _merge(directory, sources.values()), f"after batch {batch}")
 
 
@@ -164,25 +179,20 @@ def starting_positions(
     directory, files = str(directory), files or Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise InputError(f"{directory}: {why_no_start(directory, files)}")
+        raise InputError(why_no_start(directory, files))
     return PositionSet(label, _merge(directory, seeds.values()), "before batch 0")
 
 
-def why_no_start(directory: str, files: ByteSource) -> str:
+def why_no_start(directory: str, files: ByteSource) -> Message:
     """Return the reason that a directory has no seed for a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
-        return _FLINKS
+        return FLINK_CHECKPOINT_AS_QUERY(path=directory)
     if entry_numbers(files, join(directory, "commits")):
-        return (
-            "the query's start positions are unknown, because the start of a Kafka source "
-            "(sources/0/0) is missing"
-        )
+        return QUERY_START_UNKNOWN(location=directory)
     below = (join(directory, name) for name in names[:_MOST_NAMED])
-    return (
-        "no committed batch and no start of a Kafka source (sources/0/0); pass the "
-        "checkpointLocation of a micro-batch query"
-    ) + did_you_mean(path for path in below if files.is_file(join(path, "metadata")))
+    alike = [path for path in below if files.is_file(join(path, "metadata"))]
+    return NO_QUERY_AT_LOCATION(location=directory, alike=alike)
 
 
 def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
@@ -209,10 +219,8 @@ def query_id(directory: str, files: ByteSource) -> str | None:
     """
     if list_directory(files, directory) is None:
         if posixpath.basename(directory) == METADATA_FILE and files.is_file(directory):
-            raise InputError(f"{directory}: {_FLINKS}")
-        raise InputError(
-            f"{directory}: the directory does not exist; pass the checkpointLocation of a query"
-        )
+            raise InputError(FLINK_CHECKPOINT_AS_QUERY(path=directory))
+        raise InputError(NO_CHECKPOINT_LOCATION(location=directory))
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None
@@ -220,7 +228,7 @@ def query_id(directory: str, files: ByteSource) -> str | None:
         metadata = parse_json(read_text(files, path))
     own_id = metadata.get("id") if isinstance(metadata, dict) else None
     if not isinstance(own_id, str) or not _UUID.fullmatch(own_id):
-        raise InputError(f"{path}: the file does not contain a query id")
+        raise InputError(QUERY_ID_UNREADABLE(path=path))
     return own_id
 
 
@@ -248,16 +256,12 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     newest = committed[-1]
     if planned and planned[-1] < newest:
         raise InputError(
-            f"{directory}: commits/ ends with {newest}, but offsets/ ends with "
-            f"{planned[-1]}; Spark would rerun a committed batch and then fail"
+            COMMITS_BEYOND_OFFSETS(location=directory, committed=newest, planned=planned[-1])
         )
     read_commit(files, commit_path(directory, newest))
     # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
-        raise InputError(
-            f"{directory}: commits/ ends with {newest}, but offsets/ ends with "
-            f"{planned[-1]}; Spark would resume after an uncommitted batch"
-        )
+        raise InputError(COMMITS_MISSING(location=directory, committed=newest, planned=planned[-1]))
     _check_second_newest(directory, files, planned, committed)
     if planned and planned[-1] > newest:
         _check_not_behind(directory, files, newest, planned[-1])
@@ -271,9 +275,7 @@ def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
     before = planned[-1] - 1
     if planned[-2:-1] != [before]:
         raise InputError(
-            f"{directory}: commits/ has no batch, offsets/ ends with {planned[-1]}, and "
-            f"batch {before} is missing; Spark would fail (batch {before} doesn't exist), "
-            "except with asynchronous progress"
+            BATCH_AND_COMMITS_MISSING(location=directory, planned=planned[-1], missing=before)
         )
     return before
 
@@ -295,10 +297,7 @@ def _check_second_newest(
     before = planned[-1] - 1
     may_be_async = len(planned) > 1 and before not in committed
     if not may_be_async and not oldest_is_continuous(directory, files):
-        raise InputError(
-            f"{directory}: offsets/ ends with {planned[-1]}, and batch {before} is "
-            f"missing; Spark would fail (batch {before} doesn't exist)"
-        )
+        raise InputError(BATCH_MISSING(location=directory, planned=planned[-1], missing=before))
 
 
 def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) -> int | None:
@@ -358,15 +357,17 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
         for place, offset in offsets.items():
             begun_end = (begun_ends or {}).get(source, {}).get(place)
             # A missing partition alone is not a problem, because its topic may have been deleted.
-            is_behind = begun_end < offset if begun_end is not None else begun_ends == older
-            if is_behind:
-                raise InputError(
-                    f"{directory}: the uncommitted batch {begun} has {place[0]}-{place[1]} "
-                    f"{'missing' if begun_end is None else f'at offset {begun_end}'}, but "
-                    f"the committed batch {committed} has it at offset {offset}; a "
-                    "repartitioning of the query's state is unfinished, or the topic was "
-                    "recreated; let the repartitioning finish first"
-                )
+            facts: dict[str, Any] = {
+                "location": directory,
+                "batch": begun,
+                "partition": f"{place[0]}-{place[1]}",
+                "committed": committed,
+                "committed_offset": offset,
+            }
+            if begun_end is None and begun_ends == older:
+                raise InputError(UNCOMMITTED_BATCH_WITHOUT_PARTITION(**facts))
+            if begun_end is not None and begun_end < offset:
+                raise InputError(UNCOMMITTED_BATCH_BEHIND(**facts, offset=begun_end))
 
 
 def _merge(directory: str, sources: Iterable[Offsets]) -> Offsets:
@@ -375,7 +376,11 @@ def _merge(directory: str, sources: Iterable[Offsets]) -> Offsets:
         for place, offset in offsets.items():
             if merged.setdefault(place, offset) != offset:
                 raise Refused(
-                    f"{directory}: two sources of the query read {place[0]}-{place[1]} and "
-                    f"are at different positions ({merged[place]} and {offset})"
+                    STREAMS_AT_DIFFERENT_POSITIONS(
+                        location=directory,
+                        partition=f"{place[0]}-{place[1]}",
+                        first=merged[place],
+                        second=offset,
+                    )
                 )
     return merged

@@ -27,6 +27,13 @@ from decoder import ByteSource
 from decoder.kafka.split import is_legal_topic
 from decoder.storage import StorageUnavailable, join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
+from migrate.model.catalog import (
+    CANNOT_READ_FILE,
+    CONTROL_BATCH,
+    LOG_ENTRY_DAMAGED,
+    LOG_ENTRY_EMPTY,
+    LOG_VERSION_UNKNOWN,
+)
 from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 
@@ -92,10 +99,7 @@ def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
     """Return the offsets of each Kafka source in an offset log file, by number or name."""
     entry = read_entry(files, path)
     if _CONTROL_BATCH in entry.metadata:
-        raise InputError(
-            f"{path}: this is a control batch, which reads nothing; its effect on the "
-            "query's offsets is unknown"
-        )
+        raise InputError(CONTROL_BATCH(path=path))
     return entry_offsets(entry, path)
 
 
@@ -123,7 +127,7 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
     version, *lines = [line.strip() for line in _read_log(files, path).split("\n")]
     _check_version(path, version, _OFFSET_LOGS)
     if not lines:
-        raise InputError(f"{path}: the file is truncated before its metadata")
+        raise InputError(LOG_ENTRY_DAMAGED(path=path, problem="it ends before its metadata"))
     metadata, *sources = lines
     if version == "v1":
         return OffsetEntry(version, metadata, dict(zip(map(str, count()), sources, strict=False)))
@@ -131,7 +135,8 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
     for line in sources:
         name, colon, offset = line.partition(":")
         if not name or not colon:
-            raise InputError(f"{path}: {line[:40]!r} is no <source>:<offset>")
+            problem = f"the line {line[:40]!r} is not <source>:<offset>"
+            raise InputError(LOG_ENTRY_DAMAGED(path=path, problem=problem))
         offsets[name] = offset
     return OffsetEntry(version, metadata, offsets)
 
@@ -195,8 +200,8 @@ def _refuse_markers(offsets: Offsets) -> Offsets:
 def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
     version = line.strip()
     if version not in known:
-        names = ", ".join(f"{name} ({sparks})" for name, sparks in known.items())
-        raise InputError(f"{path}: unknown log version {version[:20]!r}; known versions: {names}")
+        names = [f"{name} ({sparks})" for name, sparks in known.items()]
+        raise InputError(LOG_VERSION_UNKNOWN(path=path, version=version[:20], known=names))
 
 
 def entry_numbers(files: ByteSource, directory: str) -> list[int]:
@@ -219,10 +224,7 @@ def _read_log(files: ByteSource, path: str) -> str:
     """
     text = read_text(files, path)
     if not text:
-        raise EmptyEntry(
-            f"{path}: the file is empty; either it is being written, or a crash of the "
-            "store left it; Spark fails until the file is removed"
-        )
+        raise EmptyEntry(LOG_ENTRY_EMPTY(path=path))
     return text
 
 
@@ -240,8 +242,10 @@ def input_errors(path: str) -> Iterator[None]:
     except StorageUnavailable:
         raise
     except NotOffsets as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(LOG_ENTRY_DAMAGED(path=path, problem=str(error))) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+        problem = f"it is not UTF-8 text ({error.reason})"
+        raise InputError(LOG_ENTRY_DAMAGED(path=path, problem=problem)) from error
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+        reason = error.strerror or str(error)
+        raise InputError(CANNOT_READ_FILE(path=path, reason=reason)) from error

@@ -28,6 +28,7 @@ from migrate.inputs.spark_log import (
     starting_positions,
 )
 from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
+from migrate.model.catalog import FIRST_BATCH_UNCOMMITTED, NO_BATCH_COMMITTED, NO_QUERY_ID
 from migrate.model.errors import InputError, Refused
 from migrate.model.finding import Code, Finding
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
@@ -50,7 +51,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
     """
     own_id = query_id(directory, files)
     if own_id is None:
-        raise InputError(f"{directory}: {_NO_QUERY_ID}; restore it from a backup")
+        raise InputError(NO_QUERY_ID(location=directory))
     return own_id.replace("-", "")
 
 
@@ -70,18 +71,8 @@ def query_positions(pointer: str) -> ListedPositions:
     if batch is None:
         starting_positions(pointer, directory, files)  # raises if there is no query
         if has_begun_batch(directory, files):
-            raise Refused(
-                f"{directory}: the query has started its first batch but not committed it, "
-                "and may have written records of the batch; start the query once with "
-                "trigger(availableNow=True) to commit the batch; or, to duplicate those "
-                "records, pass the checkpoint or savepoint (CHK) from which `migrate "
-                "to-spark` wrote this location"
-            )
-        raise Refused(
-            f"{directory}: the query has not committed a batch; pass the checkpoint or "
-            "savepoint (CHK) from which `migrate to-spark` wrote this location (a query "
-            "in Real-Time Mode then duplicates its output)"
-        )
+            raise Refused(FIRST_BATCH_UNCOMMITTED(location=directory))
+        raise Refused(NO_BATCH_COMMITTED(location=directory))
     operator_id = query_operator_id(directory, files)
     committed = positions_after(pointer, directory, batch, files)
     url = directory if "://" in directory else f"//{directory}"
@@ -112,16 +103,16 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
     if operators := len(entry_numbers(files, join(directory, "state"))):
         yield Finding(
             Code.QUERY_STATE,
-            f"the query stores state of {counted(operators, 'operator')} (in state/); it "
-            "may contain rows that were read but not emitted, and these rows are not moved",
+            f"the query stores the state of {counted(operators, 'operator')} (in state/); this "
+            "state may contain rows that were read but not emitted, and these rows are not moved",
         )
     if (output := output_warning(directory, files)) is not None:
         yield Finding(Code.OUTPUT_BEYOND, output)
     if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
         yield Finding(
             Code.UNCOMMITTED_BATCH,
-            f"batch {begun} of the query has started but is not committed; the output of "
-            "this batch so far will be duplicated",
+            f"the query has started batch {begun} but not committed it; any output that the batch "
+            "has already written will be duplicated",
         )
 
 
@@ -147,9 +138,9 @@ def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
 
 
 _NO_QUERY_ID = (
-    "the file metadata with the query's id is missing; Spark versions with SPARK-55058 do "
-    "not start the query; older versions start it with a new id, and a sink that stores "
-    "query ids treats it as a different query"
+    "the file metadata with the query's ID is missing; Spark versions with SPARK-55058 do "
+    "not start the query; older versions start it with a new ID, and a sink that stores "
+    "query IDs treats it as a different query"
 )
 
 
@@ -176,15 +167,15 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return (
-            "if the query uses asyncProgressTrackingEnabled or Real-Time Mode, it may "
-            "have written records beyond these positions, and they will be duplicated; "
-            "the query's log shows neither mode"
+            "if the query uses asyncProgressTrackingEnabled or Real-Time Mode, it may have "
+            "written records beyond these positions, and these records will be duplicated; the "
+            "query log does not show whether it uses these modes"
         )
     first, second = gaps[-1]
     return (
         f"after batch {first} the query has logged batch {second} "
-        "(asyncProgressTrackingEnabled); it has written records beyond these positions, "
-        "and they will be duplicated"
+        "(asyncProgressTrackingEnabled); the query has written records beyond these positions, "
+        "and these records will be duplicated"
     )
 
 

@@ -24,8 +24,20 @@ from migrate.kafka.config import (
 from migrate.kafka.config.java_client import with_java_names
 from migrate.kafka.config.key_stores import unreadable_file
 from migrate.kafka.group_offsets import GroupOffsets
+from migrate.model.catalog import (
+    AUTHENTICATION_FAILED,
+    BROKER_TIMEOUT,
+    BROKER_TIMEOUT_WITH_REASON,
+    CONNECTION_CLOSED,
+    CREDENTIALS_WITH_QUOTES,
+    DESCRIBE_DENIED,
+    KAFKA_REQUEST_FAILED,
+    NO_BROKER,
+    NO_SASL_AT_LISTENER,
+    TLS_FAILED,
+    TLS_VERIFICATION_FAILED,
+)
 from migrate.model.cluster_snapshot import BrokerError
-from migrate.model.option_names import option
 from migrate.model.wording import hint
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
@@ -144,32 +156,30 @@ class Connection:
             reason = self._reason(failure)
             if failure.code() == KafkaError._AUTHENTICATION:
                 # The answer from a listener without SASL.
-                offers_none = "current SASL state" in text
-                check = "the user name, the password, and the mechanism"
-                if offers_none:
-                    check = "security.protocol and the port, because this listener offers no SASL"
-                elif unread := self._values_taken_literally():
-                    check = f"{unread}, because quotes and ${{…}} become part of the value"
-                return BrokerError(f"access denied at {self._servers}: {reason}; check {check}")
+                if "current SASL state" in text:
+                    return BrokerError(NO_SASL_AT_LISTENER(servers=self._servers, reason=reason))
+                if unread := self._values_taken_literally():
+                    return BrokerError(
+                        CREDENTIALS_WITH_QUOTES(
+                            servers=self._servers, reason=reason, properties=unread
+                        )
+                    )
+                return BrokerError(AUTHENTICATION_FAILED(servers=self._servers, reason=reason))
             if "certificate verify failed" in text:
-                return BrokerError(
-                    f"TLS verification failed at {self._servers}: {reason}; check that "
-                    "ssl.ca.location contains the certificate authority, and that the certificate "
-                    "is for this host"
-                )
+                return BrokerError(TLS_VERIFICATION_FAILED(servers=self._servers, reason=reason))
             # A TLS alert from the broker, such as for a missing client certificate, lacks the _SSL
             # code.
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
-                return BrokerError(f"TLS failed at {self._servers}: {reason}")
+                return BrokerError(TLS_FAILED(servers=self._servers, reason=reason))
         return None
 
-    def _values_taken_literally(self) -> str:
+    def _values_taken_literally(self) -> list[str]:
         """Return the names of credential properties whose values contain quotes or a variable."""
-        return ", ".join(
+        return [
             name
             for name, value in self.config.items()
             if name.startswith("sasl.") and _UNREAD.search(str(value))
-        )
+        ]
 
     def _no_listener(self) -> BrokerError | None:
         """Return an error if all addresses were tried and none can be a broker's, else None."""
@@ -180,23 +190,16 @@ class Connection:
             return None  # librdkafka has not tried all addresses yet
         if not failures:  # no error is reported if the other side closes a connection
             protocol = self.config.get("security.protocol", "PLAINTEXT")
-            return BrokerError(
-                f"{self._servers} closed the connection; security.protocol is {protocol}, but the "
-                f"port may require TLS or credentials; pass {option('kafka_config', 'FILE')} "
-                "(docs/how-to/secured-kafka.md), or check that the broker is running"
-            )
+            return BrokerError(CONNECTION_CLOSED(servers=self._servers, protocol=protocol))
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
-        return BrokerError(
-            f"no broker answered at {self._servers}{self._last_failure()}; check the address, and "
-            "check that the broker is running"
-        )
+        return BrokerError(NO_BROKER(servers=self._servers, reason=self._last_failure()))
 
     def _last_failure(self) -> str:
-        """Return the last connection error in brackets, or an empty string."""
+        """Return the last connection error, or an empty string."""
         for failure in reversed(self._failures):
             if failure.code() != KafkaError._ALL_BROKERS_DOWN:
-                return f" ({self._reason(failure)})"
+                return self._reason(failure)
         return ""
 
     def _reason(self, failure: KafkaError) -> str:
@@ -261,18 +264,23 @@ class Connection:
         """
         code = kafka_error(error).code()
         if code in _UNREACHABLE:
-            return self._refusal() or BrokerError(
-                f"no broker answered at {self._servers} within {self.timeout:.0f} s"
-                f"{self._last_failure()}; check the address, security.protocol, and the network "
-                "between this machine and the broker"
-            )
+            return self._refusal() or self._no_answer()
         if denied := _DENIED.get(code):
             # A request about a group can be denied because of a topic. To describe a group that
             # uses the `consumer` protocol, a user also needs DESCRIBE on the topics of the group's
             # members.
             to = what if what.startswith(denied) else f"each {denied} of {what}"
-            return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
-        return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
+            return BrokerError(DESCRIBE_DENIED(subject=what, resource=to))
+        reason = redact_secrets(_reason(error), self.config)
+        return BrokerError(KAFKA_REQUEST_FAILED(subject=what, reason=reason))
+
+    def _no_answer(self) -> BrokerError:
+        seconds = round(self.timeout)
+        if reason := self._last_failure():
+            return BrokerError(
+                BROKER_TIMEOUT_WITH_REASON(servers=self._servers, seconds=seconds, reason=reason)
+            )
+        return BrokerError(BROKER_TIMEOUT(servers=self._servers, seconds=seconds))
 
 
 def answer_of(future: Future[Any]) -> Any:
@@ -295,10 +303,11 @@ def answer_of(future: Future[Any]) -> Any:
 def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
     if "No provider for SASL mechanism GSSAPI" in reason:
         return ConfigError(
-            "sasl.mechanism is GSSAPI (Kerberos); the wheels of confluent-kafka do not support it; "
-            "use a different listener, or build confluent-kafka with a librdkafka that includes "
-            "Cyrus SASL (docs/how-to/secured-kafka.md#kerberos), and set the keytab and the "
-            "principal in sasl.jaas.config, or in sasl.kerberos.keytab and sasl.kerberos.principal"
+            "sasl.mechanism is GSSAPI (Kerberos), which the wheels of confluent-kafka do not "
+            "support; use a different listener, or build confluent-kafka with a librdkafka that "
+            "includes Cyrus SASL (docs/how-to/secured-kafka.md#kerberos), and set the keytab and "
+            "the principal in sasl.jaas.config, or in sasl.kerberos.keytab and "
+            "sasl.kerberos.principal"
         )
     if "mac verify failure" in reason:
         store = config["ssl.keystore.location"]

@@ -15,10 +15,15 @@ from confluent_kafka import (
 )
 
 from migrate.kafka.client import Connection, answer_of, kafka_error
+from migrate.model.catalog import (
+    COORDINATOR_NOT_READY,
+    GROUP_OFFSET_UNREADABLE,
+    GROUP_TRANSACTION_OPEN,
+)
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
 from migrate.model.errors import UsageError
 from migrate.model.offset_metadata import is_of_kafka_streams
-from migrate.model.wording import counted, similar_names
+from migrate.model.wording import similar_names
 
 _Answer = TypeVar("_Answer")
 
@@ -159,7 +164,9 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
                 pending.add(partition)
             elif entry.error:
                 name = f"{partition[0]}-{partition[1]}"
-                raise BrokerError(f"group {group}: the offset of {name}: {entry.error.str()}")
+                raise BrokerError(
+                    GROUP_OFFSET_UNREADABLE(group=group, partition=name, reason=entry.error.str())
+                )
             else:
                 stable[partition] = entry.committed
         pending -= stable.keys()
@@ -172,11 +179,12 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
         if time.monotonic() + _PAUSE > deadline:
             topic, number = min(pending)
             raise BrokerError(
-                f"group {group}: an open transaction contains offsets of "
-                f"{counted(len(pending), 'partition')} (the first is {topic}-{number}) and did not "
-                f"end within {timeout:.0f} s; until then, the group's offsets cannot be "
-                "determined; stop its producer, and rerun the command after Kafka has ended the "
-                "transaction"
+                GROUP_TRANSACTION_OPEN(
+                    group=group,
+                    count=len(pending),
+                    partition=f"{topic}-{number}",
+                    seconds=round(timeout),
+                )
             )
         time.sleep(_PAUSE)
 
@@ -200,8 +208,9 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _
                 raise connection.error(what, exception) from exception
             if time.monotonic() + _PAUSE > deadline:
                 raise BrokerError(
-                    f"{what}: its coordinator was not ready within {connection.timeout:.0f} s "
-                    f"({error.name()}); try again"
+                    COORDINATOR_NOT_READY(
+                        group=group, seconds=round(connection.timeout), reason=error.name()
+                    )
                 ) from exception
         time.sleep(_PAUSE)
 

@@ -29,6 +29,7 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec
 from migrate.kafka.client import Connection, answer_of
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.snapshot import list_offsets
+from migrate.model.catalog import READ_DENIED, RECORDS_TIMEOUT
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
@@ -294,10 +295,8 @@ class RecordReader:
                     self._consumer.incremental_unassign([TopicPartition(*partition)])
             if time.monotonic() > deadline:
                 (topic, number), *_ = waiting
-                raise BrokerError(
-                    f"{topic}-{number}: no records within {self._connection.timeout:.0f} s; "
-                    "check that this machine can reach the partition's leader"
-                )
+                seconds = round(self._connection.timeout)
+                raise BrokerError(RECORDS_TIMEOUT(partition=f"{topic}-{number}", seconds=seconds))
 
     def _messages(self) -> Iterator[tuple[Partition, Message]]:
         for message in self._consumer.consume(_MESSAGES_AT_ONCE, _POLL_SECONDS):
@@ -306,10 +305,7 @@ class RecordReader:
             if error is None or error.code() == KafkaError._PARTITION_EOF:
                 yield (str(topic), int(partition or 0)), message
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise BrokerError(
-                    f"topic {topic}: access denied; migrate compares the topic's records; grant "
-                    f"this user READ on topic {topic}"
-                )
+                raise BrokerError(READ_DENIED(topic=topic))
             elif topic is not None and not error.retriable():
                 raise self._connection.error(f"{topic}-{partition}", KafkaException(error))
 

@@ -26,6 +26,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from decoder.java import signed_32, string_hash
 from migrate.kafka.client import Connection
+from migrate.model.catalog import TRANSACTION_LOG_DENIED, TRANSACTION_LOG_TIMEOUT
 from migrate.model.cluster_snapshot import BrokerError, Transaction, TxnOutcome
 
 _LOG = "__transaction_state"
@@ -130,7 +131,7 @@ def _records(
         deadline = time.monotonic() + _READ_SECONDS
         while unread:
             if time.monotonic() > deadline:
-                raise BrokerError(f"topic {_LOG} was not read within {_READ_SECONDS:.0f} s")
+                raise BrokerError(TRANSACTION_LOG_TIMEOUT(topic=_LOG, seconds=round(_READ_SECONDS)))
             for message in consumer.consume(_AT_ONCE, _WAIT):
                 error = message.error()
                 if error is None:
@@ -160,5 +161,5 @@ def _partition_count(connection: Connection, consumer: Consumer) -> int:
 
 def _failure(connection: Connection, error: KafkaError) -> BrokerError:
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return BrokerError(f"access denied; grant this user READ on topic {_LOG}")
+        return BrokerError(TRANSACTION_LOG_DENIED(topic=_LOG))
     return connection.error(f"topic {_LOG}", KafkaException(error))

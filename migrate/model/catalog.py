@@ -22,12 +22,35 @@ ABORTED_TRANSACTION = refusal(
     "move from an older checkpoint, and accept duplicates of the output committed after it; or "
     "add {option.allow_in_flight:true} to accept the loss",
 )
+ALREADY_EXISTS = refusal(
+    "already-exists",
+    "{path} already exists",
+    "choose a new {kind}",
+)
 AT_LATEST_MARKER = refusal(
     "at-latest-marker",
     "the job has read no record, so the position is still the 'latest' marker; a start at today's "
     "log end would skip the records written after the job's start",
     "wait until the partition has a record, and move from a later checkpoint, or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
+)
+AUTHENTICATION_FAILED = service_error(
+    "authentication-failed",
+    "access denied at {servers}: {reason}",
+    "check the user name, the password, and the mechanism",
+)
+BATCH_AND_COMMITS_MISSING = input_error(
+    "batch-and-commits-missing",
+    "in {location}, commits/ has no batch, the newest batch in offsets/ is {planned}, and batch "
+    "{missing} is missing; Spark would fail (batch {missing} doesn't exist), except with "
+    "asynchronous progress tracking",
+    "restore commits/ and offsets/{missing} from a backup",
+)
+BATCH_MISSING = input_error(
+    "batch-missing",
+    "in {location}, the newest batch in offsets/ is {planned}, but batch {missing} is missing; "
+    "Spark would fail (batch {missing} doesn't exist)",
+    "restore offsets/{missing} from a backup",
 )
 BEYOND_END = refusal(
     "beyond-end",
@@ -36,11 +59,32 @@ BEYOND_END = refusal(
     "pass the job's brokers with {option.bootstrap_servers}, or skip to the log end with "
     "{option.on_beyond_end:latest}",
 )
+BROKER_TIMEOUT = service_error(
+    "broker-timeout",
+    "no broker answered at {servers} within {seconds} s",
+    "check the address, security.protocol, and the network between this machine and the broker",
+)
+BROKER_TIMEOUT_WITH_REASON = service_error(
+    "broker-timeout-with-reason",
+    "no broker answered at {servers} within {seconds} s ({reason})",
+    "check the address, security.protocol, and the network between this machine and the broker",
+)
+CANNOT_READ_FILE = input_error(
+    "cannot-read-file",
+    "the file {path} cannot be read: {reason}",
+    "check the path and the permissions",
+)
 CLUSTER_NOT_IDENTIFIED = refusal(
     "cluster-not-identified",
     "the state of some sources does not identify their Kafka cluster (operators {operators}); "
     "their cluster may differ from the other sources' cluster {clusters}",
     "move these sources one at a time with {option.source}",
+)
+COMMITS_BEYOND_OFFSETS = input_error(
+    "commits-beyond-offsets",
+    "in {location}, the newest batch in commits/ is {committed}, but the newest batch in offsets/ "
+    "is {planned}; Spark would rerun a committed batch and then fail",
+    "restore offsets/ from a backup",
 )
 COMMITS_BEYOND_POSITIONS = refusal(
     "commits-beyond-positions",
@@ -49,6 +93,12 @@ COMMITS_BEYOND_POSITIONS = refusal(
     "next offset {next_offset}), and Flink's output for these records would be duplicated",
     "move from a newer checkpoint, or add {option.allow_ran_on:true} to accept the duplicates",
 )
+COMMITS_MISSING = input_error(
+    "commits-missing",
+    "in {location}, the newest batch in commits/ is {committed}, but the newest batch in offsets/ "
+    "is {planned}; Spark would resume after an uncommitted batch",
+    "restore commits/ from a backup",
+)
 COMMITTED_MARKER_OFFLINE = refusal(
     "committed-marker-offline",
     "the job has read no record, so the position is still the 'committed' marker; only a broker "
@@ -56,6 +106,24 @@ COMMITTED_MARKER_OFFLINE = refusal(
     "pass Flink's own group with {option.bootstrap_servers:HOST:PORT} and "
     "{option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
+)
+CONNECTION_CLOSED = service_error(
+    "connection-closed",
+    "{servers} closed the connection; security.protocol is {protocol}, but the port may require "
+    "TLS or credentials",
+    "pass {option.kafka_config:FILE} (docs/how-to/secured-kafka.md), or check that the broker is "
+    "running",
+)
+CONTROL_BATCH = input_error(
+    "control-batch",
+    "the file {path} belongs to a control batch, which reads no records, so its effect on the "
+    "offsets of the query is unknown",
+    "rerun the command after the query has committed another batch",
+)
+COORDINATOR_NOT_READY = service_error(
+    "coordinator-not-ready",
+    "group {group}: the group coordinator was not ready within {seconds} s ({reason})",
+    "rerun the command",
 )
 COPY_AMBIGUOUS = refusal(
     "copy-ambiguous",
@@ -118,6 +186,43 @@ COPY_WITH_OTHER_PARTITIONS = refusal(
     "the partition of a copied record cannot be determined",
     "mirror it to a topic with the same number of partitions",
 )
+CREDENTIALS_IN_URI = input_error(
+    "credentials-in-uri",
+    "credentials in a URL are refused, because they would be printed and saved ({uri})",
+    "remove them, and set them where the library of the object store reads them (AWS_PROFILE, "
+    "AZURE_STORAGE_…, Hadoop's configuration)",
+)
+CREDENTIALS_WITH_QUOTES = service_error(
+    "credentials-with-quotes",
+    "access denied at {servers}: {reason}",
+    "check {properties}, because quotes and ${{…}} become part of the value",
+)
+CSV_HEADER = input_error(
+    "csv-header",
+    "line {line} of {path} is a header",
+    "remove this line",
+)
+CSV_LINE_TOO_LONG = input_error(
+    "csv-line-too-long",
+    "line {line} of {path} is longer than {limit} characters",
+    "pass an export of kafka-consumer-groups, whose lines are topic,partition,offset",
+)
+CSV_PASSED_AS_JSON = input_error(
+    "csv-passed-as-json",
+    "the file {path} is CSV, not JSON",
+    "pass it as csv:{path}",
+)
+DESCRIBE_DENIED = service_error(
+    "describe-denied",
+    "access to {subject} is denied",
+    "grant this user DESCRIBE on {resource}",
+)
+DESCRIBE_OUTPUT = input_error(
+    "describe-output",
+    "the file {path} is the table that kafka-consumer-groups --describe prints",
+    "pass the group as group:NAME, or export the offsets with --reset-offsets --to-current "
+    "--dry-run --export",
+)
 EARLIEST_MARKER_OFFLINE = refusal(
     "earliest-marker-offline",
     "the job has read no record, so the position is still the 'earliest' marker; only a broker "
@@ -129,6 +234,164 @@ EXPIRED = refusal(
     "next offset {next_offset} is below the log start offset {log_start}; up to {lost} records "
     "were deleted",
     "move from a newer checkpoint, or continue after the gap with {option.on_expired:earliest}",
+)
+FILE_EDITED = input_error(
+    "file-edited",
+    "the {kind} {path} was edited (its checksum does not match)",
+    "{way_out}",
+)
+FILE_EMPTY = input_error(
+    "file-empty",
+    "the file {path} is empty, so it is not a {name}",
+    "{way_out}",
+)
+FILE_INVALID = input_error(
+    "file-invalid",
+    "the file {path} is not a valid {name} ({field}: {problem})",
+    "{way_out}",
+)
+FILE_MISSING = input_error(
+    "file-missing",
+    "the file {path} does not exist{alike:did you mean}",
+    "{way_out}",
+)
+FILE_NOT_JSON = input_error(
+    "file-not-json",
+    "the file {path} is not a {name}, because it is not valid JSON ({problem})",
+    "{way_out}",
+)
+FILE_OF_MIGRATE = input_error(
+    "file-of-migrate",
+    "the file {path} was written by `migrate`, so it does not contain startingOffsets",
+    "to show it, run `migrate show {path}`",
+)
+FILE_OF_OTHER_KIND = input_error(
+    "file-of-other-kind",
+    "the file {path} is a {other}, not a {name}",
+    "to show it, run `migrate show {path}`",
+)
+FILE_OF_OTHER_VERSION = input_error(
+    "file-of-other-version",
+    "the file {path} has version {version}, so it is not a {name}",
+    "use the release of `migrate` that wrote it",
+)
+FILE_OF_UNKNOWN_KIND = input_error(
+    "file-of-unknown-kind",
+    "the file {path} is not a {name}",
+    "{way_out}",
+)
+FILE_TOO_LARGE = refusal(
+    "file-too-large",
+    "the file {path} would be {size} bytes long, but `migrate` reads at most {limit} bytes",
+    "move fewer partitions at a time with {option.partitions}",
+)
+FIRST_BATCH_UNCOMMITTED = refusal(
+    "first-batch-uncommitted",
+    "the query at {location} has started its first batch but not committed it, and may have "
+    "written some records of the batch",
+    "start the query once with trigger(availableNow=True) to commit the batch; or, to accept "
+    "duplicates of these records, pass the checkpoint or savepoint from which `migrate to-spark` "
+    "wrote this location",
+)
+FLINK_CHECKPOINT_AS_QUERY = input_error(
+    "flink-checkpoint-as-query",
+    "{path} is a Flink checkpoint, not the checkpoint location of a Spark query",
+    "omit the prefix spark:",
+)
+FLINK_ERROR = service_error(
+    "flink-error",
+    "{option.flink_rest:{address}}: Flink answered {status} {reason}",
+    "check that this is the address of the JobManager, and read the JobManager's log",
+)
+FLINK_TIMEOUT = service_error(
+    "flink-timeout",
+    "{option.flink_rest:{address}}: no complete answer within {seconds} s",
+    "check that this is the address of the JobManager, and that the JobManager is running",
+)
+FLINK_UNREACHABLE = service_error(
+    "flink-unreachable",
+    "{option.flink_rest:{address}}: no answer ({reason})",
+    "check that this is the address of the JobManager, and that the JobManager is running",
+)
+GROUP_MISSING = refusal(
+    "group-missing",
+    "group {group} does not exist{alike:did you mean}, so it has no committed offsets",
+    "pass the name of an existing group, or move from a checkpoint of the job",
+)
+GROUP_OFFSET_UNREADABLE = service_error(
+    "group-offset-unreadable",
+    "group {group}: the offset of {partition} cannot be read: {reason}",
+    "check the state of the brokers, and rerun the command",
+)
+GROUP_TRANSACTION_OPEN = service_error(
+    "group-transaction-open",
+    "group {group}: an open transaction contains offsets of {count:partition} (the first is "
+    "{partition}) and did not end within {seconds} s; until it ends, the offsets of the group "
+    "cannot be determined",
+    "stop the producer of the transaction, and rerun the command after Kafka has ended the "
+    "transaction",
+)
+JOB_HAS_LATER_OUTPUT = refusal(
+    "job-has-later-output",
+    "the job has written output after this checkpoint; {evidence}",
+    "{how_to_stop}, and move from that savepoint; or add {option.allow_ran_on:true} to duplicate "
+    "its output",
+)
+JOB_HAS_LATER_OUTPUT_AFTER_PLAN = refusal(
+    "job-has-later-output-after-plan",
+    "the job has written output after this checkpoint; {evidence}",
+    "{how_to_stop}, and move from that savepoint; or make a new plan with "
+    "{option.allow_ran_on:true} to duplicate its output",
+)
+JOB_HAS_NEWER_OFFSETS = refusal(
+    "job-has-newer-offsets",
+    "the job has written output after this checkpoint; {evidence}",
+    "{how_to_stop}, and move from that savepoint",
+)
+JOB_KEPT_RUNNING = refusal(
+    "job-kept-running",
+    "the job kept running; {sign}",
+    "{how_to_stop}, and move from that savepoint",
+)
+JOB_MAY_HAVE_RESTARTED = refusal(
+    "job-may-have-restarted",
+    "the job may be running again; {evidence}",
+    "if the job is running, {how_to_stop}, and move from that savepoint; otherwise, add "
+    "{option.allow_ran_on:true}",
+)
+JOB_MAY_HAVE_RESTARTED_AFTER_PLAN = refusal(
+    "job-may-have-restarted-after-plan",
+    "the job may be running again; {evidence}",
+    "if the job is running, {how_to_stop}, and move from that savepoint; otherwise, make a new "
+    "plan with {option.allow_ran_on:true}",
+)
+JOB_OVERWRITES_GROUP = refusal(
+    "job-overwrites-group",
+    "a job is still running; {evidence}",
+    "if this is the job that you move, {how_to_stop} first, because it overwrites the offsets of "
+    "the group; if it is a different job, omit {option.flink_rest}",
+)
+JOB_RUNNING = refusal(
+    "job-running",
+    "a job is still running; {evidence}",
+    "if this is the job that you move, {how_to_stop} first; if it is a different job, omit "
+    "{option.flink_rest}, or add {option.allow_ran_on:true}",
+)
+JOB_RUNNING_AFTER_PLAN = refusal(
+    "job-running-after-plan",
+    "a job is still running; {evidence}",
+    "if this is the job that you move, {how_to_stop} first; if it is a different job, omit "
+    "{option.flink_rest}, or make a new plan with {option.allow_ran_on:true}",
+)
+JSON_PASSED_AS_CSV = input_error(
+    "json-passed-as-csv",
+    "the file {path} is JSON, not CSV",
+    "pass it as json:{path}",
+)
+KAFKA_REQUEST_FAILED = service_error(
+    "kafka-request-failed",
+    "the request about {subject} failed ({reason})",
+    "check the state of the brokers, and rerun the command",
 )
 KEPT_PARTITIONS = refusal(
     "kept-partitions",
@@ -143,10 +406,42 @@ LATEST_MARKER_OFFLINE = refusal(
     "wait until the partition has a record, and move from a later checkpoint, or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
+LOG_ENTRY_DAMAGED = input_error(
+    "log-entry-damaged",
+    "the file {path} is damaged: {problem}",
+    "restore it from a backup of the checkpoint location",
+)
+LOG_ENTRY_EMPTY = input_error(
+    "log-entry-empty",
+    "the file {path} is empty; either a query is still writing it, or a crash of the object store "
+    "left it behind",
+    "rerun the command; if the file is still empty, remove it, because Spark fails on it",
+)
+LOG_VERSION_UNKNOWN = input_error(
+    "log-version-unknown",
+    "the file {path} has the unknown version {version!r}; the known versions are {known}",
+    "use a release of `migrate` that reads the files of this Spark version",
+)
 NEW_PARTITION = refusal(
     "new-partition",
     "the partition is not {where}",
     "choose a start with {option.new_partitions:earliest} or latest",
+)
+NO_BATCH_COMMITTED = refusal(
+    "no-batch-committed",
+    "the query at {location} has not committed a batch",
+    "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location (a query "
+    "in Real-Time Mode then duplicates its output)",
+)
+NO_BROKER = service_error(
+    "no-broker",
+    "no broker answered at {servers} ({reason})",
+    "check the address, and check that the broker is running",
+)
+NO_CHECKPOINT_LOCATION = input_error(
+    "no-checkpoint-location",
+    "the directory {location} does not exist",
+    "pass the checkpointLocation of a query",
 )
 NO_COMMITTED_OFFSET = refusal(
     "no-committed-offset",
@@ -161,15 +456,30 @@ NO_COMMITTED_OFFSET_TO_START_AT = refusal(
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
+NO_COMMITTED_OFFSETS = refusal(
+    "no-committed-offsets",
+    "group {group} has no committed offsets",
+    "check the name of the group, or move from a checkpoint of the job",
+)
 NO_KAFKA_SEED = input_error(
     "no-kafka-seed",
     "{location} contains no seed of a Kafka source (sources/0/0)",
     "pass a checkpoint location that migrate to-spark has written",
 )
+NO_KAFKA_SOURCE_IN_QUERY = input_error(
+    "no-kafka-source-in-query",
+    "the query at {location} reads no Kafka source",
+    "pass the checkpointLocation of a query that reads Kafka",
+)
 NO_OFFSET = refusal(
     "no-offset",
     "there is nothing to move; no partition has an offset",
     "choose a checkpoint that the job took after it read its first record",
+)
+NO_OFFSETS_IN_FILE = input_error(
+    "no-offsets-in-file",
+    "the file {path} contains no offsets",
+    "pass a file with at least one offset",
 )
 NO_POSITION = refusal(
     "no-position",
@@ -177,6 +487,23 @@ NO_POSITION = refusal(
     "to keep the positions of these partitions, use {option.partitions} to pass only the other "
     "partitions; to choose a start, use {option.bootstrap_servers} and "
     "{option.new_partitions:earliest} or latest",
+)
+NO_QUERY_AT_LOCATION = input_error(
+    "no-query-at-location",
+    "{location} contains neither a committed batch nor the start of a Kafka source "
+    "(sources/0/0){alike:did you mean}",
+    "pass the checkpointLocation of a micro-batch query",
+)
+NO_QUERY_ID = input_error(
+    "no-query-id",
+    "the file {location}/metadata with the query's ID is missing; Spark either does not start the "
+    "query, or starts it with a new ID",
+    "restore this file from a backup",
+)
+NO_SASL_AT_LISTENER = service_error(
+    "no-sasl-at-listener",
+    "access denied at {servers}, because this listener offers no SASL: {reason}",
+    "check security.protocol and the port",
 )
 NO_SOURCE_GROUP = refusal(
     "no-source-group",
@@ -190,16 +517,31 @@ NO_SUCH_PARTITION = refusal(
     "neither the checkpoint nor the broker has {partitions:1}, which {option.partitions} names",
     "pass existing partitions",
 )
+NOT_A_JOB_MANAGER = service_error(
+    "not-a-job-manager",
+    "{option.flink_rest:{address}}: the service at this address is not a JobManager",
+    "pass the address of the Flink web UI",
+)
 NOT_AMONG_POSITIONS = refusal(
     "not-among-positions",
     "the partition is not among the positions; the start offset of its reader cannot be determined",
     "choose a start with {option.new_partitions:earliest} or latest",
+)
+NOT_OFFSETS = input_error(
+    "not-offsets",
+    "{place} cannot be read; {problem}",
+    "use the format {format}",
 )
 NOT_ON_BROKER = refusal(
     "not-on-broker",
     "{reader} reads {partitions}, which the broker does not have",
     "use {option.bootstrap_servers} to pass the job's brokers, or {option.gone:skip} to remove "
     "these partitions from the state",
+)
+NOT_UTF_8 = input_error(
+    "not-utf-8",
+    "the file {path} is not UTF-8 text ({reason})",
+    "save it as UTF-8",
 )
 NOTHING_SELECTED = refusal(
     "nothing-selected",
@@ -224,11 +566,21 @@ PARTITION_GONE = refusal(
     "the broker has no such partition",
     "pass the job's brokers with {option.bootstrap_servers}, or omit it with {option.gone:skip}",
 )
+PATH_IS_DIRECTORY = input_error(
+    "path-is-directory",
+    "{path} is a directory, not a file",
+    "{way_out}",
+)
 PLAN_FOR_OTHER_CLUSTER = refusal(
     "plan-for-other-cluster",
     "the brokers belong to cluster {cluster}, but the plan is for cluster {planned}",
     "check the value of {option.bootstrap_servers}, and create a new plan only if the job has "
     "moved to this cluster",
+)
+PLAN_OF_VERSION_1 = input_error(
+    "plan-of-version-1",
+    "the plan {path} has version 1, which has no checksum; an older release wrote it",
+    "create a new plan with {option.plan_out}",
 )
 POSITION_UNKNOWN = refusal(
     "position-unknown",
@@ -249,6 +601,28 @@ POSITIONS_DIFFER_CLUSTER_UNKNOWN = refusal(
     "choose one source with {option.source:OPERATOR_ID}; or, if all sources read the same Kafka "
     "cluster (their state does not show whether they do), add {option.one_cluster:true} and "
     "{option.merge_sources:min} to use the lower offsets",
+)
+PROGRESS_REPORT = input_error(
+    "progress-report",
+    "the file {path} is a progress report of a Spark query",
+    "save the endOffset of its Kafka source to a new file, and pass this file (endOffset has the "
+    "format of startingOffsets)",
+)
+QUERY_ID_UNREADABLE = input_error(
+    "query-id-unreadable",
+    "the file {path} does not contain a query ID",
+    "restore it from a backup",
+)
+QUERY_START_UNKNOWN = input_error(
+    "query-start-unknown",
+    "the start positions of the query at {location} are unknown, because the start of its Kafka "
+    "source (sources/0/0) is missing",
+    "restore this file from a backup",
+)
+READ_DENIED = service_error(
+    "read-denied",
+    "access to the records of topic {topic} is denied, but `migrate` has to compare them",
+    "grant this user READ on topic {topic}",
 )
 READER_CLUSTER_UNKNOWN = refusal(
     "reader-cluster-unknown",
@@ -271,6 +645,11 @@ READERS_OVERLAP = refusal(
     "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
     "that it reads",
 )
+RECORDS_TIMEOUT = service_error(
+    "records-timeout",
+    "no records of {partition} were read within {seconds} s",
+    "check that this machine can reach the leader of the partition",
+)
 SAME_TOPIC_TWO_CLUSTERS = refusal(
     "same-topic-two-clusters",
     "{sources} sources read topic {topic} ({readers}), and their state does not identify their "
@@ -278,10 +657,60 @@ SAME_TOPIC_TWO_CLUSTERS = refusal(
     "choose one source with {option.source:OPERATOR_ID}, or add {option.one_cluster:true} if all "
     "sources read the same Kafka cluster",
 )
+SAVEPOINT_AGED = refusal(
+    "savepoint-aged",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
+    "output of the job will be duplicated",
+    "add {option.flink_rest:URL} (Flink's JobManager) or {option.source_group:G} (the job's "
+    "group), or add {option.allow_ran_on:true} if the job was not restarted",
+)
+SAVEPOINT_AGED_AFTER_PLAN = refusal(
+    "savepoint-aged-after-plan",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
+    "output of the job will be duplicated",
+    "add {option.flink_rest:URL} (Flink's JobManager), or make a new plan with "
+    "{option.source_group:G} (the job's group), or with {option.allow_ran_on:true} if the job was "
+    "not restarted",
+)
+SAVEPOINT_AGED_NOT_IN_FLINK = refusal(
+    "savepoint-aged-not-in-flink",
+    "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
+    "was restarted from it; if it was, the later output of the job will be duplicated",
+    "add {option.source_group:G} (the job's group), or add {option.allow_ran_on:true} if the job "
+    "was not restarted",
+)
+SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
+    "savepoint-aged-not-in-flink-after-plan",
+    "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
+    "was restarted from it; if it was, the later output of the job will be duplicated",
+    "make a new plan with {option.source_group:G} (the job's group), or with "
+    "{option.allow_ran_on:true} if the job was not restarted",
+)
 SEVERAL_CLUSTERS = refusal(
     "several-clusters",
     "the positions belong to {count} Kafka clusters ({clusters!r}), but a target reads only one",
     "choose the cluster with {option.cluster:ID}",
+)
+SEVERAL_GROUPS_IN_FILE = refusal(
+    "several-groups-in-file",
+    "the file {path} contains the offsets of {count} groups",
+    "choose one of {choices:10}",
+)
+SEVERAL_TOPICS_FOR_HUDI = refusal(
+    "several-topics-for-hudi",
+    "the positions belong to {count} topics ({topics}), but a Hudi Streamer checkpoint contains "
+    "only one topic",
+    "choose a topic with {option.source:topic:NAME}",
+)
+SIDE_IN_SEVERAL_CLUSTERS = refusal(
+    "side-in-several-clusters",
+    "{label} has positions in several clusters ({clusters!r})",
+    "choose a cluster with {option.cluster:ID}, or a source with {option.source:OPERATOR_ID}",
+)
+SOURCES_AT_DIFFERENT_POSITIONS = refusal(
+    "sources-at-different-positions",
+    "two sources in {label} read {partition} from different positions ({first} and {second})",
+    "choose a source with {option.source:OPERATOR_ID}",
 )
 SPARK_FAILED = service_error(
     "spark-failed",
@@ -312,6 +741,28 @@ STARTS_DIFFER_BETWEEN_SOURCES = refusal(
     "{query}: two sources of the query start {partition} at different offsets",
     "compare the seed of each source (sources/N/0) with the positions",
 )
+STREAMS_AT_DIFFERENT_POSITIONS = refusal(
+    "streams-at-different-positions",
+    "two sources of the query at {location} read {partition} and are at different positions "
+    "({first} and {second})",
+    "save the offsets of one of these sources to a file, and pass it as json:FILE",
+)
+TLS_FAILED = service_error(
+    "tls-failed",
+    "TLS failed at {servers}: {reason}",
+    "check security.protocol, the port, and the client certificate",
+)
+TLS_VERIFICATION_FAILED = service_error(
+    "tls-verification-failed",
+    "TLS verification failed at {servers}: {reason}",
+    "check that ssl.ca.location contains the certificate authority, and that the certificate is "
+    "for this host",
+)
+TOO_MANY_OFFSETS = input_error(
+    "too-many-offsets",
+    "the file {path} contains more than {limit} offsets",
+    "split it by topic",
+)
 TOPIC_GONE = refusal(
     "topic-gone",
     "the broker has no such topic{alike:did you mean}",
@@ -330,4 +781,33 @@ TOPICS_LEFT_OUT = refusal(
     "from the start",
     "pass that pattern with {option.topic_pattern}, or name the partitions that move with "
     "{option.partitions}",
+)
+TRANSACTION_LOG_DENIED = service_error(
+    "transaction-log-denied",
+    "access to topic {topic} is denied",
+    "grant this user READ on topic {topic}",
+)
+TRANSACTION_LOG_TIMEOUT = service_error(
+    "transaction-log-timeout",
+    "topic {topic} was not read within {seconds} s",
+    "rerun the command when the brokers are less busy",
+)
+UNCOMMITTED_BATCH_BEHIND = input_error(
+    "uncommitted-batch-behind",
+    "in {location}, the uncommitted batch {batch} ends at offset {offset} of {partition}, but the "
+    "committed batch {committed} ends at offset {committed_offset}; a repartitioning of the "
+    "query's state is unfinished, or the topic was recreated",
+    "let the repartitioning finish first",
+)
+UNCOMMITTED_BATCH_WITHOUT_PARTITION = input_error(
+    "uncommitted-batch-without-partition",
+    "in {location}, the uncommitted batch {batch} lacks {partition}, but the committed batch "
+    "{committed} ends at offset {committed_offset} of it; a repartitioning of the query's state "
+    "is unfinished, or the topic was recreated",
+    "let the repartitioning finish first",
+)
+URI_NOT_SUPPORTED = input_error(
+    "uri-not-supported",
+    "URIs of this kind are not supported ({uri})",
+    "{way_out}",
 )

@@ -90,7 +90,7 @@ def follow(
         # temporary files. The names of these files start with a dot.
         names = [name for name in list_directory(files, location) or () if name[0] != "."]
         if query_id(location, files) is None and names and "commits" not in names:
-            raise InputError(f"{location}: {why_no_start(location, files)}")
+            raise InputError(why_no_start(location, files))
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
     again = f"polling again in {pause:g} s"

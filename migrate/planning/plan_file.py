@@ -24,6 +24,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from decoder.urls import redact_url
 from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
+from migrate.model.catalog import PLAN_OF_VERSION_1
 from migrate.model.errors import InputError, UsageError
 from migrate.model.option_names import option
 from migrate.model.positions import Marker, Origin, target_of
@@ -214,18 +215,16 @@ def read_plan(path: Path) -> Plan:
     Raises:
         InputError: the file is missing, is not a plan of this version, or was edited.
     """
-    content = read_content(path, creation_hint=f"{option('plan_out')} writes one")
+    content = read_content(path, creation_hint=f"create a plan with {option('plan_out')}")
     raw = _raw_plan(content)
     if raw.get("version") == 1:
-        raise InputError(
-            f"{path}: a plan of version 1, saved by an older release without a checksum; create "
-            f"a new plan with {option('plan_out')}"
-        )
+        raise InputError(PLAN_OF_VERSION_1(path=path))
     saved = parse(
         PlanFile,
         content,
         path,
         f"plan of version {VERSION}",
+        creation_hint=f"create a plan with {option('plan_out')}",
         edited_hint=f"create a new plan with {option('plan_out')} and the changed options",
     )
     checkpoint = saved.checkpoint

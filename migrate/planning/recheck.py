@@ -45,7 +45,7 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     if recreated:
         return
     if _is_applied(plan, snapshot):
-        yield "the plan was already applied; the group has all its offsets"
+        yield "the plan was already applied, because the group has all offsets of the plan"
         return
     known = {planned.topic_partition: planned for planned in plan.partitions}
     now = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
@@ -59,7 +59,7 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
             current = snapshot.target_group.next_offset(*topic_partition)
             if current != planned.current:
                 yield (
-                    f"the group's offset of {planned.name} has changed from "
+                    f"the group's offset for {planned.name} has changed from "
                     f"{format_position(planned.current)} to {format_position(current)}"
                 )
 
@@ -87,14 +87,14 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
         yield f"{name} did not exist when the plan was created, but exists now"
     if planned.next_offset is not None and not log.covers(planned.next_offset):
         yield (
-            f"{name} now contains offsets {log.start} to {log.end}, so its next offset "
-            f"{planned.next_offset} is no longer in the log"
+            f"the log of {name} now ranges from offset {log.start} to {log.end}, so it no longer "
+            f"contains the next offset {planned.next_offset}"
         )
     if planned.log_end is not None and log.end < planned.log_end:
         yield (
             f"the log end offset of {name} has decreased from {planned.log_end} to {log.end}; "
-            "records were lost, or the topic was recreated (before Kafka 2.8, topics have no ID "
-            "that shows this)"
+            "either records were lost, or the topic was recreated (before Kafka 2.8, topics have "
+            "no IDs that would show this)"
         )
 
 

@@ -66,7 +66,7 @@ def collect_warnings(
         yield warning_text(
             WarningCode.SOURCE_GROUP_EMPTY,
             f"group {group.name!r}{did_you_mean(group.alike)} has committed no offset for these "
-            "topics, so it does not show whether the job kept running",
+            "topics, so the group does not show whether the job kept running",
         )
     if snapshot is None:
         yield warning_text(WarningCode.NOT_CHECKED, not_checked())
@@ -81,12 +81,12 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     """Yield warnings about records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         every = (
-            "; all partitions are suspect, as in a different cluster, where these offsets would "
-            "lose or duplicate records"
+            "; because this applies to all partitions, the cluster is probably different, and "
+            "these offsets would lose or duplicate records there"
         )
         yield warning_text(
             WarningCode.MAYBE_RECREATED,
-            f"{counted(len(suspects), 'partition')} may be of a recreated topic or of a "
+            f"{counted(len(suspects), 'partition')} may belong to a recreated topic or to a "
             "different cluster (the first is "
             f"{suspects[0].name}){every if len(suspects) == len(partitions) else ''}; check that "
             f"{option('bootstrap_servers')} specifies the job's brokers",
@@ -94,9 +94,9 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
             WarningCode.UNLISTED_PARTITION,
-            f"the checkpoint does not list {counted(len(older), 'partition')} with records older "
-            f"than the checkpoint (the first is {older[0].name}: up to {older[0].older_offsets} "
-            "records)",
+            f"{counted(len(older), 'partition')} with records older than the checkpoint "
+            f"{'is' if len(older) == 1 else 'are'} not in the checkpoint (the first is "
+            f"{older[0].name}: up to {older[0].older_offsets} records)",
         )
     if beyond := _commits_beyond(partitions):
         yield warning_text(
@@ -111,17 +111,17 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
-            f"{merged_by_min}: {counted(sum(p.read_already for p in merged), 'record')} of "
+            f"{merged_by_min}: {counted(sum(p.read_already for p in merged), 'record')} in "
             f"{counted(len(merged), 'partition')} will be reprocessed (the first is "
             f"{merged[0].name}: from offset {merged[0].next_offset}, although one source had "
-            f"reached {merged[0].job_reached})",
+            f"reached offset {merged[0].job_reached})",
         )
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
             f"{merged_by_min}: one source of the topic has no position for "
-            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}), and loses the "
-            "records below its next offset",
+            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}), and will lose "
+            "the records below the next offset",
         )
 
 
@@ -164,8 +164,8 @@ def new_group_warning(group: GroupView) -> WarningText:
     """Return the warning that a consumer group will be created."""
     return warning_text(
         WarningCode.NEW_GROUP,
-        f"group {group.name!r} does not exist and will be created; check its "
-        f"name{did_you_mean(group.alike)}",
+        f"group {group.name!r} does not exist and will be created{did_you_mean(group.alike)}; "
+        "check the name",
     )
 
 
@@ -206,7 +206,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
     hidden = "a recreated topic cannot be detected"
     if origin.written_at is None:
         yield warning_text(
-            WarningCode.AGE_UNKNOWN, f"the age of the checkpoint cannot be determined, so {hidden}"
+            WarningCode.AGE_UNKNOWN, f"the age of the checkpoint is unknown, so {hidden}"
         )
     elif origin.copied_from is not None:
         written_in = redact_url(origin.copied_from)
@@ -228,7 +228,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
             yield warning_text(
                 WarningCode.RENAMED_TOPIC,
                 f"{option('topic_map', {old: new})}: the same offset may refer to a different "
-                "record in a different topic; compare the records first",
+                "record in the new topic; compare the records first",
             )
 
 

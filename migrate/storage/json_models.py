@@ -13,9 +13,21 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from decoder.kafka.split import TOPIC_PATTERN
 from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
+from migrate.model.catalog import (
+    CANNOT_READ_FILE,
+    FILE_EDITED,
+    FILE_EMPTY,
+    FILE_INVALID,
+    FILE_MISSING,
+    FILE_NOT_JSON,
+    FILE_OF_OTHER_KIND,
+    FILE_OF_OTHER_VERSION,
+    FILE_OF_UNKNOWN_KIND,
+    FILE_TOO_LARGE,
+    PATH_IS_DIRECTORY,
+)
 from migrate.model.errors import InputError, Refused
-from migrate.model.option_names import option
-from migrate.model.wording import did_you_mean, similar_names
+from migrate.model.wording import similar_names
 from migrate.storage.new_file import write_new
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -84,10 +96,7 @@ def write_file(model: Model, path: Path) -> None:
     """
     text = as_json(model)
     if len(text) > MAX_FILE_BYTES:  # in ASCII, each character is one byte
-        raise Refused(
-            f"{path} would have {len(text)} bytes, but migrate reads at most {MAX_FILE_BYTES}; "
-            f"move fewer partitions at a time with {option('partitions')}"
-        )
+        raise Refused(FILE_TOO_LARGE(path=path, size=len(text), limit=MAX_FILE_BYTES))
     write_new(path, text)
 
 
@@ -122,23 +131,23 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
     """
     try:
         return read_regular_file(path, largest)
+    except FileNotFoundError as error:
+        message = FILE_MISSING(path=path, alike=_similar_siblings(path), way_out=creation_hint)
+        raise InputError(message) from error
+    except IsADirectoryError as error:
+        raise InputError(PATH_IS_DIRECTORY(path=path, way_out=creation_hint)) from error
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError | IsADirectoryError)
-        advice = f"; {creation_hint}" if missing else ""
-        if isinstance(error, FileNotFoundError):
-            advice = _suggest_sibling(path) or advice
-        raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
+        raise InputError(CANNOT_READ_FILE(path=path, reason=error.strerror)) from error
 
 
-def _suggest_sibling(path: Path) -> str:
-    """Suggest a file next to a missing file if their names are very similar; else return ""."""
+def _similar_siblings(path: Path) -> list[str]:
+    """Return the files next to a missing file whose names are very similar."""
     try:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:
-        return ""
+        return []
     # The cutoff is high, because two names that end with `.json` are already similar.
-    similar = similar_names(path.name, names, cutoff=0.8)
-    return did_you_mean(str(path.with_name(name)) for name in similar)
+    return [str(path.with_name(name)) for name in similar_names(path.name, names, cutoff=0.8)]
 
 
 def parse(
@@ -151,35 +160,36 @@ def parse(
     edited_hint: str,
 ) -> _Model:
     """Read a model from bytes; see ``read_file`` for the arguments and errors."""
-    hint = f"; {creation_hint}" if creation_hint else ""
     if not content:
-        raise InputError(f"{path}: the file is empty, not a {name}{hint}")
+        raise InputError(FILE_EMPTY(path=path, name=name, way_out=creation_hint))
     kind = name.partition(" of ")[0]
-    edited = EditedFile(
-        f"{path}: the {kind} was edited (its checksum does not match); {edited_hint}"
-    )
+    edited = EditedFile(FILE_EDITED(path=path, kind=kind, way_out=edited_hint))
     try:
         parsed = model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            raise InputError(f"{path}: damaged, not a {name}: {first['msg']}") from error
-        where = ".".join(map(str, first["loc"])) or "the whole"
+            problem = first["msg"]
+            raise InputError(
+                FILE_NOT_JSON(path=path, name=name, problem=problem, way_out=edited_hint)
+            ) from error
+        where = ".".join(map(str, first["loc"])) or "the whole file"
         if where == "kind" and isinstance(first["input"], str):
             other = first["input"].removeprefix(OWN_KIND)
-            advice = f"; to show it, run `migrate show {path}`"
-            raise InputError(f"{path} is a {other}, not a {name}{advice}") from error
+            raise InputError(FILE_OF_OTHER_KIND(path=path, other=other, name=name)) from error
         if where == "kind":
-            raise InputError(f"{path}: not a {name}{hint}") from error
+            message = FILE_OF_UNKNOWN_KIND(path=path, name=name, way_out=creation_hint)
+            raise InputError(message) from error
         if where == "version" and isinstance(first["input"], int):
-            raise InputError(
-                f"{path} has version {first['input']} and is not a {name}; use the release of "
-                "migrate that wrote it"
-            ) from error
+            message = FILE_OF_OTHER_VERSION(path=path, version=first["input"], name=name)
+            raise InputError(message) from error
         if _is_edited(model, content):
             raise edited from error
         problem = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{path}: not a {name}: {where}: {problem}") from error
+        message = FILE_INVALID(
+            path=path, name=name, field=where, problem=problem, way_out=edited_hint
+        )
+        raise InputError(message) from error
     if _is_edited(model, content):
         raise edited
     return parsed

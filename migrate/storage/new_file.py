@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from decoder.storage import join
+from migrate.model.catalog import ALREADY_EXISTS
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, warn
@@ -56,7 +57,7 @@ def check_new_file(name: str, path: Path) -> None:
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:
     """Return the refusal of an existing path; ``kind`` is "file" or "directory"."""
-    return Refused(f"{path} already exists; choose a new {kind}")
+    return Refused(ALREADY_EXISTS(path=path, kind=kind))
 
 
 @contextmanager

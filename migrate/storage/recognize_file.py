@@ -66,8 +66,8 @@ def recognize(head: bytes, path: str) -> str:
         return f"the file belongs to a Spark query's checkpoint location; pass spark:{location}"
     if head.lstrip().startswith(b"{"):
         return (
-            f"the file is JSON; pass Spark's offsets as json:{path}, and a saved plan as "
-            f"{option('plan', path)} (for verify, plan:{path})"
+            f"the file is JSON; if it contains Spark's offsets, pass json:{path}; if it is a saved "
+            f"plan, pass {option('plan', path)} (to verify, plan:{path})"
         )
     return ""
 
@@ -80,16 +80,15 @@ def _recognize_java(stream: bytes) -> str:
             directory = text.removesuffix(f"/{METADATA_FILE}")
             if text != directory or _CHECKPOINT.fullmatch(posixpath.basename(text)):
                 return (
-                    "the file is a pointer of Flink's high availability; its checkpoint is "
-                    f"{directory}"
+                    "the file is a pointer from the high-availability storage of Flink; pass its "
+                    f"checkpoint, {directory}"
                 )
     if _HANDLE in stream:
         for text in texts:
             if _HA_FILE.fullmatch(posixpath.basename(text)):
                 return (
-                    "the file is an entry of Flink's high availability (ZooKeeper or a "
-                    f"ConfigMap); it points to {text}; pass that file, because it contains the "
-                    "checkpoint's path"
+                    "the file is an entry of Flink's high availability (ZooKeeper or a ConfigMap); "
+                    f"pass the file {text}, which contains the path of the checkpoint"
                 )
     return ""
 

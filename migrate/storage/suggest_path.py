@@ -30,6 +30,10 @@ _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
 # Advice from the decoder that a suggestion replaces.
 _ADVICE = re.compile(r"; (?:name|pass) .*", re.DOTALL)
 
+# The start of the decoder's text about a file without Flink's magic number, and this field's name.
+_NOT_A_CHECKPOINT = "not a Flink checkpoint"
+_MAGIC_FIELD = "magic number"
+_PASS_A_CHECKPOINT = "pass a chk-<n> or savepoint directory, or its _metadata file"
 _WHOLE_DIRECTORY = (
     "_metadata was copied without the state files, or they were deleted; copy the whole directory "
     "(for a checkpoint, also the job's folders shared and taskowned), or pass a different "
@@ -54,10 +58,13 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
         problem = _with_suggestion(pointer, error, files)
     except (DecodeError, OSError):  # the caller reports ``error``
         return
-    if problem != error.problem:
-        raise DecodeError(
-            error.kind, problem, file=error.file, field=error.field, byte_offset=error.byte_offset
-        ) from error
+    if problem == error.problem:
+        return
+    if error.field == _MAGIC_FIELD:  # a file that is not a checkpoint has no fields
+        raise DecodeError(error.kind, problem, file=error.file) from error
+    raise DecodeError(
+        error.kind, problem, file=error.file, field=error.field, byte_offset=error.byte_offset
+    ) from error
 
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
@@ -70,7 +77,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
             f"{error.problem}; a file: URI requires an absolute path, as in file:///{relative[1]}"
         )
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
-        return "no path matches this pattern"
+        return "no path matches this pattern; pass the path of a checkpoint or savepoint"
     if match := _NO_COLON.match(pointer):
         return f"the file does not exist; did you mean {match[1]}://{pointer[match.end() :]}?"
     if problem := why_no_path(pointer):
@@ -84,7 +91,9 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     # The path of a file: or dbfs: URI; for an object store, the user's URI is shown.
     where = pointer if path is None or "://" in path else path
     suggestion = _suggestion(where, error.kind, files) if is_readable else ""
-    if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
+    if error.problem.startswith(_NOT_A_CHECKPOINT):
+        return f"{_NOT_A_CHECKPOINT}; {suggestion or _PASS_A_CHECKPOINT}"
+    if error.kind in _DAMAGED:
         return f"damaged: {error.problem}; {suggestion or 'pass a different checkpoint'}"
     if not suggestion:
         return error.problem

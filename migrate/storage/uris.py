@@ -10,6 +10,7 @@ from typing import TypeAlias
 from decoder import ByteSource
 from decoder.storage import LocalFiles
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
+from migrate.model.catalog import CREDENTIALS_IN_URI, URI_NOT_SUPPORTED
 from migrate.model.errors import InputError, MigrateError, UsageError
 from migrate.model.option_names import option
 
@@ -108,8 +109,7 @@ def path_of(name: str, files: ByteSource) -> str:
         return name
     path = files.from_uri(name)
     if path is None:
-        advice = why_not_read(name)
-        raise InputError(f"{name}: URIs of this kind are not supported{advice and f'; {advice}'}")
+        raise InputError(URI_NOT_SUPPORTED(uri=name, way_out=why_not_read(name)))
     return name if "://" in path else path
 
 
@@ -164,4 +164,6 @@ def check_no_credentials(text: str, error: type[MigrateError], name: str = "") -
     shown = redact_url(text)
     if shown != text:
         before = f"{option(name)} " if name else ""
+        if error is InputError:
+            raise error(CREDENTIALS_IN_URI(uri=f"{before}{shown}"))
         raise error(f"{before}{shown}: {CREDENTIALS_REFUSED}")

@@ -164,19 +164,20 @@ def _another_service(status: int, body: bytes) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "message"),
+    ("status", "body", "code"),
     [
-        (404, b"", "answered 404"),
-        (200, b"<html>", "no JobManager"),
-        (200, b'{"jobs": [{}]}', "no JobManager"),
+        (404, b"", "flink-error"),
+        (200, b"<html>", "not-a-job-manager"),
+        (200, b'{"jobs": [{}]}', "not-a-job-manager"),
     ],
 )
-def test_service_other_than_jobmanager_is_refused(status: int, body: bytes, message: str) -> None:
+def test_service_other_than_jobmanager_is_refused(status: int, body: bytes, code: str) -> None:
     with (
         _another_service(status, body) as address,
-        pytest.raises(FlinkRestError, match=message),
+        pytest.raises(FlinkRestError) as refused,
     ):
         known_jobs(address)
+    assert refused.value.codes == [code]
 
 
 @pytest.mark.parametrize(

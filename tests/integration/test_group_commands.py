@@ -68,7 +68,7 @@ def test_dry_run_shows_all_changes_and_commits_nothing(
         f"the first is {topic}-0: from 1 to 3); up to 2 records that Flink has read will be skipped"
         in result.stderr
     )
-    assert "cannot determine whether the job still runs" in result.stderr
+    assert "cannot determine whether the job is still running" in result.stderr
     assert "dry run: 3 of 3 offsets would change; nothing was" in result.stderr
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
 
@@ -311,7 +311,7 @@ def test_saved_plan_is_refused_after_group_has_newer_commits(
     broker.commit(group, {(topic, 0): 2})
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
     assert (moved.code, moved.stdout) == (4, "")
-    assert f"the group's offset of {topic}-0 has changed from no offset to 2" in moved.stderr
+    assert f"the group's offset for {topic}-0 has changed from no offset to 2" in moved.stderr
     plan.unlink()
     assert migrate(*base, chk, "--plan-out", plan).code == 0
     broker.produce(topic, 0, ["more"])  # what is only newer changes nothing
@@ -574,7 +574,7 @@ def test_records_deleted_during_confirmation_are_detected(
         broker.delete_records(topic, 0, 8)
         ended, stderr = session.answer("y")
     assert ended == 4, stderr
-    assert f"{topic}-0 now contains offsets 8 to 10" in stderr
+    assert f"the log of {topic}-0 now ranges from offset 8 to 10" in stderr
     assert broker.committed(group) == {}
     assert not (tmp_path / "back.json").exists()
 

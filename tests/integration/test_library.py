@@ -116,7 +116,7 @@ def test_misspelled_group_gets_suggestion(
     assert dry.code == 0, dry.stderr  # a hint is no refusal
     assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {broker.bootstrap_servers}" in dry.stderr
     meant = f"(did you mean {group!r}?)"
-    assert f"check its name {meant} [new-group]" in dry.stderr
+    assert f"will be created {meant}; check the name [new-group]" in dry.stderr
     assert f"group {misspelt!r} {meant} has committed no offset" in dry.stderr
     side = migrate("diff", chk, f"group:{misspelt}")
     assert f"the group does not exist {meant}" in side.stdout

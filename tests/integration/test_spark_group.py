@@ -44,7 +44,7 @@ def test_group_resumes_from_committed_batch_of_query(
     dry = migrate(*to_group)
     assert dry.code == 0, dry.stderr
     assert "dry run" in dry.stderr and "batch" in dry.stderr
-    assert "a sink that remembers checkpoint ids may drop records" in dry.stderr
+    assert "a sink that remembers checkpoint IDs may drop records" in dry.stderr
     asked = migrate(*to_group, "--sink", ICEBERG)
     assert asked.code == 0, asked.stderr
     assert f"{ICEBERG} remembers checkpoints of Flink's 'job " in asked.stderr

@@ -31,4 +31,4 @@ def test_query_in_s3_matches_local_query(s3: S3, scheme: str) -> None:
 def test_missing_query_in_s3_exits_with_3(s3: S3) -> None:
     result = migrate("diff", f"spark:{s3.store.root}/nothing", f"spark:{QUERY}")
     assert (result.code, result.stdout) == (3, "")
-    assert "the directory does not exist" in result.stderr
+    assert "[no-checkpoint-location]" in result.stderr

@@ -426,9 +426,8 @@ def test_wrong_source_number_starts_at_log_end_and_fails_verify(world: World, ch
     assert collected(world.orders().select(*IDENTITY), checkpoint_dir) == []
     result = migrate("verify", chk, "--source", "orders", f"spark:{checkpoint_dir}")
     assert (result.code, result.stdout) == (4, "")
-    assert (
-        f"two sources of the query read {ORDERS}-0 and are at different positions" in result.stderr
-    )
+    assert f"two sources of the query at {checkpoint_dir} read {ORDERS}-0 and" in result.stderr
+    assert "[streams-at-different-positions]" in result.stderr
 
 
 # -- the accounting ------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_checkpoint_location_and_plan_are_refused_for_running_job(
     says = (
         "the job seems to be stopped"
         if retained > 1
-        else ("cannot determine whether the job still runs")
+        else ("cannot determine whether the job is still running")
     )
     assert says in done.stderr
 
@@ -276,7 +276,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
 @pytest.mark.parametrize(
     ("apart", "says"),
     [
-        (2.0, "--execute polls twice, 4 s apart"),
+        (2.0, "with --execute, `migrate` polls twice, 4 s apart"),
         (300.0, "a checkpoint about every 300 s, too long to wait"),
     ],
 )
@@ -285,7 +285,7 @@ def test_dry_run_does_not_wait_and_announces_wait_of_execute(
 ) -> None:
     dry = commit_group(_job(tmp_path / "job", topic, apart))
     assert dry.code == 0, dry.stderr
-    assert "cannot determine whether the job still runs" in dry.stderr
+    assert "cannot determine whether the job is still running" in dry.stderr
     assert says in dry.stderr
     assert "waiting" not in dry.stderr
 
@@ -307,7 +307,7 @@ def test_stop_with_savepoint_proves_stopped_job(
     dry = commit_group(savepoint, *topic_map(create_golden_topics(broker, "orders", "payments")))
     assert dry.code == 0, dry.stderr
     assert "the job was stopped with this savepoint; use --flink-rest URL to check" in dry.stderr
-    assert "cannot determine whether the job still runs" not in dry.stderr
+    assert "cannot determine whether the job is still running" not in dry.stderr
 
 
 def test_group_at_savepoint_positions_shows_job_was_not_restarted(

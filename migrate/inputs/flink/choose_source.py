@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
+from migrate.model.catalog import SIDE_IN_SEVERAL_CLUSTERS, SOURCES_AT_DIFFERENT_POSITIONS
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
 from migrate.model.option_names import option
@@ -118,13 +119,13 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
             f"no Kafka source matches {choice.source!r}",
             choice.source.removeprefix(TOPIC_PREFIX),
             known,
-            f"this checkpoint has: {there_are}",
+            f"this checkpoint contains: {there_are}",
         )
     if named:
         clusters = {name for source in named for name in source.clusters if name is not None}
-        there_are = f"the clusters are: {', '.join(map(repr, sorted(clusters)))}"
+        there_are = f"the sources read the clusters {', '.join(map(repr, sorted(clusters)))}"
         raise NoSuchName(
-            f"no Kafka source reads a cluster {choice.cluster!r}",
+            f"no Kafka source reads cluster {choice.cluster!r}",
             choice.cluster or "",
             clusters,
             there_are
@@ -138,7 +139,7 @@ def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choic
             if finding.code is Code.ANOTHER_SOURCE_KIND
         }
         raise NoSuchName(
-            ("this checkpoint contains no Kafka source; 'migrate inspect' lists its contents")
+            "this checkpoint contains no Kafka source; to list its contents, run `migrate inspect`"
             + "".join(sorted(others))
         )
 
@@ -204,19 +205,18 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     sources = list(sources)
     clusters = {position.cluster for source in sources for position in source.positions}
     if len(clusters) > 1:
-        names = ", ".join(sorted(repr(name) for name in clusters if name is not None))
-        raise Refused(
-            f"{label}: its positions are from several clusters ({names}); choose one with "
-            f"{option('cluster', 'ID')}, or a source with {option('source', 'OPERATOR_ID')}"
-        )
+        names = sorted(name for name in clusters if name is not None)
+        raise Refused(SIDE_IN_SEVERAL_CLUSTERS(label=label, clusters=names))
     for source in sources:
         for position in source.positions:
             start: Start = Unknown.UNRESOLVED if position.start is None else position.start
             if starts.setdefault(position.topic_partition, start) != start:
                 raise Refused(
-                    f"{label}: two sources read {position.topic}-{position.partition} and "
-                    "are at different positions "
-                    f"({format_start(starts[position.topic_partition])} and "
-                    f"{format_start(start)}); choose one with {option('source', 'OPERATOR_ID')}"
+                    SOURCES_AT_DIFFERENT_POSITIONS(
+                        label=label,
+                        partition=f"{position.topic}-{position.partition}",
+                        first=format_start(starts[position.topic_partition]),
+                        second=format_start(start),
+                    )
                 )
     return PositionSet(label, starts, note)

@@ -39,9 +39,25 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME, job_id_of
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
+from migrate.model.catalog import (
+    JOB_HAS_LATER_OUTPUT,
+    JOB_HAS_LATER_OUTPUT_AFTER_PLAN,
+    JOB_HAS_NEWER_OFFSETS,
+    JOB_KEPT_RUNNING,
+    JOB_MAY_HAVE_RESTARTED,
+    JOB_MAY_HAVE_RESTARTED_AFTER_PLAN,
+    JOB_OVERWRITES_GROUP,
+    JOB_RUNNING,
+    JOB_RUNNING_AFTER_PLAN,
+    SAVEPOINT_AGED,
+    SAVEPOINT_AGED_AFTER_PLAN,
+    SAVEPOINT_AGED_NOT_IN_FLINK,
+    SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN,
+)
 from migrate.model.errors import Refused
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.positions import CLOCK_DIFFERENCE, Origin
 from migrate.model.warning import WarningCode, warn
@@ -202,7 +218,7 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     digits = _digits_of_job(origin)
     text = f"the path of the {origin.title.split()[0]} does not show its job"
     if digits is not None:
-        text = f"that JobManager does not list job {digits}, which wrote this "
+        text = f"the JobManager does not list job {digits}, which wrote this "
         text += f"{origin.title.split()[0]}"
     return replace(_doubt(origin, text, other), is_doubtful=origin.stopped)
 
@@ -223,7 +239,7 @@ _STOPPED = "the job was stopped with this savepoint"
 def _unknown(origin: Origin) -> str:
     if origin.stopped:
         return f"{_STOPPED}; it is unknown whether the job was restarted since the stop"
-    return "cannot determine whether the job still runs"
+    return "cannot determine whether the job is still running"
 
 
 def _digits_of_job(origin: Origin) -> str | None:
@@ -394,10 +410,6 @@ def _began(job: FlinkJob) -> int:
 # -- before a move ---------------------------------------------------------------------------------
 
 
-def _stop_it(how: str) -> str:
-    return f"if this is the job that you move, {how} first; otherwise, omit {option('flink_rest')}"
-
-
 def job_refusals(
     judgment: Judgment,
     *,
@@ -405,7 +417,7 @@ def job_refusals(
     source_group: str | None = None,
     is_group: bool = False,
     saved: bool = False,
-) -> list[str]:
+) -> list[Message]:
     """Return a refusal if the job is running, has later output, or may have been restarted.
 
     Args:
@@ -417,24 +429,19 @@ def job_refusals(
         is_group: True if the target is a group, which is refused while any job is running.
         saved: True if the positions come from a saved plan, which has its own options.
     """
+    facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
     if is_group and judgment.other_running:
-        return [f"{judgment.other_running}; {_stop_it(judgment.how_to_stop)}"]
-    add = f"{'make a new plan with' if saved else 'add'} {option('allow_ran_on', True)}"
+        return [JOB_OVERWRITES_GROUP(**facts | {"evidence": judgment.other_running})]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
-            way_out = _stop_it(judgment.how_to_stop)
-            allow = f", or {add} if it is a different job"
-        else:
-            way_out = f"{judgment.how_to_stop}, and move from that savepoint"
-            allow = f", or {add} to duplicate its output"
-        return [f"{judgment.text}; {way_out}{'' if is_group else allow}"]
+            running = JOB_RUNNING_AFTER_PLAN if saved else JOB_RUNNING
+            return [(JOB_OVERWRITES_GROUP if is_group else running)(**facts)]
+        later = JOB_HAS_LATER_OUTPUT_AFTER_PLAN if saved else JOB_HAS_LATER_OUTPUT
+        return [(JOB_HAS_NEWER_OFFSETS if is_group else later)(**facts)]
     if judgment.is_beyond:
         warn(Code.RAN_ON, f"{judgment.text}; its output since the checkpoint will be duplicated")
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
-        return [
-            f"{judgment.text}; if it runs, {judgment.how_to_stop}, and move from that savepoint; "
-            f"otherwise {add}"
-        ]
+        return [(JOB_MAY_HAVE_RESTARTED_AFTER_PLAN if saved else JOB_MAY_HAVE_RESTARTED)(**facts)]
     return []
 
 
@@ -478,10 +485,17 @@ def report_stop(
     judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
 ) -> None:
     """Log that the job was stopped with the savepoint, and the checks for a restart."""
-    if text := old_savepoint_text(origin, judgment, source_group):
+    if days := days_since_stop(origin, judgment, source_group):
+        text = (
+            f"this savepoint was written {counted(days, 'day')} ago; if the job was restarted "
+            "from it, the later output of the job will be duplicated"
+        )
         helps = {"flink_rest": not judgment.asked_flink, "source_group": not saved}
         shows = " or ".join(option(name) for name, is_useful in helps.items() if is_useful)
-        warn(WarningCode.OLD_SAVEPOINT, f"{text}; check with {shows}" if shows else text)
+        warn(
+            WarningCode.OLD_SAVEPOINT,
+            f"{text}; to check for a restart, add {shows}" if shows else text,
+        )
     if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
     elif source_group is not None:
@@ -501,53 +515,46 @@ def report_for_group(
     """Log why no job overwrites a group's offsets, or warn that the job may be running."""
     if origin.kind == "batch":
         log.info(
-            "Spark does not commit to a group, so these offsets stay unchanged until the next "
-            "run of this command"
+            "Spark does not commit to a group, so these offsets do not change until you rerun "
+            "this command"
         )
     elif origin.stopped and not judgment.is_beyond:
         report_stop(judgment, origin, source_group)
     elif judgment.state is JobState.ENDED:
         log.info(judgment.text)
     elif judgment.state is JobState.UNKNOWN:
-        proof, rest = "a stop-with-savepoint is also proof", ""
+        proof, rest = "stop the job with a savepoint", ""
         if not judgment.asked_flink:
-            rest = "; if it does, it overwrites these offsets at its next checkpoint"
-            proof = f"{option('flink_rest', 'URL')} asks Flink, and {proof}"
+            rest = "; if it is, it will overwrite these offsets at its next checkpoint"
+            proof = f"add {option('flink_rest', 'URL')}, or {proof}"
         warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}{rest}")
         wait = watch.text
         if watch.wait is not None and watch.interval is not None:
-            wait = f"{option('execute', True)} polls twice, {watch.wait:.0f} s apart"
-        log.info(f"{wait}; {proof}")
+            wait = (
+                f"with {option('execute', True)}, `migrate` polls twice, {watch.wait:.0f} s apart"
+            )
+        log.info(f"{wait}; for proof, {proof}")
 
 
-def old_savepoint_text(origin: Origin, judgment: Judgment, source_group: str | None) -> str:
-    """Return a text if a stop is over a day old and nothing shows whether the job restarted.
-
-    Otherwise return an empty string.
-    """
+def days_since_stop(origin: Origin, judgment: Judgment, source_group: str | None) -> int:
+    """Return the age in days of a stop, if nothing shows whether the job was restarted, else 0."""
     is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
     if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
-        return ""
+        return 0
     age = _age_of(origin)
-    if age is None or age <= _DAY:
-        return ""
-    return (
-        f"this savepoint was written {counted(int(age / _DAY), 'day')} ago; if the job was "
-        "restarted from it, its later output will be duplicated"
-    )
+    return int(age / _DAY) if age is not None else 0
 
 
 def refuse_old_savepoint(
     origin: Origin, judgment: Judgment, source_group: str | None, *, saved: bool = False
 ) -> None:
     """Refuse a stop that is over a day old if nothing shows whether the job restarted."""
-    if text := old_savepoint_text(origin, judgment, source_group):
-        asks = f"add {option('flink_rest', 'URL')} (Flink's JobManager), or "
-        add = "make a new plan with" if saved else "add"
-        raise Refused(
-            f"{text}; {'' if judgment.asked_flink else asks}{add} {option('source_group', 'G')} "
-            f"(the job's group), or {option('allow_ran_on', True)} if it was not restarted"
-        )
+    if days := days_since_stop(origin, judgment, source_group):
+        if judgment.asked_flink:
+            aged = SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN if saved else SAVEPOINT_AGED_NOT_IN_FLINK
+        else:
+            aged = SAVEPOINT_AGED_AFTER_PLAN if saved else SAVEPOINT_AGED
+        raise Refused(aged(days=days))
 
 
 def check_before_write(
@@ -593,8 +600,9 @@ def check_before_write(
 
     def refuse_newer() -> Sequence[str]:
         if lines := list(checkpoint_signs(origin)):
-            way_out = f"{origin.how_to_stop}, and move from that savepoint"
-            raise Refused([f"{RAN_ON_SINCE}{line}; {way_out}" for line in lines])
+            raise Refused(
+                [JOB_KEPT_RUNNING(sign=line, how_to_stop=origin.how_to_stop) for line in lines]
+            )
         return ()
 
     is_quiet = wait_for_checkpoint(watch, signs or refuse_newer)

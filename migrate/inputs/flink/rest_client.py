@@ -14,6 +14,12 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
+from migrate.model.catalog import (
+    FLINK_ERROR,
+    FLINK_TIMEOUT,
+    FLINK_UNREACHABLE,
+    NOT_A_JOB_MANAGER,
+)
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
@@ -55,7 +61,7 @@ def check_address(url: str, variable: str | None = None) -> None:
     if not usable:
         # The message does not show the address, because it may contain a password.
         name = variable or option("flink_rest")
-        raise UsageError(f"{name}: not an address of the form http://host:port")
+        raise UsageError(f"{name}: this is not an address of the form http://host:port")
 
 
 def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
@@ -83,7 +89,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
             is too large.
     """
     check_address(url)
-    parts, shown_address = urlsplit(url), _display_address(url)
+    parts, address = urlsplit(url), _display_address(url)
     http_request = urllib.request.Request(
         f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
         data=json.dumps(body).encode() if body is not None else None,
@@ -94,20 +100,17 @@ def request(url: str, path: str, body: object = None) -> bytes:
     # answer that arrives byte by byte.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
-        raise FlinkRestError(f"{shown_address}: no complete answer within {DEADLINE:.0f} s")
+        raise FlinkRestError(FLINK_TIMEOUT(address=address, seconds=round(DEADLINE)))
     try:
         content = answer.result()
     except urllib.error.HTTPError as error:
         error_type = UnknownToFlink if error.code == http.HTTPStatus.NOT_FOUND else FlinkRestError
         reason = printable_text(str(error.reason))
-        raise error_type(f"{shown_address}: answered {error.code} {reason}") from error
+        raise error_type(FLINK_ERROR(address=address, status=error.code, reason=reason)) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = printable_text(str(getattr(cause, "strerror", None) or cause))
-        raise FlinkRestError(
-            f"{shown_address}: no answer: {reason}; check that this is the JobManager's "
-            "address, and that it runs"
-        ) from error
+        raise FlinkRestError(FLINK_UNREACHABLE(address=address, reason=reason)) from error
     if len(content) > _LARGEST_ANSWER:
         raise _not_a_job_manager(url)
     return content
@@ -131,13 +134,11 @@ def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
 
 
 def _not_a_job_manager(url: str) -> FlinkRestError:
-    return FlinkRestError(
-        f"{_display_address(url)}: no JobManager answers; pass the address of Flink's web UI"
-    )
+    return FlinkRestError(NOT_A_JOB_MANAGER(address=_display_address(url)))
 
 
 def _display_address(url: str) -> str:
-    """Return the option with the address, without its path (it may contain a password)."""
+    """Return the address without its path, which may contain a password."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return option("flink_rest", f"{parts.scheme}://{parts.hostname}:{port}")
+    return f"{parts.scheme}://{parts.hostname}:{port}"

@@ -134,13 +134,12 @@ def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: P
     for file in (plan, back):
         named = migrate("to-spark", file)
         assert named.code == 3
-        assert f"and a saved plan as --plan {file}" in named.stderr
+        assert f"if it is a saved plan, pass --plan {file}" in named.stderr
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,
-        f"migrate: {plan} is a plan, not a rollback file of version 1 or 2; to show it, run "
-        f"`migrate "
-        f"show {plan}`\n",
+        f"migrate: the file {plan} is a plan, not a rollback file of version 1 or 2; to show it, "
+        f"run `migrate show {plan}` [file-of-other-kind]\n",
     )
     other = migrate("to-spark", "--plan", back)
     assert other.code == 3

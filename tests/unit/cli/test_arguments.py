@@ -146,7 +146,7 @@ def test_follow_accepts_query_with_temporary_metadata_file_only(tmp_path: Path) 
 def test_rollback_accepts_file_uri(tmp_path: Path, uri: str) -> None:
     missing = migrate("rollback", uri.format(tmp_path / "none.json"))
     assert missing.code == 3
-    assert missing.stderr.startswith(f"migrate: {tmp_path}/none.json: cannot be read")
+    assert missing.stderr.startswith(f"migrate: the file {tmp_path}/none.json does not exist")
 
 
 @pytest.mark.parametrize("uri", _FILE_URIS)
@@ -231,8 +231,11 @@ def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) ->
     for arguments, says in (
         (("verify", tmp_path / "none", f"spark:{tmp_path}"), "pass a chk-<n>"),
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "pass the checkpointLocation of a query"),
-        (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
-        (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),
+        (
+            ("verify", f"plan:{tmp_path}/none", "spark:x"),
+            "create a plan with --plan-out",
+        ),
+        (("to-spark", "--plan", tmp_path / "none"), "create a plan with --plan-out"),
         (("rollback", tmp_path / "none"), "pass a file that commit-group with --execute wrote"),
     ):
         result = migrate(*arguments)

@@ -242,7 +242,7 @@ def test_empty_environment_variables_are_ignored(
         (("--source", "orders"), "'topic:orders'"),
         (("--partitions", "paymnets:0"), "(did you mean 'payments'?)"),
         (("--topic-map", "order=new"), "(did you mean 'orders'?)"),
-        (("--source", "zzz"), "'zzz'; this checkpoint has: "),  # like none: no guess
+        (("--source", "zzz"), "'zzz'; this checkpoint contains: "),  # like none: no guess
     ],
 )
 def test_misspelled_name_gets_suggestion(arguments: tuple[str, ...], hint: str) -> None:

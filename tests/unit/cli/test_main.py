@@ -340,7 +340,7 @@ def _in_no_such_storage(directory: Path) -> str:
         (_state_file_gone, "is missing; tried"),
         (
             _in_no_such_storage,
-            "ftp://…@host/flink/checkpoints/chk-1: credentials in",
+            "ftp://…@host/flink/checkpoints/chk-1",
         ),
     ],
 )

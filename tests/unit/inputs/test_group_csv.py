@@ -11,6 +11,7 @@ from migrate.inputs.hudi_text import hudi_text, read_hudi_text
 from migrate.model.errors import InputError, Refused
 from tests.support.command import migrate
 from tests.support.golden import golden
+from tests.support.reasons import message_of
 
 # The real output of kafka-consumer-groups --export of Kafka 4.1.1 for the groups ga and gb.
 _TWO_GROUPS = Path(__file__).parents[1] / "field" / "11-two-groups" / "two.csv"
@@ -21,8 +22,8 @@ def test_csv_of_two_groups_requires_choice_of_group() -> None:
     result = migrate("diff", f"csv:{_TWO_GROUPS}", f"csv:{_TWO_GROUPS}")
     assert result.code == 4
     assert result.stderr.splitlines()[0] == (
-        f"refused: {_TWO_GROUPS} contains the offsets of 2 groups; choose one of: "
-        f"csv:{_TWO_GROUPS}#ga, csv:{_TWO_GROUPS}#gb"
+        f"refused: the file {_TWO_GROUPS} contains the offsets of 2 groups; choose one of "
+        f"csv:{_TWO_GROUPS}#ga, csv:{_TWO_GROUPS}#gb [several-groups-in-file]"
     )
 
 
@@ -63,7 +64,7 @@ def test_duplicate_partition_in_csv_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
     file.write_text("ga,payments,0,5\ngb,payments,0,6\nga,payments,0,7\n")
     assert (
-        "line 3: 'payments' partition 0 is listed twice"
+        f"line 3 of {file} cannot be read; 'payments' partition 0 is listed twice"
         in migrate("to-spark", f"csv:{file}#ga").stderr
     )
 
@@ -94,25 +95,29 @@ def test_hudi_streamer_string_is_read_and_written(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("orders", "it has 0 partitions"),
+        ("orders", "it contains 0 partitions"),
         ("orders,", "'' is not PARTITION:OFFSET"),
         ("orders,0", "'0' is not PARTITION:OFFSET"),
         ("orders,0:-1", "'-1' is not an offset"),
         ("orders,-1:0", "'-1' is not a partition number"),
         ("orders,0:1:2", "'1:2' is not an offset"),
         ("orders,0:1,0:2", "partition 0 is listed twice"),
-        (",0:1", "'' is not a topic"),
-        ("20240101123000", "it has 0 partitions"),
+        (",0:1", "'' is not a topic name"),
+        ("20240101123000", "it contains 0 partitions"),
     ],
 )
 def test_invalid_hudi_streamer_string_is_refused(text: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError) as refused:
         read_hudi_text("hudi:x", text)
+    assert refused.value.codes == ["not-offsets"]
+    assert message_of(refused.value).facts["problem"] == problem
 
 
 def test_hudi_export_of_several_topics_is_refused() -> None:
-    with pytest.raises(Refused, match='choose one with source="topic:NAME"'):
+    with pytest.raises(Refused) as refused:
         hudi_text({("a", 0): 1, ("b", 0): 1})
+    assert refused.value.codes == ["several-topics-for-hudi"]
+    assert message_of(refused.value).facts["topics"] == ["a", "b"]
 
 
 def test_checkpoint_moves_to_hudi_streamer_and_back(tmp_path: Path) -> None:
@@ -132,8 +137,8 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     result = migrate("to-spark", 'json:{"payments":{"0":5}}')
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == (
-        "migrate: json: requires a file, but this is JSON; save it to a file and pass the "
-        "file, such as json:offsets.json\n"
+        "migrate: json: requires the name of a file, but this is JSON; save it to a file, and "
+        "pass the file, such as json:offsets.json\n"
     )
 
 
@@ -142,14 +147,9 @@ def test_describe_table_and_query_progress_are_recognized_in_error(tmp_path: Pat
     described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
     result = migrate("to-spark", f"csv:{described}")
     assert result.code == 3
-    assert (
-        "the file is the table of kafka-consumer-groups --describe; use group:NAME" in result.stderr
-    )
+    assert "[describe-output]" in result.stderr
     progress = tmp_path / "progress.json"
     progress.write_text('{"id":"x","sources":[{"endOffset":{"orders":{"0":9}}}]}')
     result = migrate("to-spark", f"json:{progress}")
     assert result.code == 3
-    assert (
-        "the file is the progress of a Spark query; save the endOffset of its Kafka source"
-        in result.stderr
-    )
+    assert "[progress-report]" in result.stderr

@@ -69,7 +69,7 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
     [
         ("group:g", "json:x", 'group:g needs a broker; add bootstrap_servers="HOST:PORT"'),
         ("json:x", "broker:latest", "broker:latest needs a broker; add bootstrap_servers="),
-        ("broker:latest", "broker:earliest", "both sides are the broker; replace one of them"),
+        ("broker:latest", "broker:earliest", "both inputs are broker:; replace one of them"),
     ],
 )
 def test_side_requiring_broker_is_usage_error_without_broker(
@@ -94,7 +94,7 @@ def test_logs_are_queried_only_for_valid_topic_names() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("json:", "'json:': nothing follows json:"),
+        ("json:", "'json:' is incomplete; add a value after json:"),
         *(
             (
                 name,

@@ -32,6 +32,7 @@ from migrate.model.positions import TopicPartition
 from migrate.targets.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
 from tests.support.command import migrate
+from tests.support.reasons import message_of
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
@@ -141,29 +142,38 @@ def _unfinished(where: Path) -> Path:
 def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path) -> None:
     """A later repartitioning run finishes the work, and Spark resumes at lower offsets."""
     directory = _unfinished(tmp_path / "query")
-    told = (
-        "batch 2 has skipped-batch-orders-0 at offset 8, but the committed batch 1 .* 14; "
-        ".*repartitioning"
-    )
-    with pytest.raises(InputError, match=told):
-        committed_positions("spark:x", directory)
-    with pytest.raises(InputError, match=told):
-        query_positions(f"spark:{directory}")
+    facts = {
+        "location": str(directory),
+        "batch": 2,
+        "partition": "skipped-batch-orders-0",
+        "offset": 8,
+        "committed": 1,
+        "committed_offset": 14,
+    }
+    for read in (
+        lambda: committed_positions("spark:x", directory),
+        lambda: query_positions(f"spark:{directory}"),
+    ):
+        with pytest.raises(InputError) as refused:
+            read()
+        assert refused.value.codes == ["uncommitted-batch-behind"]
+        assert message_of(refused.value).facts == facts
     sides = (f"spark:{directory}", f"spark:{GOLDEN / '4.3' / 'skipped-batch'}")
     for arguments in (("to-spark", sides[0]), ("diff", *sides)):
         result = migrate(*arguments)
         assert (result.code, result.stdout) == (3, "")
-        assert "a repartitioning of the query's state is unfinished" in result.stderr
+        assert "[uncommitted-batch-behind]" in result.stderr
 
 
 def test_partition_read_only_by_skipped_batch_is_refused(tmp_path: Path) -> None:
     files = {f"commits/{n}": COMMIT for n in range(2)}
     files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
     files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')
-    with pytest.raises(
-        InputError, match=r"batch 2 has t-1 missing, but the committed batch 1 has it at offset 7"
-    ):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", spark_directory(tmp_path / "skipped", files))
+    assert refused.value.codes == ["uncommitted-batch-without-partition"]
+    facts = message_of(refused.value).facts
+    assert (facts["batch"], facts["partition"], facts["committed_offset"]) == (2, "t-1", 7)
     # A topic that is gone is not in the batches that follow.
     files["offsets/2"] = batch('{"t":{"0":6}}')
     found = committed_positions("spark:x", spark_directory(tmp_path / "gone", files))
@@ -199,8 +209,11 @@ def test_inconsistent_offset_and_commit_logs_are_refused(tmp_path: Path) -> None
     # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
-    with pytest.raises(InputError, match="ends with 0, but offsets/ ends with 2"):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", directory)
+    assert refused.value.codes == ["commits-missing"]
+    facts = message_of(refused.value).facts
+    assert (facts["committed"], facts["planned"]) == (0, 2)
 
 
 def test_source_is_read_by_name(tmp_path: Path) -> None:
@@ -277,8 +290,9 @@ def test_continuous_query_without_commit_log_has_no_committed_batch(tmp_path: Pa
     files = {f"offsets/{n}": f'v1\n\n{{"t":{{"0":{n}}}}}' for n in range(3)}
     directory = spark_directory(tmp_path, files)
     assert newest_committed_batch(str(directory), LocalFiles()) is None
-    with pytest.raises(InputError, match="no committed batch"):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", directory)
+    assert refused.value.codes == ["no-query-at-location"]
 
 
 def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
@@ -286,10 +300,11 @@ def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     commits = {f"commits/{n}": COMMIT for n in range(4)}
     directory = spark_directory(tmp_path, {**files, **commits})
-    with pytest.raises(
-        InputError, match=("commits/ ends with 3, but offsets/ ends with 2; Spark would")
-    ):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", directory)
+    assert refused.value.codes == ["commits-beyond-offsets"]
+    facts = message_of(refused.value).facts
+    assert (facts["committed"], facts["planned"]) == (3, 2)
 
 
 def test_several_sources_are_merged_into_single_side(tmp_path: Path) -> None:
@@ -315,53 +330,90 @@ def test_several_sources_are_merged_into_single_side(tmp_path: Path) -> None:
 def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
     directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": COMMIT})
-    with pytest.raises(Refused, match="90 and 91"):
+    with pytest.raises(Refused) as refused:
         committed_positions("spark:x", directory)
+    assert refused.value.codes == ["streams-at-different-positions"]
+    facts = message_of(refused.value).facts
+    assert (facts["partition"], facts["first"], facts["second"]) == ("t-0", 90, 91)
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "code", "problem"),
     [
-        ({}, "no committed batch and no start"),
-        ({"sources/0/0": "v1\n{}"}, "no committed batch and no start"),
-        ({"commits/3": COMMIT}, "offsets/3: No such file"),
-        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
+        ({}, "no-query-at-location", ""),
+        ({"sources/0/0": "v1\n{}"}, "no-query-at-location", ""),
+        ({"commits/3": COMMIT}, "cannot-read-file", ""),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")},
+            "log-version-unknown",
+            "",
+        ),
         (
             {"commits/0": COMMIT, "offsets/0": ""},
-            "offsets/0: the file is empty; either it is being written, or a crash",
+            "log-entry-empty",
+            "",
         ),
-        ({"commits/0": COMMIT, "offsets/0": "v1"}, "file is truncated"),
+        (
+            {"commits/0": COMMIT, "offsets/0": "v1"},
+            "log-entry-damaged",
+            "it ends before its metadata",
+        ),
         # Whole, and of a query without sources.
-        ({"commits/0": COMMIT, "offsets/0": "v1\n{}"}, "no Kafka source"),
-        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1')}, "not JSON"),
-        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
-        ({"commits/0": COMMIT, "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
-        ({"commits/0": "v4\n{}", "offsets/0": batch('{"t":{"0":1}}')}, "version 'v4'"),
+        ({"commits/0": COMMIT, "offsets/0": "v1\n{}"}, "no-kafka-source-in-query", ""),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1')},
+            "log-entry-damaged",
+            "it is not valid JSON",
+        ),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":-1}}')},
+            "log-entry-damaged",
+            "'t' partition 0: -1 is not an offset",
+        ),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('{"logOffset":3}')},
+            "no-kafka-source-in-query",
+            "",
+        ),
+        ({"commits/0": "v4\n{}", "offsets/0": batch('{"t":{"0":1}}')}, "log-version-unknown", ""),
         (
             {"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')},
-            "commits/0: the file is empty; either it is being written, or a crash",
+            "log-entry-empty",
+            "",
         ),
         (
             {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v2")},
-            "not JSON|no <so",
+            "log-entry-damaged",
+            "",
         ),
         (
             {"commits/0": COMMIT, "offsets/0": batch('0:{"t":{"0":1}}', "-", version="v2")},
-            "'-' is no",
+            "log-entry-damaged",
+            "the line '-' is not <source>:<offset>",
         ),
-        ({"sources/0/0": SEED, "metadata": UNFINISHED.decode()}, "not JSON"),
-        ({"sources/0/0": SEED, "metadata": '{"id":"1"}'}, "does not contain a query id"),
-        ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "version 'v2'"),
-        ({"sources/0/0": '\0{"t":{"0":3}}'}, "version"),
-        ({"sources/0/0": "\0v1\n"}, "not JSON"),
-        ({"sources/0/0": '\0v1\n{"t":{"0":-2}}'}, "-2 is not an offset"),
+        (
+            {"sources/0/0": SEED, "metadata": UNFINISHED.decode()},
+            "log-entry-damaged",
+            "it is not valid JSON",
+        ),
+        ({"sources/0/0": SEED, "metadata": '{"id":"1"}'}, "query-id-unreadable", ""),
+        ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "log-version-unknown", ""),
+        ({"sources/0/0": '\0{"t":{"0":3}}'}, "log-version-unknown", ""),
+        ({"sources/0/0": "\0v1\n"}, "log-entry-damaged", "it is not valid JSON"),
+        (
+            {"sources/0/0": '\0v1\n{"t":{"0":-2}}'},
+            "log-entry-damaged",
+            "'t' partition 0: -2 is not an offset",
+        ),
     ],
 )
 def test_damaged_or_unsupported_location_is_refused(
-    tmp_path: Path, files: Mapping[str, str], says: str
+    tmp_path: Path, files: Mapping[str, str], code: str, problem: str
 ) -> None:
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", spark_directory(tmp_path, files))
+    assert refused.value.codes == [code]
+    assert message_of(refused.value).facts.get("problem", "").startswith(problem)
 
 
 def test_control_batch_is_refused(tmp_path: Path) -> None:
@@ -372,13 +424,16 @@ def test_control_batch_is_refused(tmp_path: Path) -> None:
     )
     offsets = "\n".join(["v2", metadata, '0:{"t":{"0":1}}'])
     directory = spark_directory(tmp_path, {"commits/0": COMMIT, "offsets/0": offsets})
-    with pytest.raises(InputError, match="a control batch"):
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", directory)
+    assert refused.value.codes == ["control-batch"]
 
 
 def test_start_of_unseeded_query_is_reported_as_missing(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
-    with pytest.raises(InputError, match="the query's start positions are unknown"):
+    with pytest.raises(InputError) as refused:
         starting_positions("spark:x", spark_directory(tmp_path, files))
-    with pytest.raises(InputError, match="the directory does not exist"):
+    assert refused.value.codes == ["query-start-unknown"]
+    with pytest.raises(InputError) as refused:
         committed_positions("spark:x", tmp_path / "nothing")
+    assert refused.value.codes == ["no-checkpoint-location"]

@@ -67,42 +67,42 @@ def test_positions_belong_to_reported_batch(
 
 
 @pytest.mark.parametrize(
-    ("files", "code", "says"),
+    ("files", "code", "message"),
     [
-        ({}, 3, "no committed batch and no start"),
-        (QUERY, 4, "has not committed a batch"),
+        ({}, 3, "[no-query-at-location]"),
+        (QUERY, 4, "[no-batch-committed]"),
         (
             {name: RUN[name] for name in RUN if name != "commits/0"},
             4,
-            "has started its first batch but not committed it, and may have written records",
+            "[first-batch-uncommitted]",
         ),
         (
             {name: RUN[name] for name in RUN if name != "metadata"},
             3,
-            "the file metadata with the query's id is missing",
+            "[no-query-id]",
         ),
-        ({**RUN, "metadata": "{}"}, 3, "does not contain a query id"),
-        ({**RUN, "metadata": '{"id":'}, 3, "not JSON"),
-        ({**RUN, "metadata": ""}, 3, "not JSON"),
-        ({**RUN, "offsets/0": batch("17")}, 3, "reads no Kafka source"),
-        ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
-        ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
-        ({**RUN, "offsets/0": ""}, 3, "offsets/0: the file is empty; either it is being written"),
+        ({**RUN, "metadata": "{}"}, 3, "[query-id-unreadable]"),
+        ({**RUN, "metadata": '{"id":'}, 3, "[log-entry-damaged]"),
+        ({**RUN, "metadata": ""}, 3, "[log-entry-damaged]"),
+        ({**RUN, "offsets/0": batch("17")}, 3, "[no-kafka-source-in-query]"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "[log-entry-damaged]"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "[log-version-unknown]"),
+        ({**RUN, "offsets/0": ""}, 3, "[log-entry-empty]"),
         (
             {**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')},
             4,
-            ("at different positions (1 and 2)"),
+            "[streams-at-different-positions]",
         ),
     ],
 )
 def test_location_without_usable_positions_is_refused(
-    tmp_path: Path, files: Mapping[str, str], code: int, says: str
+    tmp_path: Path, files: Mapping[str, str], code: int, message: str
 ) -> None:
     directory = spark_directory(tmp_path / "query", files)
     directory.mkdir(exist_ok=True)
     result = commit(f"spark:{directory}")
     assert (result.code, result.stdout) == (code, "")
-    assert says in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.support.checkpoints import (
 from tests.support.command import Result, migrate
 from tests.support.golden import golden
 from tests.support.plans import Edit, edit_and_seal_plan
+from tests.support.reasons import message_of
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 
@@ -319,8 +320,9 @@ def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyP
 def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
     """If the path exists, a name similar to a mistyped side is a path."""
     write_source(tmp_path / "plans:old" / "chk-3", {0: splits("orders", [7])})
-    with pytest.raises(InputError, match=r"^nope: "):
+    with pytest.raises(InputError) as refused:
         verify("plans:old/chk-3", "spark:nope")
+    assert message_of(refused.value).facts == {"location": "nope"}
     with pytest.raises(UsageError, match="did you mean plan:new/chk-3"):
         verify("plans:new/chk-3", "spark:nope")
 

@@ -53,6 +53,7 @@ from tests.support.checkpoints import (
 from tests.support.command import migrate
 from tests.support.encoder import COMMITTED, EARLIEST, LATEST
 from tests.support.golden import golden
+from tests.support.reasons import message_of
 from tests.support.spark_files import batch, spark_directory
 
 
@@ -257,8 +258,10 @@ def test_conflicting_sources_are_refused_as_side(
     )
     chk = parse_side(str(write_checkpoint(tmp_path / "chk-7", first, second)))
     if ambiguous:
-        with pytest.raises(Refused, match='choose one with source="OPERATOR_ID"'):
+        with pytest.raises(Refused) as refused:
             load_sides(chk, chk, None)
+        assert refused.value.codes == ["sources-at-different-positions"]
+        assert message_of(refused.value).facts["partition"] == "t-0"
         chosen = load_sides(chk, chk, None, Choice(source=OPERATOR_ID.hex()))
         assert chosen.left.starts == {("t", 0): 1}
     else:
@@ -281,35 +284,46 @@ def test_starting_offsets_file_may_contain_markers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "problem"),
     [
-        ("", "not JSON"),
-        ("{}", "no offsets"),
-        ('{"t":{}}', "no offsets"),
-        ("[]", "not an object of topics"),
-        ('{"t":5}', "not an object of partitions"),
-        ('{"t":{"0":-3}}', "neither an offset"),
-        ('{"t":{"0":1.0}}', "not an offset"),
-        ('{"t":{"0":true}}', "not an offset"),
-        ('{"t":{"0":"1"}}', "not an offset"),
-        ('{"t":{"0":NaN}}', "not an offset"),
-        ('{"t":{"0":9223372036854775808}}', "not an offset"),
-        ('{"t":{"0":' + "9" * 5000 + "}}", "not JSON"),
-        ('{"t":{"x":1}}', "not a partition number"),
-        ('{"t":{"01":1}}', "not a partition number"),
-        ('{"t":{"٣":1}}', "not a partition number"),
-        ('{"t":{"2147483648":1}}', "not a partition number"),
-        ('{"t":{"0":1,"0":2}}', "is listed twice"),
-        ('{"t":{"0":1},"t":{"1":2}}', "is listed twice"),
-        ('{"\\ud800":{"0":1}}', "not a string"),
-        ("[" * 100_000, "nested too deeply"),
+        ("", "it is not valid JSON"),
+        ("[]", "the JSON is not an object of topics"),
+        ('{"t":5}', "the value of topic t is not an object of partitions"),
+        ('{"t":{"0":-3}}', "-3 is neither an offset nor -1 (latest) nor -2 (earliest)"),
+        ('{"t":{"0":1.0}}', "'t' partition 0: 1.0 is not an offset"),
+        ('{"t":{"0":true}}', "'t' partition 0: True is not an offset"),
+        ('{"t":{"0":"1"}}', "'t' partition 0: '1' is not an offset"),
+        ('{"t":{"0":NaN}}', "NaN is not an offset"),
+        ('{"t":{"0":9223372036854775808}}', "'t' partition 0: 9223372036854775808 is not an"),
+        ('{"t":{"0":' + "9" * 5000 + "}}", "it is not valid JSON"),
+        ('{"t":{"x":1}}', "'x' is not a partition number"),
+        ('{"t":{"01":1}}', "'01' is not a partition number"),
+        ('{"t":{"٣":1}}', "'٣' is not a partition number"),
+        ('{"t":{"2147483648":1}}', "'2147483648' is not a partition number"),
+        ('{"t":{"0":1,"0":2}}', "'0' is listed twice"),
+        ('{"t":{"0":1},"t":{"1":2}}', "'t' is listed twice"),
+        ('{"\\ud800":{"0":1}}', "topic '\\ud800' is not a string"),
+        ("[" * 100_000, "the JSON is nested too deeply"),
     ],
 )
-def test_invalid_starting_offsets_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_starting_offsets_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "offsets.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError) as refused:
         read_starting_offsets("json:x", path)
+    assert refused.value.codes == ["not-offsets"]
+    facts = message_of(refused.value).facts
+    assert facts["place"] == f"the file {path}"
+    assert facts["problem"].startswith(problem)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"t":{}}'])
+def test_starting_offsets_file_without_offsets_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_starting_offsets("json:x", path)
+    assert refused.value.codes == ["no-offsets-in-file"]
 
 
 def test_group_csv_round_trips(tmp_path: Path) -> None:
@@ -321,36 +335,53 @@ def test_group_csv_round_trips(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "line", "problem"),
     [
-        ("", "no offsets"),
-        ("\n\n", "no offsets"),
-        ("t,0\n", "line 1: not three or four"),
-        ("t,0,1\nt,1,2,3,4\n", "line 2: not three or four"),
-        ("t,0,1\ng,t,1,2\n", "line 2: 4 fields, but earlier rows have 3"),
-        ("g,t,0,1\n\nt,1,2\n", "line 3: 3 fields, but earlier rows have 4"),
-        ("t\0,0,1\n", "line 1"),
-        ("t,0,1\nt\x1b[2J,0,1\n", r"line 2: 't\\x1b\[2J' is not a topic"),
-        ('"t\n",0,1\n', r"line 2: 't\\n' is not a topic"),
-        ("g,t\x7f,0,1\n", r"line 1: 't\\x7f' is not a topic"),
-        ("t,0,-1\n", "not an offset"),
-        ("t,0,1_0\n", "not an offset"),
-        ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is listed twice"),
-        ('"t,0,1\n', "line 1"),
-        ("topic,partition,offset\nt,0,1\n", "line 1 is a header; remove it"),
-        ('{"t":{"0":5}}', "the file is JSON, not CSV; use json:"),
-        ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "the file is JSON, not CSV"),
-        ("t,0,1\n" + "x" * 50_000, "line 2: longer than 40000 characters"),
-        ("x" * 30_000 + ",0,-1", r"line 1: '-1' is not an offset"),
-        ("t,0," + "9" * 30_000, r"line 1: '9{60}'… is not an offset"),
-        ('"' + "a\n" * 100_000, "field larger than field limit"),
+        ("t,0\n", 1, "it has 2 fields instead of 3 or 4"),
+        ("t,0,1\nt,1,2,3,4\n", 2, "it has 5 fields instead of 3 or 4"),
+        ("t,0,1\ng,t,1,2\n", 2, "it has 4 fields, but earlier lines have 3"),
+        ("g,t,0,1\n\nt,1,2\n", 3, "it has 3 fields, but earlier lines have 4"),
+        ("t\0,0,1\n", 1, ""),
+        ("t,0,1\nt\x1b[2J,0,1\n", 2, r"'t\x1b[2J' is not a topic name"),
+        ('"t\n",0,1\n', 2, r"'t\n' is not a topic name"),
+        ("g,t\x7f,0,1\n", 1, r"'t\x7f' is not a topic name"),
+        ("t,0,-1\n", 1, "'-1' is not an offset"),
+        ("t,0,1_0\n", 1, "'1_0' is not an offset"),
+        ("t,0,1\nt,0,1\n", 2, "'t' partition 0 is listed twice"),
+        ('"t,0,1\n', 1, ""),
+        ("x" * 30_000 + ",0,-1", 1, "'-1' is not an offset"),
+        ("t,0," + "9" * 30_000, 1, f"'{'9' * 60}'… is not an offset"),
+        ('"' + "a\n" * 100_000, 65537, "field larger than field limit"),
     ],
 )
-def test_invalid_group_csv_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_group_csv_is_refused(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError) as refused:
         read_group_csv("csv:x", path)
+    assert refused.value.codes == ["not-offsets"]
+    facts = message_of(refused.value).facts
+    assert facts["place"] == f"line {line} of {path}"
+    assert facts["problem"].startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "no-offsets-in-file"),
+        ("\n\n", "no-offsets-in-file"),
+        ("topic,partition,offset\nt,0,1\n", "csv-header"),
+        ('{"t":{"0":5}}', "json-passed-as-csv"),
+        ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "json-passed-as-csv"),
+        ("t,0,1\n" + "x" * 50_000, "csv-line-too-long"),
+    ],
+)
+def test_file_that_is_no_group_csv_is_refused(tmp_path: Path, text: str, code: str) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_group_csv("csv:x", path)
+    assert refused.value.codes == [code]
 
 
 @pytest.mark.slow
@@ -370,7 +401,7 @@ def test_offset_files_are_limited_in_size_and_count(tmp_path: Path, prefix: str)
     write(100_001)
     with pytest.raises(InputError) as refused:
         read("side", path)
-    assert str(refused.value) == f"{path}: more than 100000 offsets; split it by topic"
+    assert refused.value.codes == ["too-many-offsets"]
     with path.open("wb") as file:
         file.truncate(16 * 2**20 + 1)
     with pytest.raises(InputError, match="larger than 16777216 bytes"):
@@ -393,7 +424,7 @@ def test_offsets_file_without_prefix_gets_hint(tmp_path: Path) -> None:
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
     assert (result.code, result.stdout) == (3, "")
-    assert f"the file is JSON; pass Spark's offsets as json:{path}, and" in result.stderr
+    assert f"if it contains Spark's offsets, pass json:{path}; if it is" in result.stderr
 
 
 _OTHERS = {
@@ -471,10 +502,11 @@ def test_group_csv_with_group_column_is_read(tmp_path: Path) -> None:
 
 
 def test_missing_offsets_file_is_named_in_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing: No such file"):
-        read_group_csv("csv:x", tmp_path / "nothing")
-    with pytest.raises(InputError, match="nothing: No such file"):
-        read_starting_offsets("json:x", tmp_path / "nothing")
+    for read in (read_group_csv, read_starting_offsets):
+        with pytest.raises(InputError) as refused:
+            read("side", tmp_path / "nothing")
+        assert refused.value.codes == ["file-missing"]
+        assert message_of(refused.value).facts["path"] == tmp_path / "nothing"
 
 
 # -- sides ---------------------------------------------------------------------------------------
@@ -499,7 +531,7 @@ def test_side_requiring_broker_fails_before_reading_files(name: str) -> None:
 
 
 def test_two_broker_sides_without_topics_are_refused() -> None:
-    with pytest.raises(UsageError, match="a side that contains topics"):
+    with pytest.raises(UsageError, match="an input that contains topics"):
         load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
 
 

@@ -421,7 +421,7 @@ def test_merged_sources_report_duplicated_records(tmp_path: Path) -> None:
     plan = _two_sources(tmp_path, [5, 9, 4], [7, 2, 4], None, _MIN)
     assert _costs(plan) == [(5, 0, 2), (2, 0, 7), (4, 0, 0)]
     (warning,) = [w for w in plan.warnings if 'merge_sources="min"' in w]
-    assert "9 records of 2 partitions" in warning
+    assert "9 records in 2 partitions" in warning
 
 
 @pytest.mark.parametrize("offsets", [([5], [5]), ([5], [7])], ids=["equal", "different"])

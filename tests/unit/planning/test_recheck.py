@@ -51,8 +51,11 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
     group = _group("g", t0=1)
     plan = _plan(tmp_path, replace(_cluster(), target_group=group))
     for offsets, changes in (
-        ({"t0": 3, "t1": 4}, ["the plan was already applied; the group has all its offsets"]),
-        ({"t0": 3}, ["the group's offset of t-0 has changed from 1 to 3"]),
+        (
+            {"t0": 3, "t1": 4},
+            ["the plan was already applied, because the group has all offsets of the plan"],
+        ),
+        ({"t0": 3}, ["the group's offset for t-0 has changed from 1 to 3"]),
         ({"t0": 1}, []),
     ):
         now = replace(_cluster(), target_group=_group("g", **offsets))
@@ -69,10 +72,13 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
         (
             _cluster({"t": {0: LogRange(4, 10), 1: LogRange(0, 3)}}),
             [
-                "t-0 now contains offsets 4 to 10, so its next offset 3 is no longer in the log",
-                "t-1 now contains offsets 0 to 3, so its next offset 4 is no longer in the log",
-                "the log end offset of t-1 has decreased from 10 to 3; records were lost, or the "
-                "topic was recreated (before Kafka 2.8, topics have no ID that shows this)",
+                "the log of t-0 now ranges from offset 4 to 10, so it no longer contains the next "
+                "offset 3",
+                "the log of t-1 now ranges from offset 0 to 3, so it no longer contains the next "
+                "offset 4",
+                "the log end offset of t-1 has decreased from 10 to 3; either records were lost, "
+                "or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
+                "this)",
             ],
         ),
         (
@@ -130,9 +136,9 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
     [
         (None, []),
         (_group("g", t0=1), []),
-        (_group("g", t0=1, t1=2), ["the group's offset of t-1 has changed from no offset to 2"]),
-        (_group("g", t0=0), ["the group's offset of t-0 has changed from 1 to 0"]),
-        (_group("g"), ["the group's offset of t-0 has changed from 1 to no offset"]),
+        (_group("g", t0=1, t1=2), ["the group's offset for t-1 has changed from no offset to 2"]),
+        (_group("g", t0=0), ["the group's offset for t-0 has changed from 1 to 0"]),
+        (_group("g"), ["the group's offset for t-0 has changed from 1 to no offset"]),
     ],
 )
 def test_newer_commits_of_target_group_are_reported(

@@ -180,8 +180,8 @@ def test_output_beyond_log_triggers_warning_unless_no_records_remain(
 
 def test_source_group_without_commits_for_topics_triggers_warning() -> None:
     nothing = (
-        "group 'g' has committed no offset for these topics, so it does not show whether the job "
-        "kept running [source-group-empty]"
+        "group 'g' has committed no offset for these topics, so the group does not show whether "
+        "the job kept running [source-group-empty]"
     )
     planned = [_planned(0, 5, job_reached=5), _planned(1, 5, job_reached=5)]
     for committed, told in (
@@ -200,20 +200,20 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
-        "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
-        "check that bootstrap_servers specifies the job's brokers [maybe-recreated]"
+        "2 partitions may belong to a recreated topic or to a different cluster (the first is "
+        "t-1); check that bootstrap_servers specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
-        "2 partitions may be of a recreated topic or of a different cluster (the first is t-1); "
-        "all partitions are suspect, as in a different cluster, where these offsets would lose or "
-        "duplicate records; check that bootstrap_servers specifies the job's brokers "
-        "[maybe-recreated]"
+        "2 partitions may belong to a recreated topic or to a different cluster (the first is "
+        "t-1); because this applies to all partitions, the cluster is probably different, and "
+        "these offsets would lose or duplicate records there; check that bootstrap_servers "
+        "specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "the checkpoint does not list 2 partitions with records older than the checkpoint (the "
-        "first is t-1: up to 1 records) [unlisted-partition]"
+        "2 partitions with records older than the checkpoint are not in the checkpoint (the first "
+        "is t-1: up to 1 records) [unlisted-partition]"
     ]
     ran_on = [
         _planned(0, 5, job_reached=5, flink_committed=5),
@@ -234,14 +234,14 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5, job_reached=5), _planned(1, 5, job_reached=6), _planned(2, 5, job_reached=9)
     ) == [
-        'merge_sources="min": 5 records of 2 partitions will be reprocessed (the first is t-1: '
-        "from offset 5, although one source had reached 6) [merged-positions]"
+        'merge_sources="min": 5 records in 2 partitions will be reprocessed (the first is t-1: '
+        "from offset 5, although one source had reached offset 6) [merged-positions]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
         'merge_sources="min": one source of the topic has no position for 2 partitions (the first '
-        "is t-1), and loses the records below its next offset [merged-positions]"
+        "is t-1), and will lose the records below the next offset [merged-positions]"
     ]
 
 
@@ -250,7 +250,7 @@ def test_warning_about_new_group_suggests_similar_names() -> None:
     assert list(
         messages.target_group_warnings(Origin("checkpoint", "/chk-7", 7), snapshot, [])
     ) == [
-        "group 'g' does not exist and will be created; check its name (did you mean 'h'?) "
+        "group 'g' does not exist and will be created (did you mean 'h'?); check the name "
         "[new-group]"
     ]
 
@@ -284,7 +284,7 @@ def test_unknown_checkpoint_age_triggers_warning() -> None:
     unknown = Origin("checkpoint", "/chk-7", 7)
     hidden = "a recreated topic cannot be detected [age-unknown]"
     assert list(messages.unknown_age_warnings(unknown, _snapshot())) == [
-        f"the age of the checkpoint cannot be determined, so {hidden}"
+        f"the age of the checkpoint is unknown, so {hidden}"
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
     assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
@@ -301,7 +301,7 @@ def test_renamed_topic_triggers_warning() -> None:
     policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
     moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
     assert list(messages.renamed_topic_warnings(moved, policies)) == [
-        "topic_map={'t': 'u'}: the same offset may refer to a different record in a different "
+        "topic_map={'t': 'u'}: the same offset may refer to a different record in the new "
         "topic; compare the records first [renamed-topic]"
     ]
     assert list(messages.renamed_topic_warnings(moved, Policies())) == []

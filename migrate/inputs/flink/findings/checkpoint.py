@@ -31,8 +31,8 @@ from migrate.model.wording import counted
 def sink_memory_text() -> str:
     """Return a part of messages; ``migrate.sinks`` describes sinks that remember checkpoint ids."""
     return (
-        "a sink that remembers checkpoint ids may drop records of a Flink job that starts from "
-        f"these offsets without state; {option('sink', 'TABLE')} checks the table"
+        "a sink that remembers checkpoint IDs may drop records of a Flink job that starts from "
+        f"these offsets without state; to check the table, add {option('sink', 'TABLE')}"
     )
 
 

@@ -26,7 +26,7 @@ STATE_NAMES = frozenset(
 _JOINS = ("LookupJoin", "DeltaJoin")
 _FIRST_METADATA_VERSION = 6
 _WAY_OUT = (
-    "a move loses them; stop the job with --drain, which waits for the answers (if the "
+    "a move loses them; stop the job with --drain, which waits for the responses (if the "
     "job has ended, restore it from this checkpoint first)"
 )
 
@@ -70,7 +70,10 @@ def findings_of_keyed_queues(
         except DecodeError:  # such as for a watermark between the records
             waiting, number = waiting + 1, "records"
         if waiting:
-            text = f"{number} wait in its keyed state for answers (an async join); {_WAY_OUT}"
+            waiting_text = (
+                f"its keyed state contains {number} waiting for responses (an async join)"
+            )
+            text = f"{waiting_text}; {_WAY_OUT}"
             yield _finding(state.operator_id, state.operator_name, text)
     for unread in keyed.unread:
         if unread.operator_id in joins:
@@ -85,7 +88,8 @@ def _may_be_a_join(operator: Operator) -> bool:
 
 def _unknown(operator_id: str, operator_name: str | None, reason: str) -> Finding:
     text = (
-        f"its keyed state may contain records that wait for answers (an async join), but {reason}; "
+        f"its keyed state may contain records waiting for responses (an async join), but "
+        f"{reason}; "
         f"{_WAY_OUT}"
     )
     return _finding(operator_id, operator_name, text)

@@ -33,12 +33,12 @@ _BEAM_BUFFERS = {
         "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
     ),
     "pushed-back-elements": (
-        "that wait for side inputs",
+        "that are waiting for side inputs",
         "take a new checkpoint once their side inputs are ready "
         "(--finishBundleBeforeCheckpointing does not release them)",
     ),
     "stable-input-buffer": (
-        "that wait until the checkpoint is complete (@RequiresStableInput)",
+        "that are waiting until the checkpoint is complete (@RequiresStableInput)",
         "take a new checkpoint after a checkpoint interval without input "
         "(--finishBundleBeforeCheckpointing does not release them)",
     ),
@@ -47,7 +47,7 @@ _BEAM_BUFFERS = {
 # commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _LOST_TEXT = (
-    "if the job runs, a stop-with-savepoint commits that output; otherwise it is lost "
+    "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
     "unless the job is restored from this checkpoint"
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
@@ -101,9 +101,9 @@ def findings_of_operator(
     if waiting:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
-            f"up to {counted(waiting, 'record')} wait for answers (async I/O); a move "
-            "loses them; stop the job with --drain, which waits for the answers (if the "
-            "job has ended, restore it from this checkpoint first)",
+            f"its queue contains up to {counted(waiting, 'record')} waiting for responses "
+            "(async I/O); a move loses them; stop the job with --drain, which waits for the "
+            "responses (if the job has ended, restore it from this checkpoint first)",
         )
         return
     buffers = [
@@ -177,18 +177,18 @@ def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding
     if state.partly_kafka:
         return Finding(
             Code.DAMAGED_SOURCE,
-            "some of its state is a Kafka source's, and some cannot be decoded; the "
+            "some of its state belongs to a Kafka source, and some cannot be decoded; the "
             f"source is damaged, or its kind is unsupported ({state.reason})",
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
         return Finding(
             Code.LEGACY_CONSUMER,
-            "its state has the name of a FlinkKafkaConsumer's state (the source before "
+            "its state has the name that FlinkKafkaConsumer uses (the source before "
             f"KafkaSource) but contains no readable position ({state.reason})",
         )
     return Finding(
         Code.ANOTHER_SOURCE_KIND,
-        f"its source state is not a KafkaSource's, so it is not moved ({state.reason})",
+        f"its source state does not belong to a KafkaSource, so it is not moved ({state.reason})",
     )
 
 
@@ -215,7 +215,7 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
             ),
         )
     if not paths and not sink.pending:
-        yield Finding(Code.SINK_STATE, "it is a FileSink's writer with no open file")
+        yield Finding(Code.SINK_STATE, "it is a FileSink writer with no open file")
 
 
 def _sink_finding(
@@ -255,9 +255,9 @@ def _sink_finding(
 
 def _nothing_pending_text(sink: SinkState) -> str:
     if not sink.writers:
-        return "it is a sink's committer without transactions to commit"
+        return "it is a sink committer without transactions to commit"
     prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
     under_way = sum(len(writer.open_transactions) for writer in sink.writers)
-    return f"it is a KafkaSink's writer (transactional id prefix {prefixes})" + (
+    return f"it is a KafkaSink writer (transactional id prefix {prefixes})" + (
         f", with {counted(under_way, 'transaction')} in progress" if under_way else ""
     )

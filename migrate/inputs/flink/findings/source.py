@@ -42,7 +42,7 @@ def findings_of_source(
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 requests the partitions only once.
         yield Finding(
             Code.INITIAL_DISCOVERY,
-            "it is an Apache Beam pipeline's KafkaIO; it reads only the partitions that "
+            "it is a KafkaIO source in an Apache Beam pipeline; it reads only the partitions that "
             "existed when the pipeline started, and has read no records of other "
             "partitions",
         )
@@ -125,10 +125,10 @@ def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
-    place = f"source {state.source_index + 1} of its list"
+    place = f"source {state.source_index + 1} in its list"
     if isinstance(state.current, UnknownSource):
         damaged = (
-            "; some of its state is a Kafka source's, and some cannot be decoded "
+            "; some of its state belongs to a Kafka source, and some cannot be decoded "
             f"({state.current.reason})"
         )
         yield Finding(
@@ -152,8 +152,8 @@ def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
     if state.other_splits:
         yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
-            f"its readers still have {counted(state.other_splits, 'split')} of other "
-            "sources of its list; the unread data of these splits is not moved",
+            f"its readers still have {counted(state.other_splits, 'split')} from other "
+            "sources in its list; unread data in these splits is not moved",
         )
 
 
@@ -180,7 +180,7 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
             Code.RETAINED_CLUSTERS,
             "the job's metadata service had removed "
             f"cluster{'s' if len(state.retained) > 1 else ''} {names}, so the job no "
-            "longer read there; the positions are the job's resume positions if the "
+            "longer read from it; the positions are the job's resume positions if the "
             "service adds the cluster again",
         )
 

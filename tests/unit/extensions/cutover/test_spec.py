@@ -314,7 +314,7 @@ def test_hostile_yaml_is_refused_quickly_with_reason(tmp_path: Path, text: str, 
 )
 def test_invalid_flink_address_is_refused_while_reading_spec(tmp_path: Path, rest: str) -> None:
     with pytest.raises(
-        InputError, match=r"flink.rest: not an address of the form http://host"
+        InputError, match=r"flink.rest: this is not an address of the form http://host"
     ) as e:
         read_spec(_written(tmp_path, flink={**_SPEC["flink"], "rest": rest}))
     assert "hush" not in str(e.value)

@@ -310,7 +310,7 @@ def test_entries_are_written_to_parquet_file(name: str, tmp_path: Path) -> None:
     again = migrate("state", _golden(name), "--state", state, "--output", file)
     assert (again.code, again.stderr.splitlines()[0]) == (
         4,
-        f"refused: {file} already exists; choose a new file",
+        f"refused: {file} already exists; choose a new file [already-exists]",
     )
     assert file.read_bytes() == before
 

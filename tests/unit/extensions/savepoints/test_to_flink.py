@@ -448,7 +448,7 @@ def test_cluster_option_selects_cluster_of_side_for_unnamed_cluster(here: Path) 
         *("to-flink", chk, "--from", side, "--out", "more", "--cluster", "north"),
     )
     assert unknown.code == 2
-    assert "no Kafka source reads a cluster 'north'" in unknown.stderr
+    assert "no Kafka source reads cluster 'north'" in unknown.stderr
 
 
 def _job(directory: Path, *sources: SourceState) -> Path:

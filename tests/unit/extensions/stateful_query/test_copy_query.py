@@ -223,7 +223,7 @@ def test_unsuitable_query_is_refused_by_keep_state(
 def test_unsupported_offset_log_version_is_refused(here: Path) -> None:
     result = _keep({**_STATEFUL, "offsets/1": 'v9\n{}\n{"t":{"0":5}}'})
     assert result.code == 3
-    assert "unknown log version 'v9'; known versions: " in result.stderr
+    assert "has the unknown version 'v9'; the known versions are " in result.stderr
     assert not Path("new").exists()
 
 

@@ -97,7 +97,7 @@ def test_unknown_log_version_is_reported_and_location_unchanged(checkpoint: Path
     entry = checkpoint / log / "0"
     entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
-    with pytest.raises(InputError, match=f"{log}/0: unknown log version 'v9'"):
+    with pytest.raises(InputError, match=f"{log}/0 has the unknown version 'v9'"):
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 

@@ -545,7 +545,7 @@ def test_dynamic_source_with_single_cluster_needs_no_choice(tmp_path: Path) -> N
 
 def test_unknown_cluster_error_lists_available_clusters(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
-    with pytest.raises(NoSuchName, match="'north'; the clusters are: 'east', 'west'"):
+    with pytest.raises(NoSuchName, match="'north'; the sources read the clusters 'east', 'west'"):
         choose(extraction, Choice(cluster="north"))
 
 
@@ -606,7 +606,7 @@ def test_to_spark_moves_chosen_cluster_of_real_dynamic_source(name: str) -> None
     assert "2 Kafka clusters ('east', 'west'); a target reads only one" in refused.stderr
     unknown = migrate("to-spark", golden(name), "--cluster", "north")
     assert (unknown.code, unknown.stdout) == (2, "")
-    assert "the clusters are: 'east', 'west'" in unknown.stderr
+    assert "the sources read the clusters 'east', 'west'" in unknown.stderr
     west = migrate("to-spark", golden(name), "--cluster", "west")
     assert west.code == 0, west.stderr
     _, _, source = _golden_source(name)

@@ -133,7 +133,7 @@ def _left_behind(held: str) -> _Told:
                     (
                         Code.IN_FLIGHT_RECORDS,
                         _BLOCKER,
-                        f"up to {records} wait for answers (async I/O)",
+                        f"its queue contains up to {records} waiting for responses (async I/O)",
                     )
                 ],
             )
@@ -194,8 +194,8 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 _HIDDEN = "its records stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
-    "if the job runs, a stop-with-savepoint commits that output; otherwise it is lost unless "
-    "the job is restored from this checkpoint"
+    "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
+    "unless the job is restored from this checkpoint"
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
 _IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
@@ -274,15 +274,15 @@ def test_pending_sink_output_is_reported(
     [
         (
             SinkState((), ()),
-            "it is a sink's committer without transactions to commit",
+            "it is a sink committer without transactions to commit",
         ),
         (
             SinkState((KafkaWriterState("b", ()), KafkaWriterState("a", ())), ()),
-            "it is a KafkaSink's writer (transactional id prefix 'a', 'b')",
+            "it is a KafkaSink writer (transactional id prefix 'a', 'b')",
         ),
         (
             SinkState((KafkaWriterState("a", ("a-0-1",)), KafkaWriterState("a", ("a-1-1",))), ()),
-            "it is a KafkaSink's writer (transactional id prefix 'a'), with 2 transactions "
+            "it is a KafkaSink writer (transactional id prefix 'a'), with 2 transactions "
             "in progress",
         ),
     ],
@@ -294,7 +294,7 @@ def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
 @pytest.mark.parametrize(
     ("open_", "code", "severity", "told"),
     [
-        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer with no open file"),
+        ([], Code.SINK_STATE, _NOTE, "it is a FileSink writer with no open file"),
         (
             ["b", "a"],
             Code.FILES_IN_PROGRESS,
@@ -477,7 +477,7 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE,
                     _NOTE,
-                    "it is a HybridSource at source 2 of its list, a Kafka source; the state "
+                    "it is a HybridSource at source 2 in its list, a Kafka source; the state "
                     "does not contain later sources of the list",
                 )
             ],
@@ -489,15 +489,15 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 of its list, which is not a Kafka "
+                    "it is a HybridSource at source 2 in its list, which is not a Kafka "
                     "source; it has not reached Kafka yet, or never reads Kafka; unread data "
                     "of the current source is not moved",
                 ),
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "its readers still have 2 splits of other sources of its list; the "
-                    "unread data of these splits is not moved",
+                    "its readers still have 2 splits from other sources in its list; unread data "
+                    "in these splits is not moved",
                 ),
             ],
         ),
@@ -508,8 +508,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 of its list; some of its state is a "
-                    "Kafka source's, and some cannot be decoded (why)",
+                    "it is a HybridSource at source 2 in its list; some of its state "
+                    "belongs to a Kafka source, and some cannot be decoded (why)",
                 )
             ],
         ),
@@ -542,7 +542,7 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
                 Code.RETAINED_CLUSTERS,
                 _NOTE,
                 "the job's metadata service had removed cluster 'west', so the job no longer "
-                "read there",
+                "read from it",
             ),
         ],
     )

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +74,9 @@ def _answer_numbers(
     monkeypatch.setattr(flink_rest.JobManager, "checkpoint_numbers", lambda flink, job_id: numbers)
 
 
-def _refusals(planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def _refusals(
+    planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPatch
+) -> Sequence[str]:
     """The refusals of ``commit-group``, or none after a report."""
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(job, None) for job in jobs])
     _answer_numbers(monkeypatch, 7)
@@ -115,7 +117,7 @@ def test_jobmanager_without_job_proves_nothing(
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
-    assert "execute=True polls twice, 20 s apart" in said.text
+    assert "with execute=True, `migrate` polls twice, 20 s apart" in said.text
 
 
 def test_jobmanager_of_job_proves_its_end(
@@ -577,8 +579,8 @@ def test_saved_plan_stores_time_of_savepoint(
     monkeypatch.setattr(time, "time", lambda: now() + 86_400)
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "make a new plan with --source-group G" in refused.stderr
-    assert "; check with --flink-rest [old-savepoint]" in refused.stderr
+    assert "[savepoint-aged-after-plan]" in refused.stderr
+    assert "; to check for a restart, add --flink-rest [old-savepoint]" in refused.stderr
     assert "--allow-ran-on" in refused.stderr
     assert not out.exists()
     # The time of the plan stands for that of a savepoint in a plan of an earlier release.
@@ -626,7 +628,7 @@ def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
             assert (refused.code, refused.stdout) == (4, ""), refused.stderr
             assert "ok:" not in refused.stderr
             assert "it is unknown whether the job was restarted since the stop" in refused.stderr
-            assert "; otherwise add --allow-ran-on" in refused.stderr
+            assert "[job-may-have-restarted]" in refused.stderr
             assert "--flink-rest" not in refused.stderr.split("refused")[-1]
             assert not out.exists()
     moved = ("to-flink", asked[0], "--from", asked[0], "--out", out, *asked[1:])
@@ -645,7 +647,7 @@ def test_refusal_for_running_job_suggests_override(
     asked = _savepoint(tmp_path, 0)
     refused = migrate("to-spark", *asked, "--flink-rest", _URL)
     assert refused.code == 4
-    assert "or add --allow-ran-on if it is a different job" in refused.stderr
+    assert "[job-running]" in refused.stderr
     assert migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on").code == 0
 
 
@@ -724,7 +726,7 @@ def test_flink_is_queried_for_every_moving_command(
         refused = migrate(*command)
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
         assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
-        assert "make a new plan with --allow-ran-on" in refused.stderr
+        assert "[job-has-later-output-after-plan]" in refused.stderr
         assert not out.exists()
     now = int(time.time() * 1000)
     restored[:] = [(FlinkJob(f"0523e1{'0' * 26}", "x", "FINISHED", now - _HOUR, now), None)]

@@ -27,9 +27,7 @@ def test_records_waiting_in_delta_join_are_in_flight() -> None:
     (finding,) = _waiting(_DELTA_JOIN)
     assert finding.severity is Severity.BLOCKER
     assert finding.operator_name == "DeltaJoin[87]"
-    assert "wait in its keyed state for answers (an async join); a move loses them" in (
-        finding.message
-    )
+    assert "waiting for responses (an async join); a move loses them" in finding.message
     told = json.loads(migrate("inspect", _DELTA_JOIN, "--format", "json").stdout)["findings"]
     own = [one["code"] for one in told if one["operator_id"] == finding.operator_id]
     assert own == ["in-flight-records"]
@@ -44,7 +42,7 @@ def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: 
     found = _waiting(chk)
     if count:
         assert found[0].operator_id == OPERATOR
-        assert found[0].message.startswith("3 records wait in its keyed state for answers")
+        assert found[0].message.startswith("its keyed state contains 3 records waiting for")
     assert len(found) == bool(count)
 
 
@@ -56,4 +54,4 @@ def test_unreadable_async_queue_is_reported_as_unknown(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk-7", 3, "_keyed_async_wait_operator_state_", version=6)
     (chk / "totals").unlink()
     (finding,) = _waiting(shutil.copytree(chk, tmp_path / "copy" / "chk-7"))
-    assert "may contain records that wait for answers" in finding.message
+    assert "may contain records waiting for responses" in finding.message

@@ -16,7 +16,7 @@ from tests.support.golden import golden
 
 _FIELD = Path(__file__).parents[2] / "field" / "13-not-a-checkpoint"
 _LOCATION = Path(__file__).parents[2] / "field" / "18-empty-files" / "ahead"
-_NO_MAGIC = "not a Flink checkpoint, because its magic number is missing; "
+_NO_MAGIC = "not a Flink checkpoint; "
 # The checkpoint of the job whose high-availability store the pointer is from.
 _JOB = "/flink/checkpoints/recovery/orders/retained0000/43468374059c2ea6b7cf72518ff650e1"
 
@@ -37,13 +37,14 @@ def _problem(path: Path | str) -> str:
         ("lfs", "the file is a Git LFS pointer without the data; run `git lfs pull`"),
         (
             "completedCheckpoint6a3c9d",
-            f"the file is a pointer of Flink's high availability; its checkpoint is {_JOB}/chk-4",
+            "the file is a pointer from the high-availability storage of Flink; pass its "
+            f"checkpoint, {_JOB}/chk-4",
         ),
         (
             "configmap.txt",
-            "the file is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it "
-            "points to /flink/ha/recovery/default/completedCheckpoint6a3c9d; pass that file, "
-            "because it contains the checkpoint's path",
+            "the file is an entry of Flink's high availability (ZooKeeper or a ConfigMap); "
+            "pass the file /flink/ha/recovery/default/completedCheckpoint6a3c9d, which contains "
+            "the path of the checkpoint",
         ),
     ],
 )
@@ -73,8 +74,8 @@ def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: P
     named = set()
     for end in range(4, len(pointer), 13):
         file.write_bytes(pointer[:end])
-        _, _, path = _problem(file).partition("its checkpoint is ")
-        named.add(path.partition(" (magic")[0])
+        _, _, path = _problem(file).partition("pass its checkpoint, ")
+        named.add(path)
     assert named == {"", f"{_JOB}/chk-4"}
 
 
@@ -108,7 +109,4 @@ def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: 
     shutil.copytree(golden("1.20/retained-files"), chk)
     result = migrate("to-spark", f"spark:{chk / part}")
     assert result.code == 3
-    assert (
-        "this is a Flink checkpoint, not the location of a Spark query; omit the prefix spark:"
-        in result.stderr
-    )
+    assert "[flink-checkpoint-as-query]" in result.stderr

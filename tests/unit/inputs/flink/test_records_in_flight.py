@@ -166,6 +166,6 @@ def test_source_choice_hides_findings_of_other_sources(tmp_path: Path) -> None:
     unnamed = migrate("to-spark", path).stderr
     chosen = migrate("to-spark", path, "--source", "topic:orders")
     assert chosen.code == 0
-    for told in ("no enumerator state", "not a KafkaSource's"):
+    for told in ("no enumerator state", "does not belong to a KafkaSource"):
         assert told in unnamed
         assert told not in chosen.stderr

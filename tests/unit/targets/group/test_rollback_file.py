@@ -19,6 +19,7 @@ from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
 from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, RollbackFile
 from tests.support.command import migrate
+from tests.support.reasons import message_of
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -123,8 +124,16 @@ def test_invalid_rollback_file_is_refused(tmp_path: Path, change: dict[str, Any]
     path.write_text(json.dumps(_written()))
     rollback_file.read(path)
     path.write_text(json.dumps({**_written(), **change}))
-    with pytest.raises(InputError, match="not a rollback file of version 1 or 2"):
+    with pytest.raises(InputError) as refused:
         rollback_file.read(path)
+    message = message_of(refused.value)
+    assert message.code in (
+        "file-invalid",
+        "file-of-other-kind",
+        "file-of-other-version",
+        "file-of-unknown-kind",
+    )
+    assert message.facts["name"] == "rollback file of version 1 or 2"
 
 
 def test_duplicate_partition_in_rollback_file_is_refused(tmp_path: Path) -> None:
@@ -144,11 +153,11 @@ def test_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
-    hint = "; pass a file that commit-group with execute=True wrote, or a copy of it$"
-    with pytest.raises(InputError, match=f"No such file or directory{hint}"):
-        rollback_file.read(tmp_path / "r.json")
-    with pytest.raises(InputError, match=f"Is a directory{hint}"):
-        rollback_file.read(tmp_path)
+    for path, code in ((tmp_path / "r.json", "file-missing"), (tmp_path, "path-is-directory")):
+        with pytest.raises(InputError) as refused:
+            rollback_file.read(path)
+        assert refused.value.codes == [code]
+        assert "commit-group with execute=True" in message_of(refused.value).way_out
 
 
 @pytest.mark.parametrize("group", ["orders", "../../etc/passwd", "a b\nc", "ü" * 300, "."])
@@ -223,8 +232,9 @@ def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
     write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
     text = (tmp_path / "newer.json").read_text()
     (tmp_path / "newer.json").write_text(text.replace('"next_offset": 6', '"next_offset": 7'))
-    with pytest.raises(EditedFile, match="the rollback file was edited"):
+    with pytest.raises(EditedFile) as refused:
         _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
+    assert refused.value.codes == ["file-edited"]
 
 
 @pytest.mark.parametrize(("key", "value"), [("version", 9), ("new_field", 1)])
@@ -298,8 +308,9 @@ def test_rollback_file_created_in_the_meantime_is_not_overwritten(
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(b0=2), path)
     assert caplog.messages == [f"saving current offsets to {path}"]
     assert rollback_file.read(path).topic_ids == {"a": "an id", "b": "an id"}
-    with pytest.raises(Refused, match="already exists; choose a new file"):
+    with pytest.raises(Refused) as refused:
         write_rollback_file("commit", groups, _view(_at(a0=1)), _at(a0=5), path)
+    assert refused.value.codes == ["already-exists"]
 
 
 def test_rollback_file_above_size_limit_is_refused(
@@ -308,8 +319,10 @@ def test_rollback_file_above_size_limit_is_refused(
     """Regression: The file was written, but the change could not be undone."""
     path = tmp_path / "r.json"
     monkeypatch.setattr("migrate.storage.json_models.MAX_FILE_BYTES", 1000)
-    with pytest.raises(Refused, match="migrate reads at most 1000"):
+    with pytest.raises(Refused) as refused:
         write_file(_file({A0: Committed(1, "\0" * 200)}, _at(a0=2)), path)
+    assert refused.value.codes == ["file-too-large"]
+    assert message_of(refused.value).facts["limit"] == 1000
     assert not path.exists()
 
 
