@@ -253,7 +253,7 @@ def test_fired_windows_limit_watermark_from_below() -> None:
         check_watermark(True, 89, rows)
     assert refused.value.codes == ["watermark-too-low"]
     assert refused.value.facts[0] == {"watermark_ms": 89, "window_end": 90}
-    assert any("has fired 3 windows" in told for told in priming_warnings(rows, 90))
+    assert any("for 3 fired windows" in told for told in priming_warnings(rows, 90))
 
 
 def test_watermark_without_pending_window_has_warning() -> None:
