@@ -86,8 +86,8 @@ def priming_warnings(
     if fired := sum(stream.fired.number for stream in rows):
         yield warning_text(
             WarningCode.FIRED_WINDOWS,
-            f"Flink still accepts late records for {counted(fired, 'fired window')}, but Spark drops "
-            "these records",
+            f"Flink still accepts late records for {counted(fired, 'fired window')}, but Spark "
+            "drops these records",
         )
     for stream in rows:
         if stream.stores_records:
