@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -101,6 +100,8 @@ def _list(chk: str, format: TextFormat) -> None:
         raise InputError(f"{chk} contains no complete chk-N; pass a job's checkpoint directory")
     match format:
         case TextFormat.JSON:
+            import json
+
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))
         case TextFormat.CSV:
             from migrate.report.text import csv_text

@@ -50,6 +50,11 @@ def load_command(name: str) -> Any:
 class _Commands(Group):
     """A group that loads a command only if the command line contains it."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name in (*CORE_COMMANDS, *chain.from_iterable(EXTENSIONS.values())):
+            self.add_command(Command(name, help=CORE_COMMANDS.get(name)))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx))
 
@@ -73,14 +78,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _placeholder() -> None:
-    """Do nothing. Each command has this function until the command is loaded."""
-
-
-for _name in (*CORE_COMMANDS, *chain.from_iterable(EXTENSIONS.values())):
-    app.command(_name, help=CORE_COMMANDS.get(_name))(_placeholder)
 
 
 def _show_version(value: bool) -> None:

@@ -22,7 +22,6 @@ A template is a format string of Python with these format specifications:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from string import Formatter
@@ -46,9 +45,11 @@ class Kind(str, Enum):
     STOP = "stop of a cut-over"  # exit code 5
 
 
-@dataclass(frozen=True)
 class MessageTemplate:
     """The text of all messages with one code.
+
+    A plain class, because each command imports the catalogs, and a dataclass takes as long to
+    create as hundreds of templates.
 
     Attributes:
         code: the code, for ``migrate explain``; unique in all catalogs.
@@ -56,10 +57,8 @@ class MessageTemplate:
         way_out: what the user can do; empty if only the text of ``what`` shows it.
     """
 
-    code: str
-    what: str
-    way_out: str = ""
-    kind: Kind = Kind.REFUSAL
+    def __init__(self, code: str, what: str, way_out: str = "", kind: Kind = Kind.REFUSAL) -> None:
+        self.code, self.what, self.way_out, self.kind = code, what, way_out, kind
 
     def __call__(self, **facts: Any) -> Message:
         """Return a message with facts.
@@ -140,9 +139,9 @@ def _fields(text: str) -> set[str]:
     return names
 
 
-@dataclass(frozen=True, slots=True)
 class _Option:
-    name: str
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __format__(self, value: str) -> str:
         if "=" in value:  # a topic and its new name

@@ -7,7 +7,6 @@ the author of a spec reads ``move.on-expired: earliest``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -38,8 +37,11 @@ def python_call(name: str, value: Value = None) -> str:
         return name
     if isinstance(value, Enum):
         value = value.value
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-    return f"{name}={text}"
+    if isinstance(value, str):
+        import json  # here, because few commands need it
+
+        return f"{name}={json.dumps(value, ensure_ascii=False)}"
+    return f"{name}={value!r}"
 
 
 def command_line(name: str, value: Value = None) -> str:

@@ -36,8 +36,7 @@ SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The target of a move.
 
     Attributes:

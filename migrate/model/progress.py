@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from migrate.model.log import watchers
 from migrate.model.wording import printable
@@ -19,7 +18,6 @@ from migrate.model.wording import printable
 INTERVAL = 10.0
 
 
-@dataclass(slots=True)
 class RunningStage:
     """A stage that has not ended yet.
 
@@ -28,9 +26,8 @@ class RunningStage:
         seen: the last observation of the stage; can be empty.
     """
 
-    what: str
-    started: float
-    seen: str = ""
+    def __init__(self, what: str) -> None:
+        self.what, self.started, self.seen = what, time.monotonic(), ""
 
     def text(self) -> str:
         """Return the stage, its duration, and its last observation, in one line."""
@@ -56,7 +53,7 @@ class Ticker:
 
     def begin(self, what: str) -> None:
         with self.lock:
-            self._stages.append(RunningStage(printable(what), time.monotonic()))
+            self._stages.append(RunningStage(printable(what)))
             if len(self._stages) == 1:
                 self._ended = threading.Event()
                 threading.Thread(target=self._run, args=(self._ended,), daemon=True).start()

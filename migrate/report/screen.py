@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 # Codes of Select Graphic Rendition (ECMA-48); codes that start with 3 are colors.
 _CODES = {
@@ -19,8 +18,7 @@ _CODES = {
 _NARROW = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """The properties of the file or terminal to which text is written.
 
     Attributes:
