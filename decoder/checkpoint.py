@@ -58,7 +58,7 @@ class Checkpoint:
 
     Attributes:
         pointer: the directory of ``_metadata``.
-        type: checkpoint or savepoint, and whether the job stopped with it.
+        type: whether it is a checkpoint or a savepoint, and whether the job stopped with it.
         operators: the job's operators, in the order of ``_metadata``.
         sources: the state of each source, by operator ID; UnknownSource if not recognized.
         sinks: the state of each sink, by operator ID; UnknownSink if not recognized.
@@ -66,8 +66,8 @@ class Checkpoint:
             ``Siblings.newer``. They prove that the job kept running after this checkpoint.
         written_at: the time of ``_metadata``, in epoch milliseconds; None if the storage does not
             store times.
-        earlier_run: the higher numbers of siblings that were written before this checkpoint, in
-            ascending order. After these siblings, the job restarted its count at 1.
+        earlier_run: the numbers of siblings that have higher numbers but were written before this
+            checkpoint, in ascending order. The job restarted its count at 1 after writing them.
         contradicting: the numbers of siblings whose times contradict their numbers, in ascending
             order; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if known and different from
@@ -103,7 +103,7 @@ def read_checkpoint(
     Args:
         pointer: a checkpoint, savepoint, or job directory; see the module docstring.
         source: the source of the checkpoint's files; local files by default.
-        allow_external_files: permission to read state from files outside the checkpoint's own
+        allow_external_files: whether state may be read from files outside the checkpoint's own
             directories; see ``decoder.state_files``.
 
     Raises:
@@ -174,7 +174,7 @@ class MetadataFile(NamedTuple):
 def read_metadata(
     pointer: str | os.PathLike[str], source: ByteSource | None = None
 ) -> MetadataFile:
-    """Read the ``_metadata`` of a pointer, and no other part of the checkpoint.
+    """Read the ``_metadata`` that a pointer refers to, and no other part of the checkpoint.
 
     Args:
         pointer: as in ``read_checkpoint``.
@@ -233,7 +233,8 @@ def _read_checkpoint(
 def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
     """Return whether Flink originally wrote a checkpoint to a different directory.
 
-    Flink may have written the checkpoint through a link, which ``directory`` does not contain.
+    Flink may have written the checkpoint through a link, so ``original`` is also compared after its
+    links are resolved. ``directory`` contains no links.
     """
     if original is None or not is_other_directory(directory, original):
         return False
@@ -277,11 +278,11 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
 def _find_replacement(
     pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
 ) -> str:
-    """Return the ``_metadata`` to read next, after a file in a checkpoint was missing.
+    """Return the ``_metadata`` to read next if a file of a checkpoint is missing.
 
     Raises:
-        DecodeError: ``_metadata`` was deleted, and the pointer refers to this checkpoint, or no
-            newer checkpoint is complete.
+        DecodeError: ``_metadata`` was deleted, and there is no replacement: the pointer refers to
+            this checkpoint itself, or no newer checkpoint is complete.
         DecodeError, FileNotFoundError: ``missing`` itself, if there is no replacement and
             ``_metadata`` still exists.
     """
@@ -311,7 +312,7 @@ def _find_replacement(
 
 
 def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
-    """Return whether a pointer refers to this checkpoint instead of its job's directory."""
+    """Return whether a pointer refers to this checkpoint itself, and not to its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 

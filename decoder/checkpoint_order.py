@@ -4,15 +4,15 @@ A job completes its checkpoints in the order of their numbers
 (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
 its state restarts the count at 1. If its directory stays the same (because of a fixed job ID or
 ``execution.checkpointing.create-subdir: false``), the directory can also contain higher numbers
-from an earlier run. The file times are the only evidence of the newer run, and a copy can have
+from an earlier run. Only the file times show which run is newer, and the files of a copy can have
 different times.
 
 Therefore, checkpoints with consecutive numbers are treated as one run, ordered by number. Two runs
 with a gap between their numbers are ordered by time if their times differ by more than
-``MIN_GAP_MS``, and by number otherwise. After a new start, the numbers may reach the numbers of the
-earlier run. No gap then separates the runs. For example, 1 to 5 are new, and 6 to 9 are old. If the
-time of a checkpoint in the examined checkpoint's run contradicts its number, the checkpoint is
-reported as ``contradicting``.
+``MIN_GAP_MS``, and by number otherwise. After a restart of the count, the new numbers may reach
+those of the earlier run, so that no gap separates the runs. For example, 1 to 5 are new, and 6 to 9
+are old. A checkpoint in the same run as the examined checkpoint is reported as ``contradicting`` if
+its time contradicts its number.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 MIN_GAP_MS = 10_000
 # The next three limits restrict the requests to an object store, because reading a checkpoint's
 # time takes one request.
-# The maximum number of runs with lower numbers to examine, from the lowest on.
+# The maximum number of runs with lower numbers to examine, starting with the lowest.
 _MAX_LOWER_RUNS = 16
-# The maximum number of checkpoints to try, from the end of a run, until one has a time. An
+# The maximum number of checkpoints to try in a run, starting from its end, until one has a time. An
 # incomplete checkpoint has no time.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
@@ -39,7 +39,7 @@ _MAX_NEIGHBOURS = 8
 
 
 class Siblings(NamedTuple):
-    """The complete siblings of a checkpoint that are newer, or whose time contradicts their number.
+    """A checkpoint's complete siblings that are newer or whose time contradicts their number.
 
     Attributes:
         newer: the newer checkpoints. Siblings in the checkpoint's own run, and in higher runs

@@ -27,7 +27,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
 class Cursor:
-    """A position in bytes that moves only forward, and never past the end.
+    """A read position in a byte string, which moves only forward and never past the end.
 
     Every read takes the field's name for error messages.
     """
@@ -53,7 +53,7 @@ class Cursor:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes left."""
+        """The number of remaining bytes."""
         return self._end - self._pos
 
     def fail(
@@ -73,8 +73,8 @@ class Cursor:
         """Try a fast reader; return its value, or None if the bytes must be read field by field.
 
         Args:
-            read: a function that takes (data, start, end) and returns (position, value). It returns
-                None for bytes that it cannot read; the cursor then does not move.
+            read: a function that takes (data, start, end) and returns (position, value). If it
+                cannot read the bytes, it returns None, and the cursor does not move.
         """
         result = read(self._data, self._pos, self._end)
         if result is None:
@@ -179,7 +179,8 @@ class Cursor:
     def count(self, field: str, item_bytes: int = 1) -> int:
         """Read an i32 that counts items of at least ``item_bytes`` (>= 1) each.
 
-        The count is checked against the bytes left, to bound loops and allocations by the input.
+        The count is checked against the number of remaining bytes, so that the size of the input
+        limits loops and allocations.
         """
         value = self.i32(field)
         if value < 0:
@@ -209,7 +210,7 @@ class Cursor:
         return self.rest_of_varint(field, 0, 0, bits)
 
     def rest_of_varint(self, field: str, value: int, shift: int, bits: int = 32) -> int:
-        """Read the rest of a varint whose lowest ``shift`` bits (``value``) are already read."""
+        """Read the rest of a varint; ``value`` contains its lowest ``shift`` bits, already read."""
         for _ in range(-(-bits // 7)):
             byte = self.u8(field)
             value |= (byte & 0x7F) << shift
@@ -250,7 +251,7 @@ class Cursor:
         return Cursor(self._data, self.file, start, start + size, self._origin)
 
     def rest(self, file: str) -> Cursor:
-        """Return a cursor over the bytes left; its byte offsets count from the first of them."""
+        """Return a cursor over the remaining bytes; its byte offsets start at the first one."""
         return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ class ErrorKind(Enum):
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
     EXTERNAL = "external"  # a file outside the checkpoint, which was not opened
-    TOO_LARGE = "too large"  # larger than a limit of the decoder
-    UNSUPPORTED = "unsupported"  # a kind, version, or URL that the decoder does not read
+    TOO_LARGE = "too large"  # above one of the decoder's limits
+    UNSUPPORTED = "unsupported"  # a kind, version, or URL that the decoder does not support
 
 
 # The maximum length in characters of a ``problem`` or ``field``; both can quote a name, and a name

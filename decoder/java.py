@@ -1,4 +1,4 @@
-"""Java's string hash and signed integers, for several formats.
+"""Java's string hash and signed integers, which several formats use.
 
 Source: java.lang.String @ JDK 17.
 """

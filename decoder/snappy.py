@@ -18,7 +18,8 @@ from decoder.errors import DecodeError, ErrorKind
 _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
-# The highest ratio of decompressed to compressed bytes, because a copy of 64 bytes takes 3 bytes.
+# The highest possible ratio of decompressed to compressed bytes: a copy of 64 bytes is encoded in 3
+# bytes.
 _MAX_RATIO = 22
 
 

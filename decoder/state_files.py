@@ -1,4 +1,4 @@
-"""The files for state handles, in a checkpoint that may have been moved or copied.
+"""The files that state handles refer to, in a checkpoint that may have been moved or copied.
 
 The handles of a copied checkpoint contain the old absolute URIs. For each file, these paths are
 tried in this order: the handle's relative path, from the directory of ``_metadata``; the file's
@@ -80,7 +80,7 @@ class _Claims:
         return _Claims, ()  # each process has its own claims
 
     def record(self, path: str, stream: _Stream, label: str) -> None:
-        """Record that the bytes of ``stream`` are in the file at ``path``.
+        """Claim the bytes of ``stream`` in the file at ``path``.
 
         Raises:
             DecodeError: another handle has claimed some of the same bytes.
@@ -109,11 +109,11 @@ class _Claims:
 
 
 class StateFiles:
-    """The files for one checkpoint's handles.
+    """The files that one checkpoint's handles refer to.
 
     Attributes:
         directory: the directory of ``_metadata``, from ``source.absolute``.
-        allow_external: permission to also open files outside the checkpoint.
+        allow_external: whether files outside the checkpoint may also be opened.
     """
 
     def __init__(self, directory: str, source: ByteSource, allow_external: bool = False) -> None:
@@ -142,10 +142,10 @@ class StateFiles:
                 return self.read_range(stream, 0, stream.size, label)
 
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
-        """Read ``size`` bytes of a state stream from ``start`` on; None reads up to its end.
+        """Read ``size`` bytes of a state stream from ``start``; if None, read to its end.
 
-        Each path is tried by reading it, because a check would be another request to an object
-        store.
+        Each path is tried by reading from it, because checking first would cost an object store one
+        more request.
 
         Raises:
             DecodeError, OSError: as in ``read``.

@@ -157,7 +157,7 @@ def join(directory: str, *names: str) -> str:
 
 
 def checkpoint_number(directory: str) -> int | None:
-    """Return the number of a path that ends in ``chk-<n>``, or None."""
+    """Return n for a path that ends in ``chk-<n>``, or None for any other path."""
     match = _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory))
     return int(match[1]) if match else None
 

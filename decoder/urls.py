@@ -18,12 +18,12 @@ CREDENTIALS_REFUSED = (
 )
 
 # A scheme of at least two characters, because a single letter before a colon is a Windows drive.
-# With an unbounded repetition, the search time would grow with the square of the text's length.
+# With an unbounded repetition, the search time would grow with the square of the string's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 # The scheme and the slashes of a URL. If a URL contains another URL (k8s://https://host), only the
 # inner URL matches.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
-# In a text, a URL ends at a space, a quote, ``<`` or ``>``, or at the start of another URL.
+# Within a string, a URL ends at a space, a quote, ``<`` or ``>``, or at the start of another URL.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )
@@ -44,7 +44,7 @@ _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "web
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without its credentials; a text without a URL is returned unchanged."""
+    """Return a URL without its credentials; a string without a URL is returned unchanged."""
     match = _URL.search(url) if ":/" in url else None
     if match is None:
         return url
@@ -53,7 +53,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """Redact every URL in a text; a URL ends at a space, even at a space in a password."""
+    """Redact every URL in a string; a URL ends at a space, even at a space in a password."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(

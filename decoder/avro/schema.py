@@ -1,8 +1,8 @@
-"""Parse an Avro schema from its JSON into the classes of ``decoder.avro.types``.
+"""Parse the JSON of an Avro schema into the classes of ``decoder.avro.types``.
 
 A schema can refer to a named type (record, enum, or fixed) by its name only within or after the
-type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal type
-of a fixed.
+type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and decimal on a
+fixed.
 
 Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """

@@ -1,6 +1,6 @@
-"""The types of Avro values, made from an Avro schema.
+"""The types of Avro values, created from an Avro schema.
 
-"Read as" refers to the Python values that ``decoder.keyed_state.avro`` makes.
+"Read as" refers to the Python values that ``decoder.keyed_state.avro`` creates.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ In Beam 2.50, UnboundedSourceWrapper, a Flink SourceFunction, reads the source. 
 list state is the source, in Java serialization, followed by the source's CheckpointMark, encoded
 with the source's coder. No length precedes the source or the mark.
 
-In Beam 2.62, a Flink ``Source`` reads the source. A split is a FlinkSourceSplit, a serialized
-Java object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the
-source's CheckpointMark, or null before Beam has created a reader for the split. Splits that have
-not been sent to their subtask yet are in the enumerator's state, a HashMap from subtask (Integer)
-to splits (ArrayList).
+In Beam 2.62, a Flink ``Source`` reads the source. A split is a FlinkSourceSplit, a serialized Java
+object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the
+source's CheckpointMark, or null if Beam has not created a reader for the split yet. Splits that
+have not been sent to their subtask yet are in the enumerator's state, a HashMap from subtask
+(Integer) to splits (ArrayList).
 
 The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding. A
 KafkaCheckpointMark is an array of PartitionMark. The array is stored in blocks of ``long n`` and n
@@ -63,7 +63,8 @@ class BeamMark(NamedTuple):
     """The position of a split in one partition (PartitionMark).
 
     Attributes:
-        next_offset: NOT_SET if ``splitState`` is null or the reader had no starting offset yet.
+        next_offset: NOT_SET if ``splitState`` is null or the reader did not have a starting offset
+            yet.
         watermark: the last watermark in epoch milliseconds; None if ``splitState`` is null.
     """
 

@@ -5,8 +5,9 @@ called their *head* here. Numbers (a partition, offsets, and a status) follow. M
 unpacked together. Each distinct head is checked once, and the numbers are checked column by column.
 
 If a function returns None, the caller must read the whole list with the strict readers in
-``reader_state`` and ``enumerator``. The errors from the strict readers contain the field and its
-position. Those modules describe the layouts. The caller must not pass an empty list.
+``reader_state`` and ``enumerator``. Errors from the strict readers contain the field and its
+position. The docstrings of those modules describe the layouts. The caller must not pass an empty
+list.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, spli
 # offsets (only in version 3), and status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries to unpack together, which fit into the CPU caches.
+# The number of entries to unpack together; so many fit into the CPU caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -124,7 +125,7 @@ def read_uniform_entries(
 
 @lru_cache(1024)
 def _entry_struct(topic_bytes: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layouts of a head with a ``topic_bytes``-byte topic, and of the numbers."""
+    """Return the layout of a head with a ``topic_bytes``-byte topic, followed by the numbers."""
     if not 0 < topic_bytes <= LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic_bytes}s{numbers}")

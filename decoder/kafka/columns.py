@@ -1,4 +1,4 @@
-"""Sequences of many splits or entries, stored as columns; the objects are made on demand.
+"""Sequences of many splits or entries, stored as columns; the objects are created on demand.
 
 For 100,000 partitions, the objects would take 40 MB, and most objects are used only once.
 """
@@ -64,7 +64,7 @@ class Rows(Sequence[_T_co]):
 
 
 def make_rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
-    """Make named tuples of class ``kind`` from columns, three times as fast as ``kind(...)``."""
+    """Create named tuples of class ``kind`` from columns, three times as fast as ``kind(...)``."""
     make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
     return map(make, zip(*columns, strict=False))
 

@@ -1,4 +1,4 @@
-"""The state of a DynamicKafkaSource, with the state of a KafkaSource for each cluster.
+"""The state of a DynamicKafkaSource, which contains the state of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
 In version 2, ``bool retained`` follows the cluster ID and, if it is true, ``i64 retainedUntil``
@@ -8,8 +8,8 @@ Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {`
 n`` x {``UTF topic``}, ``UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
 {``UTF clusterId, i32 len``, a KafkaSourceEnumState}. In version 2, the initializers of the starting
 and of the stopping offsets follow the bootstrap servers, each as ``bool present`` and, if it is
-true, ``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained clusters x {``UTF
-clusterId, i64 retainedUntil, i32 len``, a KafkaSourceEnumState}.
+true, ``i32 n`` and n bytes. Version 3 appends ``i32 n`` retained clusters x {``UTF clusterId, i64
+retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
 If the metadata service removes a cluster, the cluster's positions stay in the state until
 ``retainedUntil`` (epoch milliseconds). If the service lists the cluster again, Flink resumes from
@@ -69,7 +69,7 @@ class DynamicEnumeratorState(NamedTuple):
 
     Attributes:
         version: the version of this enumerator's serializer, not of the clusters' enumerators.
-        streams: the last answer from the metadata service, by stream ID and then by cluster ID.
+        streams: the metadata service's last response, by stream ID and then by cluster ID.
         clusters: the enumerator state of each cluster, except those whose enumerator Flink could
             not start.
         retained: the enumerator state of clusters that the metadata service no longer lists.

@@ -47,7 +47,7 @@ ENUMERATOR_WRITTEN_BY = {
 
 
 class AssignmentStatus(Enum):
-    """The enumerator's assignment of a split to a reader."""
+    """Whether the enumerator has assigned a split to a reader."""
 
     ASSIGNED = 0
     UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
@@ -128,7 +128,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """Read the assigned splits of version 0, listed by subtask.
 
-    The subtasks are ignored. If a rescaled job has failed, a split may be listed under two
+    The subtasks are ignored. After a failure of a rescaled job, a split may be listed under two
     subtasks.
     """
     subtasks = cursor.i32("subtasks")
@@ -167,7 +167,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """Read the entries of an enumerator with version 1, 2, or 3 one by one.
+    """Read the entries of an enumerator of version 1, 2, or 3, one by one.
 
     Raises:
         DecodeError: the next bytes are not ``count`` entries.

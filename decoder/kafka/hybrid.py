@@ -1,4 +1,4 @@
-"""The state of a HybridSource, a wrapper around the state of its current source.
+"""The state of a HybridSource, which wraps the state of its current source.
 
 A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
 version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the wrapped

@@ -1,20 +1,20 @@
-"""The state of a FlinkKafkaConsumer (until Flink 1.20).
+"""The state of a FlinkKafkaConsumer (up to Flink 1.20).
 
 The state is the ``topic-partition-offset-states`` union list state. Each subtask lists the
-partitions it reads. An element is a KafkaTopicPartition written by Kryo, followed by ``i64``
-offset; no length precedes the element. KafkaTopicPartition: varint class id (which depends on the
-types that the job registers), reference marker, zig-zag varints ``cachedHash`` and ``partition``,
-reference marker, string ``topic``. Both reference markers are 1 (an object written for the first
-time). ``cachedHash`` is the hash of the topic and the partition, so it shows whether the bytes are
-a KafkaTopicPartition.
+partitions that it reads. An element is a KafkaTopicPartition written by Kryo, followed by an
+``i64`` offset; no length precedes the element. KafkaTopicPartition: varint class id (which depends
+on the types that the job registers), reference marker, zig-zag varints ``cachedHash`` and
+``partition``, reference marker, string ``topic``. Both reference markers are 1 (an object written
+for the first time). ``cachedHash`` is the hash of the topic and the partition, so it shows whether
+the bytes are a KafkaTopicPartition.
 
-The stored offset belongs to the last processed record. It is -1 if the next record to read is at
-offset 0, or it is one of four markers.
+The stored offset is the offset of the last processed record, or one of four markers. It is -1 if
+the next record to read is at offset 0.
 
 Kryo writes a string in one of two formats. ASCII of 2 to 63 characters is stored as its bytes, with
 the high bit set in the last byte. Any other string is stored as a varint with the number of UTF-16
-units plus one, followed by each unit in 1 to 3 bytes. The varint's first byte has bit 0x80 set, bit
-0x40 set if more bytes follow, and 6 bits of the number.
+units plus one, followed by each unit in 1 to 3 bytes. In the varint's first byte, bit 0x80 is set,
+bit 0x40 is set if more bytes follow, and the other 6 bits belong to the number.
 
 Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSentinel @ connector
 1.15.4 and 3.4.0-1.20; KryoSerializer @ Flink 1.20.3; com.esotericsoftware.kryo.io.{Output, Input}
@@ -41,7 +41,7 @@ _MARKERS = (NOT_SET, EARLIEST, LATEST, GROUP)
 _NOTHING_READ = -1
 _HIGHEST_OFFSET = (1 << 63) - 2  # the next offset is one higher, and must also fit in a Java long
 
-# Kryo class IDs: 0 means null, 1 means a class written by name, and higher IDs mean a registered
+# Kryo class IDs: 0 means null, 1 means a class written by name, and a higher ID means a registered
 # class. Flink always registers KafkaTopicPartition.
 _FIRST_REGISTERED = 2
 _NEW_OBJECT = 1

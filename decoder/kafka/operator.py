@@ -56,11 +56,11 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE, over all subtasks, that is read outside a Beam pipeline. A user
-# function may have large state with this name.
+# The largest total size over all subtasks at which WRAPPER_STATE is read outside a Beam pipeline. A
+# user function may have large state with this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
-# The kinds of errors that most often mean that the state belongs to a different kind of sink.
+# The kinds of errors that usually mean that the state belongs to a different kind of sink.
 _ERRORS_IN_BYTES = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
 _UNKNOWN_KIND = "neither a KafkaSink's nor a FileSink's"
 
@@ -79,7 +79,7 @@ def read_source(
         operators: all operators of the job, to determine whether the job is a Beam pipeline.
 
     Raises:
-        DecodeError: a file of the state is missing, damaged, or outside the checkpoint.
+        DecodeError: a file that contains the state is missing, damaged, or outside the checkpoint.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -138,7 +138,7 @@ def _read_beam_wrapper(
 ) -> BeamKafkaIO | UnknownSource | None:
     """Read an UnboundedSourceWrapper from Apache Beam.
 
-    Return None if the state seems to belong to a user function or to another Beam source.
+    Return None if the state seems to belong to a user function or to a different Beam source.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)
@@ -212,7 +212,7 @@ def _operator_label(operator: Operator) -> str:
 
 
 def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
-    """Return, by name, the subtasks' list states that may belong to a Kafka source or sink."""
+    """Return the subtasks' list states that may belong to a Kafka source or sink, by name."""
     states: dict[str, list[SubtaskState]] = {}
     for subtask in operator.subtasks:
         if (handle := subtask.managed_operator_state) is not None:

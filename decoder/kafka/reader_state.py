@@ -36,9 +36,10 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
 def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
     """Read a split with the serializer version ``version``.
 
-    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
-    no split decodes as both. The first two bytes of a HybridSource split are zero (a small source
-    index). The first two bytes of a KafkaSource split are the length of the topic name.
+    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource both use version 0,
+    but no split decodes as both kinds. The first two bytes of a HybridSource split are zero (a
+    small source index). The first two bytes of a KafkaSource split are the length of the topic
+    name.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a recognized kind.

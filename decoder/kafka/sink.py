@@ -21,9 +21,9 @@ versioned list of committables or, in version 2, a versioned list of checkpoints
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
 FileSinkCommittable: ``i32 magic 0x1E765C80``; in version 2 (since Flink 1.15) ``UTF bucketId``;
-``boolean hasPendingFile`` and, if true, ``i32 version, i32 n``, n bytes; the same for a file in
-progress that the commit deletes; in version 2 ``boolean`` and, if true, ``UTF path`` of a compacted
-file that the commit deletes.
+``boolean hasPendingFile`` and, if true, ``i32 version, i32 n``, n bytes; the same for an
+in-progress file that the commit deletes; in version 2, ``boolean`` and, if true, the ``UTF path``
+of a compacted file that the commit deletes.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
 writer: ``i32 magic 0x1E764B79``, the bucket's ID as ``i32 version, i32 n``, n bytes, ``UTF path,
@@ -66,7 +66,7 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the ID; an ID is ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The prefix of the ID ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
@@ -84,10 +84,10 @@ class KafkaWriterState(NamedTuple):
 
 
 class SinkState(NamedTuple):
-    """The state of the writers, or a committer's transactions, in one operator of a KafkaSink.
+    """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
 
-    If both fields are empty, the operator might be the committer of a different kind of sink.
-    Without pending items, the state of all committers is the same.
+    If both fields are empty, the operator might be the committer of a different kind of sink. If no
+    items are pending, the state of every committer is the same, whatever the kind of sink.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -95,21 +95,21 @@ class SinkState(NamedTuple):
 
 
 class FileBucket(NamedTuple):
-    """A bucket of a FileSink writer; ``in_progress`` is True if it has an unfinished file."""
+    """A FileSink writer's bucket; ``in_progress`` is True if the bucket has an unfinished file."""
 
     path: str
     in_progress: bool
 
 
 class FileSinkState(NamedTuple):
-    """The state of the writers, or a committer's pending files, in one operator of a FileSink."""
+    """The state of one operator of a FileSink: its writers, or a committer's pending files."""
 
     buckets: tuple[FileBucket, ...]
     pending: tuple[PendingFile, ...] = ()
 
 
 class UnknownSink(NamedTuple):
-    """A sink of another kind, or a sink with unreadable state, with the reason."""
+    """A sink of a different kind or with unreadable state, with the reason."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Recognize the kind of a source by decoding its state, because checkpoints do not contain it.
+"""Recognize the kind of a source by decoding its state, because checkpoints do not store the kind.
 
 Every FLIP-27 source stores its splits as byte arrays in SourceReaderState and its enumerator as
 bytes in coordinator state. An operator is recognized as a source of a particular kind only if *all*
@@ -44,7 +44,7 @@ class ReaderSplit(NamedTuple):
 
 
 def split_fields(splits: Sequence[ReaderSplit]) -> Iterator[tuple[int, str, int, int, int | None]]:
-    """Return (subtask, topic, partition, starting offset, stopping offset) of each split."""
+    """Return (subtask, topic, partition, starting offset, stopping offset) for each split."""
     if isinstance(splits, Rows):
         return splits.fields()
     return ((subtask, *split) for subtask, split in splits)
@@ -76,7 +76,7 @@ class BeamKafkaIO(NamedTuple):
 
     Attributes:
         assigned: the partitions in the readers' splits, each with the reader's subtask.
-        unassigned: the partitions in the splits that no reader has.
+        unassigned: the partitions in the splits that are not assigned to a reader.
     """
 
     assigned: tuple[tuple[int, BeamMark], ...]
@@ -84,7 +84,7 @@ class BeamKafkaIO(NamedTuple):
 
 
 class UnknownSource(NamedTuple):
-    """A source whose state has no splits or does not decode as state of one recognized kind.
+    """A source whose state has no splits, or does not decode as the state of one recognized kind.
 
     ``reason`` is the first problem. If some of the state decodes as Kafka source state, or if it
     contains the name of Beam's KafkaIO (``partly_kafka``), the source may be a damaged Kafka
@@ -234,13 +234,12 @@ def recognise_source(
     whose ``current`` is an UnknownSource.
 
     Args:
-        states: (subtask index, elements of its SourceReaderState) of every subtask.
+        states: (subtask index, elements of its SourceReaderState) for every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: the iteration over ``states`` raised this error. A TOO_LARGE error is not
-            raised; instead, the result is an UnknownSource, because no Kafka source has that much
-            state.
+        DecodeError: the iteration over ``states`` raised this error. If the error is TOO_LARGE, the
+            result is an UnknownSource instead, because no Kafka source has that much state.
     """
     readers = _Readers()
     try:
@@ -298,8 +297,8 @@ def _recognise(
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """Recognize a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds`` are the kinds of source that have such splits or, without splits, the kind of source
-    that has such an enumerator.
+    ``kinds`` are the kinds of source to which the splits belong. Without splits, it is the kind of
+    source to which the enumerator belongs.
     """
     partly_kafka = bool(
         readers.plain

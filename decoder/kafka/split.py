@@ -20,7 +20,7 @@ SPLIT_VERSION = 0
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# A starting offset that is not initialized yet, or the stopping offset of an unbounded split.
+# A starting offset that has not been initialized yet, or the stopping offset of an unbounded split.
 NOT_SET = -(1 << 63)
 
 # The rule for topic names. JSON schemas also use this pattern; it matches "." and "..", which Kafka
@@ -36,7 +36,7 @@ MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
 class Split(NamedTuple):
-    """A split, as stored; an offset can be a marker.
+    """A split as it is stored; an offset can be a marker.
 
     ``starting_offset`` is the next offset to read; ``stopping_offset`` is None if the split has no
     end (Long.MIN_VALUE in the state).

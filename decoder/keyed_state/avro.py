@@ -32,12 +32,12 @@ _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
 _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
 
-# A function from (data, position, depth) to the value and its end.
+# A function that maps (data, position, depth) to the value and its end.
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def reader(schema: avro_types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
-    """Return a function from (data, position) to the value at that position and its end.
+    """Return a function that maps (data, position) to the value at this position and its end.
 
     The function raises DecodeError for bytes that Flink never writes and for values that are too
     large or too deep. It raises IndexError or struct.error for a value past the end of ``data`` or
@@ -164,7 +164,7 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the number of items in a block, a varint; a call to shared code would be slower."""
+    """Read a varint, the number of items in a block; calling shared code would be slower."""
     value = shift = 0
     while True:
         byte = data[position]

@@ -1,17 +1,17 @@
 """Flink SQL's binary rows, arrays, and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
 Numbers are **little-endian**, but a DECIMAL with more than 18 digits is big-endian two's
-complement. A row starts with ``u8 RowKind`` and the null bits of the fields, lowest bit first,
-which together are padded to a multiple of 8 bytes. An 8-byte slot for each field follows. An array:
-``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 bytes. A map:
-``i32`` size of the key array in bytes, the array of keys, the array of values.
+complement. A row starts with ``u8 RowKind`` and the null bits of the fields (lowest bit first),
+padded together to a multiple of 8 bytes. An 8-byte slot for each field follows. An array: ``i32
+n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 bytes. A map: ``i32``
+size of the key array in bytes, the array of keys, the array of values.
 
 A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp
-with up to 3 digits of a second. The slot can also contain text and bytes of up to 7 bytes; its last
-byte is then 0x80 | length. For a timestamp with more digits, the slot contains the ``i32``
-nanoseconds within the millisecond and the ``i32 offset`` of the ``i64`` milliseconds. For any other
-value, the slot contains the value's ``i32 length`` and ``i32 offset``. An offset counts from the
-first byte of the row or array.
+with up to 3 digits of a second. The slot can also contain a string or bytes, if it is at most 7
+bytes long; the last byte of the slot is then 0x80 | length. For a timestamp with more digits, the
+slot contains the ``i32`` nanoseconds within the millisecond and the ``i32 offset`` of the ``i64``
+milliseconds. For any other value, the slot contains the value's ``i32 length`` and ``i32 offset``.
+An offset counts from the first byte of the row or array.
 
 The variable-length parts may be anywhere in the row. If the slots and parts of a row together are
 longer than the row, the row is refused. Otherwise, many slots in hostile input could point to the
@@ -215,7 +215,7 @@ def _date(data: bytes, position: int) -> tuple[LocalDate, int]:
 
 
 def local_time(millis: int) -> LocalTime:
-    """Return a TIME from the milliseconds of the day."""
+    """Return a TIME, given the milliseconds since midnight."""
     if not 0 <= millis < _MILLIS_PER_DAY:
         raise DecodeError(ErrorKind.CORRUPT, f"a time of day cannot be {millis} ms")
     return LocalTime.of_nano_of_day(millis * _NANOS_PER_MILLI)

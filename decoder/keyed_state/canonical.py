@@ -72,7 +72,7 @@ def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 def split_canonical_key_group(
     blocks: Iterable[bytes], max_bytes: int, label: str
 ) -> Iterator[bytes]:
-    """Split a key group, read in blocks, into smaller key groups, at most one per block.
+    """Split a key group that is read in blocks into smaller key groups, at most one per block.
 
     Raises:
         DecodeError: the bytes are corrupt, or an entry is longer than ``max_bytes``.
@@ -284,7 +284,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # for a null, heap backends also write bytes after the flag
+                return None  # heap backends also write bytes after the flag of a null
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1

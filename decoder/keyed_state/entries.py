@@ -1,4 +1,4 @@
-"""The entries of a state, and the functions that the readers of all layouts use."""
+"""The entries of a state, and the functions shared by the readers of all layouts."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Entry(NamedTuple):
     last_access: Any
 
 
-# The same as ``Entry._make``, in half the time.
+# Does the same as ``Entry._make``, in half the time.
 new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
-    """Refuse keys, namespaces, and map keys with U+FFFD for invalid text.
+    """Refuse keys, namespaces, and map keys in which U+FFFD replaces invalid text.
 
     Otherwise, two of them could become equal.
     """

@@ -1,13 +1,13 @@
 """Key groups in the heap backend's own format: checkpoints and native savepoints.
 
-A key group starts with its ``i32`` number, never compressed. Each state listed in the stream's head
-follows, in any order, as ``i16`` number of the state, ``i32 n`` x entry. An entry of key-value
-state consists of namespace, key, and value, each in its serializer's format (the value of a LIST or
-a MAP starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is compressed,
-each state is a separate Snappy stream.
+A key group starts with its ``i32`` number, which is never compressed. Each state listed in the
+stream's head follows, in any order, as ``i16`` number of the state, ``i32 n`` x entry. An entry of
+key-value state consists of namespace, key, and value, each in its serializer's format (the value of
+a LIST or a MAP starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is
+compressed, each state is a separate Snappy stream.
 
-No length precedes an entry or a value, so after an unreadable value, the rest of the key group is
-unreadable.
+No length precedes an entry or a value, so the rest of a key group after an unreadable value is
+unreadable as well.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
 """
@@ -239,11 +239,11 @@ def split_heap_key_group(
     max_bytes: int,
     label: str,
 ) -> Iterator[bytes]:
-    """Split a key group into smaller key groups with only the entries of the state ``target``.
+    """Split a key group into smaller ones that contain only the entries of the state ``target``.
 
     The only way to find the end of an entry is to read the entry. If an entry or a state's header
-    cannot be read, the last of the smaller key groups starts with it. When the caller reads that
-    key group, it raises the error.
+    cannot be read, the last of the smaller key groups starts with it. Reading that key group raises
+    the error.
 
     Args:
         states: the states in the head.
@@ -282,7 +282,7 @@ def split_heap_key_group(
         remaining.remove(number)
         position += _STATE_HEADER_BYTES
         read = _choose_reader(states[number])
-        first, done = position, 0  # the start and the number of the entries not yielded yet
+        first, done = position, 0  # start and number of the entries not yet yielded
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
@@ -318,10 +318,10 @@ def split_heap_key_group(
 
 
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Yield blocks until their total size is above ``size`` bytes, or no block is left.
+    """Yield blocks until their total size exceeds ``size`` bytes, or until no block is left.
 
-    The caller passes the size of its bytes, so each call doubles the bytes, and a long entry is
-    reread only a few times.
+    The caller passes the number of bytes that it already has. Each call therefore doubles this
+    number, and a long entry is reread only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block

@@ -2,8 +2,9 @@
 
 All classes except ``Pairs`` are immutable.
 
-java.time has nanoseconds and years up to 999,999,999; Python's datetime has microseconds and years
-1 to 9999. ``str`` of a java.time value returns the same text as Java's ``toString``.
+java.time supports nanoseconds and years up to 999,999,999; Python's datetime supports only
+microseconds and the years 1 to 9999. ``str`` of a java.time value returns the same text as Java's
+``toString``.
 
 Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime, Duration, ZoneOffset},
 ISO_INSTANT @ JDK 17.
@@ -126,7 +127,7 @@ class LocalDateTime(NamedTuple):
 
     @classmethod
     def of_epoch(cls, seconds: int, nano: int) -> LocalDateTime:
-        """Return the date and time in UTC, ``seconds`` and ``nano`` nanoseconds after the epoch."""
+        """Return the UTC date and time ``seconds`` and ``nano`` nanoseconds after the epoch."""
         days, second = divmod(seconds, _SECONDS_PER_DAY)
         return cls(LocalDate.of_epoch_day(days), LocalTime.of_nano_of_day(second * _NANOS + nano))
 

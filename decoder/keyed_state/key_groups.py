@@ -1,4 +1,4 @@
-"""The key group of a key, computed to check that the key was read correctly.
+"""Compute the key group of a key, to check that the key was read correctly.
 
 The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is implemented for
 booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either, and SQL rows. It is not

@@ -1,19 +1,20 @@
-"""Values that Kryo wrote: objects of the JDK classes in ``_CLASSES``.
+"""Values written by Kryo: objects of the JDK classes in ``_CLASSES``.
 
 An object with its class: *varint* class ID, varint reference, the object's content. The class ID is
-0 for null and 1 for a class by name (a varint name ID and, at its first use, the name follow).
-Otherwise, it is the ID of a registered class plus 2. The reference is 1 for a new object, otherwise
-the index of an earlier object plus 2. If only one class is possible, the class ID is omitted, and
-the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. If they
-are nullable elements of a single class in a collection or an array, they have 0 (null) or 1 (a
-value follows) in place of the reference. No length precedes an object, so an object of an unknown
-class makes the value unreadable.
+0 for null and 1 for a class written by name (a varint name ID follows and, at its first use, the
+name). Any other class ID is the ID of a registered class plus 2. The reference is 1 for a new
+object, otherwise the index of an earlier object plus 2. If only one class is possible, the class ID
+is omitted, and the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no
+reference. If they are nullable elements of a single class in a collection or an array, they have 0
+(null) or 1 (a value follows) in place of the reference. No length precedes an object, so an object
+of an unknown class makes the value unreadable.
 
 A varint has 7 bits per byte, lowest first, and the high bit is set in all bytes except the last. A
 signed varint is zig-zag encoded. Text is written in one of two formats. Short ASCII is stored as
-its bytes, with the high bit set in the last byte. Other text is stored as a varint number of UTF-16
-units plus one (0: null), then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has
-the bit 0x80 set, the bit 0x40 if more bytes follow, and 6 bits of the number.
+its bytes, with the high bit set in the last byte. Other text is stored as a varint with the number
+of UTF-16 units plus one (0 is null), followed by each unit in 1 to 3 bytes of UTF-8. In the first
+byte of this varint, bit 0x80 is set, bit 0x40 is set if more bytes follow, and the other 6 bits
+belong to the number.
 
 Flink 1.x uses Kryo 2.24. Flink 2.x uses Kryo 5.6. The two versions write different bytes. The
 version of ``_metadata`` shows which Kryo wrote the state; serializer snapshots do not.
@@ -58,8 +59,9 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # The deepest nesting of objects, to protect the Python stack from hostile input.
 _MAX_DEPTH = 64
-# The maximum number of objects in one value, and of nulls in one collection. A few bytes could
-# represent any number of them (through repeated references, or through a collection's count).
+# The maximum number of objects in one value, and of nulls in one collection. Without a limit, a few
+# bytes could represent any number of them (through repeated references, or through a collection's
+# count).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -104,8 +106,8 @@ _WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
 # The class of the elements, by array class. The serializer registered for the element class writes
 # the elements.
 _ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
-# For each class, the classes of its fields, and of the fields of those classes. Kryo 2.24 writes
-# the fields with the serializers registered for these classes; Kryo 5.6 does not.
+# For each class, the classes of its fields and of their own fields. Kryo 2.24 writes the fields
+# with the serializers registered for these classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -164,8 +166,9 @@ def kryo_type(
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot contains its fields")
-    # The classes with IDs from 85 on. A class in ``_REGISTERED`` that the job registers without a
-    # serializer keeps its ID. A class with a serializer from the job gets an empty name.
+    # The classes with IDs from 85 on. If the job registers a class in ``_REGISTERED`` without a
+    # serializer, the class keeps its ID. A class with one of the job's own serializers gets an
+    # empty name.
     known = _REGISTERED.values()
     names = (
         class_name if by_kryo else ""
@@ -208,8 +211,8 @@ class _Reader:
         self._type = type_
         self._is_kryo_5 = type_.version == KRYO_5
         self._names: list[str] = []
-        # Each object that has a reference, with the number of objects in it, including itself (0
-        # until it has been read to its end).
+        # Each object that has a reference, with the number of objects in it, itself included. The
+        # number is 0 until the object has been read to its end.
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
 

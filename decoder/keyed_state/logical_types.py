@@ -112,7 +112,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return a type's attributes, supertypes' first (see StructuredType.getChildren)."""
+        """Return a type's attributes, after its supertypes' (see StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):
@@ -124,9 +124,9 @@ class _Converter:
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
         """Return the elements of a Java list.
 
-        ArrayList and CollSer write their elements in their own ``writeObject``. The list from
-        Arrays.asList has an array in the ``a`` field. The list from Collections.unmodifiableList
-        has another list in the ``list`` field.
+        ArrayList and CollSer write their elements with their own ``writeObject`` method. The list
+        from Arrays.asList has an array in the ``a`` field. The list from
+        Collections.unmodifiableList has another list in the ``list`` field.
         """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):

@@ -32,5 +32,5 @@ def big_integer(data: bytes) -> int:
 
 
 def scaled(unscaled: int, scale: int) -> Decimal:
-    """Return ``unscaled`` / 10 ** ``scale`` exactly, as a Decimal with this scale."""
+    """Return the exact value of ``unscaled`` / 10 ** ``scale`` as a Decimal with this scale."""
     return Decimal(unscaled).scaleb(-scale, _EXACT)

@@ -1,4 +1,4 @@
-"""The states in one subtask's handle, in either of the two layouts of key groups.
+"""The states in one subtask's handle, in either of the two key-group layouts.
 
 Canonical savepoints, and full RocksDB checkpoints before Flink 1.15, have key groups in canonical
 format. Checkpoints and native savepoints of the heap backend have key groups in the heap backend's
@@ -83,7 +83,7 @@ class StateSource(Protocol):
 
         The sizes are approximate. A range is at most ``max_bytes`` bytes long, unless it is a
         single key group or the handle cannot be divided. It does not start or end with a key group
-        that the handle shows as empty.
+        that is empty according to the handle.
         """
 
 
@@ -120,8 +120,8 @@ class KeyGroupsSource:
 
         In this format, ``u16 state`` and entries of ``i32 n, n bytes, i32 m, m bytes`` follow.
         After an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each
-        key starts with the number of the key group. Bytes in the other format do not match all of
-        this.
+        key starts with the number of the key group. Bytes in the heap backend's own format do not
+        satisfy all of these conditions.
         """
         if self.head.compressed:
             return False  # in canonical format, compressed bytes do not start with zeros

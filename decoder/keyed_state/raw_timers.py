@@ -65,7 +65,7 @@ class RawTimersSource:
         """The states of the timer services, read from the first non-empty key group.
 
         Raises:
-            DecodeError: the raw keyed state has a different kind, or the bytes are corrupt.
+            DecodeError: the raw keyed state is of a different kind, or the bytes are corrupt.
         """
         states = []
         for key_group in self.key_groups:

@@ -6,8 +6,8 @@ the rows are in canonical format. The files may also contain rows of other subta
 
 RocksDB itself reads a temporary copy of the files, through the ``rocksdict`` package. The OPTIONS
 file contains the merge operator. Without the merge operator, RocksDB would silently omit the
-elements of a LIST. The file also contains log directories on the TaskManager's machine. The log
-directories are removed in the copy.
+elements of a LIST. This file also contains the paths of log directories on the TaskManager's
+machine, which are removed from the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -72,7 +72,7 @@ class RocksSource:
         return {}
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return all key groups as one range, because reading a key group needs all files."""
+        """Return all key groups as one range, because reading any key group requires all files."""
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:

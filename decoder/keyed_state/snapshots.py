@@ -1,4 +1,4 @@
-"""Snapshots of a state's serializer and the serializers nested in it.
+"""Snapshots of a state's serializer and of the serializers nested in it.
 
 A snapshot is ``UTF class, i32 version``, and content that depends on the class. The content has no
 stored length. After a snapshot of an unknown class, the reader can continue only if the snapshot is
@@ -71,7 +71,8 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 # The maximum depth of nested serializers; the Python stack allows more.
 _MAX_DEPTH = 32
-# The maximum number of bytes to which Flink pads null if all values of a type have one length.
+# The maximum number of bytes to which Flink pads a null if all values of a type have the same
+# length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -94,7 +95,7 @@ def _scala(class_name: str) -> Unreadable:
 
 
 def _cep(class_name: str) -> Unreadable:
-    """Return the type of a CEP class, for state with the partial matches of a pattern."""
+    """Return the type of a CEP class, used in state that contains a pattern's partial matches."""
     return Unreadable(
         f"org.apache.flink.cep {class_name}", "partial matches of a pattern are not supported"
     )
@@ -128,7 +129,8 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not supported"
     ),
-    # Numbers with the same order as their bytes, in process table functions in Flink 2.3.
+    # Numbers encoded so that their bytes have the same order, in process table functions of Flink
+    # 2.3.
     "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
         "SortedLongSerializer", "the buffer of sorted inputs is not supported"
     ),

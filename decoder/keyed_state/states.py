@@ -1,6 +1,7 @@
 """The keyed states in a checkpoint, and their entries.
 
-Each subtask has a part of a state: some of the key groups, in the subtask's own stream or files.
+Each subtask has a part of a state, which consists of some of the key groups, in the subtask's own
+stream or files.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Part:
         return self.state_source.key_groups
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups for other processes to read, with their sizes in bytes.
+        """Return ranges of key groups that other processes can read, with their sizes in bytes.
 
         See ``StateSource.key_group_ranges``. The part can be pickled to send it to these processes.
         """
@@ -157,7 +158,7 @@ class KeyedStates:
     Attributes:
         states: the states, in the checkpoint's order of operators, then in the stream's order.
         unread: the operators' keyed state that could not be listed. A state is omitted from
-            ``states`` if a subtask may have a part of it that could not be listed.
+            ``states`` if a part of it might be in a subtask's state that could not be listed.
     """
 
     states: tuple[KeyedState, ...]

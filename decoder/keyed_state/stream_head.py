@@ -38,7 +38,7 @@ _USER_KEY = "USER_KEY_SERIALIZER"
 
 
 class StateKind(Enum):
-    """StateDescriptor.Type, and a priority queue of timers."""
+    """The kinds in StateDescriptor.Type, and a priority queue of timers."""
 
     VALUE = "value"
     LIST = "list"
@@ -126,7 +126,7 @@ def _read_proxy(cursor: Cursor, kryo_version: int) -> types.Type:
 def _read_state(
     cursor: Cursor, key: types.Type, kryo_version: int
 ) -> tuple[StateInfo, DecodeError | None]:
-    """Read a state; also return the reason that the rest of the head cannot be read, or None."""
+    """Read a state; also return the reason that the rest of the head is unreadable, or None."""
     name = cursor.utf("state name")
     backend_kind = cursor.i32(f"kind of state {name!r}")
     if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2):

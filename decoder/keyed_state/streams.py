@@ -17,7 +17,7 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size stays in memory; a checkpoint may have thousands.
+# A stream of at most this size stays in memory; a checkpoint may have thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
 # The minimum number of bytes of a larger stream to read in one request, except for the head, the
 # last bytes, and a stream of unknown size.
@@ -113,7 +113,7 @@ class KeyGroupsStream:
         """Read the head, up to the first key group.
 
         Raises:
-            DecodeError: as in ``read_head``, or there are bytes between the head and the first key
+            DecodeError: as in ``read_head``; or other bytes are between the head and the first key
                 group.
         """
         end = next(iter(self._ends), None)

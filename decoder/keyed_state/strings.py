@@ -20,7 +20,7 @@ _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
 class ReplacedText(str):
-    """Text in which U+FFFD replaces invalid characters, so two different texts can become equal."""
+    """Text in which U+FFFD replaces invalid characters; different texts can become equal."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The types of keyed state: a small, closed set, made from serializer snapshots.
+"""The types of keyed state, a small, closed set of classes created from serializer snapshots.
 
 A type represents one of Flink's serializers, or several that write the same bytes. The
 ``snapshots`` and ``logical_types`` modules list the serializers. "Read as" refers to the Python
@@ -292,8 +292,8 @@ class Kryo:
     Attributes:
         class_name: the declared class. It is a class that the ``kryo`` module can read, or an
             abstract class, such as List. Values of an abstract class contain their own class.
-        registered: the classes registered after Flink's own classes, by ID; an empty name for a
-            class in ``replaced``.
+        registered: the classes registered after Flink's own classes, by ID; a class in ``replaced``
+            has an empty name.
         replaced: the classes with the job's own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """

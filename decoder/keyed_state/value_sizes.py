@@ -1,4 +1,4 @@
-"""Determine whether a type's values have a fixed length, and whether a value can have no bytes.
+"""Determine whether a type's values have a fixed length, and whether a value can be empty.
 
 Source: TypeSerializer.getLength of the classes listed in ``snapshots`` @ Flink 2.2.0.
 """
@@ -46,7 +46,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def can_be_empty(type_: types.Type) -> bool:
-    """Return whether a value can take no bytes, so that a few bytes can represent many values."""
+    """Return whether a value can take up zero bytes, so that a few bytes represent many values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE

@@ -1,6 +1,6 @@
 """Readers of values.
 
-A reader is a function for one type, made once and called for each value.
+A reader is a function for one type, which is created once and called for each value.
 
 ``reader(type)`` returns a function that takes (data, position) and returns (value, position after
 the value). "Read" in the docstrings of functions that return a ``Read`` describes the returned
@@ -9,7 +9,7 @@ function.
 A negative length raises DecodeError or, in Avro's encoding, IndexError. A value that continues past
 the end of ``data`` raises IndexError or struct.error. The caller turns this error into a
 DecodeError. The number of elements is checked against the remaining bytes, or against a limit if
-elements may have no bytes.
+elements may be empty (zero bytes).
 
 The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL
 binary rows and Kryo objects (see ``kryo``).
@@ -57,7 +57,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The maximum number of elements that may have no bytes (such as NullValue).
+# The maximum number of elements if each element may be empty (such as NullValue).
 _MAX_EMPTY_ITEMS = 1 << 16
 
 
@@ -530,9 +530,9 @@ _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 def _pojo(type_: types.Pojo) -> Read:
     """Read ``u8 flags`` and a value.
 
-    Flags: 1 is null. 2 is an object of the class itself; each field is ``bool null`` and, if false,
-    the value. 4 is an object of a subclass: ``UTF class`` and the subclass's value. 8 is an
-    object of a registered subclass: ``u8 tag`` and the subclass's value.
+    Flags: 1 means null. 2 means an object of the class itself; each field is ``bool null`` and, if
+    false, the value. 4 means an object of a subclass: ``UTF class`` and the subclass's value. 8
+    means an object of a registered subclass: ``u8 tag`` and the subclass's value.
     """
     fields = [(name, reader(part)) for name, part in type_.fields]
     registered = [(name, reader(part)) for name, part in type_.registered]

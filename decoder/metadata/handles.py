@@ -1,4 +1,4 @@
-"""The state handles in ``_metadata``, with one function per kind of handle.
+"""Functions that read the state handles in ``_metadata``, one for each kind of handle.
 
 Streams and operator state are read into the classes in ``model``. Keyed state and channel state are
 skipped; only their sizes are stored, as counted by Flink's ``getStateSize()``.
@@ -25,7 +25,8 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# The deepest nesting of handles, to protect the Python stack from hostile input. Flink nests two.
+# The deepest nesting of handles, to protect the Python stack from hostile input. Flink nests two
+# levels.
 MAX_NESTING = 8
 
 # The number of values in CheckpointedStateScope.
@@ -252,7 +253,7 @@ def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> i
 
 
 def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
-    """Step over changelog bytes; return their number.
+    """Step over a handle of changelog bytes; return the number of these bytes.
 
     ``i32 start, i32 n, i64 from, i64 to``; ``i32 k`` x {``i32 keyGroup, i32 len``, bytes}; ``UTF
     handleId``.

@@ -1,8 +1,8 @@
 """A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
-A job with much state in RocksDB may have a million file handles, and only the sum of their sizes is
-needed. Consecutive handles often have local paths of equal length and URIs of equal length. Such a
-run is checked column by column, and its sizes are added up in C.
+A job with a lot of state in RocksDB may have a million file handles, but only the sum of their
+sizes is needed. Consecutive handles often have local paths of equal length and URIs of equal
+length. Such a run is checked column by column, and its sizes are added up in C.
 
 The strict functions in ``handles`` read handles with any other layout. Their errors contain the
 field and its position.
@@ -108,7 +108,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; None means to do it one by one."""
+    """Step over ``count`` local paths and FILE handles; None if they must be read one by one."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes
@@ -132,7 +132,7 @@ def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
 def _run_layout(
     type_offset: int, uri_bytes: int, count: int
 ) -> tuple[Struct, list[tuple[int, bytes]]]:
-    """Return a struct that unpacks (size, URI) of each handle in a run, and the constant columns.
+    """Return a struct that unpacks each handle's (size, URI) in a run, and the constant columns.
 
     A column is (offset in an entry, the bytes at this offset in all entries); an entry is a local
     path and its handle. The constant columns are: length of the local path; type; the highest byte

@@ -24,7 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    The constants are in a class, because ``match`` compares only with dotted names.
+    The constants are in a class, because ``match`` compares a value only with dotted names.
     """
 
     NULL = 0x70
@@ -188,7 +188,7 @@ class _Reader:
         return result
 
     def _array(self, depth: int) -> JavaArray:
-        """Read a class descriptor, ``i32 n``, n elements of the type in the class name."""
+        """Read a class descriptor (with the element type in its name), ``i32 n``, n elements."""
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None or descriptor.name[:1] != "[":
             self._cursor.fail("an array without a class", _FIELD)

@@ -23,8 +23,8 @@ _NO_OFFSET = -1
 class KeyGroupsState(NamedTuple):
     """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint``.
 
-    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on. In raw
-    state, -1 means that the key group is empty.
+    ``byte_offsets`` are positions in the stream, one for each key group, starting with the key
+    group ``first``. In raw state, -1 means that the key group is empty.
     """
 
     savepoint: bool
@@ -36,8 +36,8 @@ class KeyGroupsState(NamedTuple):
 class IncrementalState(NamedTuple):
     """IncrementalRemoteKeyedStateHandle: RocksDB files by name, and ``meta``.
 
-    ``meta`` is the stream that describes the states. The handle has ``key_groups`` key groups from
-    ``first`` on.
+    ``meta`` is the stream that describes the states. The handle has ``key_groups`` key groups,
+    starting with the key group ``first``.
     """
 
     first: int

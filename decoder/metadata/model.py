@@ -1,7 +1,7 @@
 """The values in ``_metadata``.
 
-Most docstrings start with the name of the Flink class, in org.apache.flink.runtime.state or
-org.apache.flink.runtime.checkpoint @ 2.2.0.
+Most docstrings start with the name of the corresponding Flink class in
+org.apache.flink.runtime.state or org.apache.flink.runtime.checkpoint @ 2.2.0.
 
 The classes here and most classes in ``kafka`` are named tuples. A frozen dataclass takes nearly a
 millisecond at each program start, and creating its instances takes three times as long.
@@ -27,7 +27,7 @@ class InlineState(NamedTuple):
 class FileState(NamedTuple):
     """FileStateHandle: a whole file, with the absolute URI to which Flink wrote it.
 
-    ``stored_size`` is None if Flink did not have the size (-1 in the handle).
+    ``stored_size`` is None if the size was unknown to Flink (-1 in the handle).
     """
 
     uri: str
@@ -190,7 +190,7 @@ class CheckpointKind(Enum):
 
 
 class StopKind(Enum):
-    """The way in which the job stopped with this checkpoint or savepoint, if it stopped."""
+    """How the job stopped with this checkpoint or savepoint, if it stopped."""
 
     SUSPEND = "suspend"
     TERMINATE = "terminate"

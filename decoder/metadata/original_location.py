@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from decoder.metadata.model import FileState, InlineState, Operator
 
 _CHECKPOINT_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
-# Enough URIs to detect that their directories differ, as under entropy injection.
+# The number of URIs that is enough to detect different directories (as under entropy injection).
 _MOST_FILES = 64
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
@@ -49,10 +49,10 @@ def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> li
 
 
 def is_other_directory(directory: str, original: str) -> bool:
-    """Return whether ``directory`` differs from ``original``, the checkpoint's first directory.
+    """Return whether ``directory`` differs from ``original``, the directory that Flink wrote to.
 
     Schemes are not compared, because an object store has several (``s3``, ``s3a``). Hosts are
-    compared only if both URLs have one (an HDFS URL may not).
+    compared only if both URLs have one (an HDFS URL may omit the host).
     """
     (host, path), (original_host, original_path) = _split(directory), _split(original)
     if path != original_path:

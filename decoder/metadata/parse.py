@@ -180,9 +180,9 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
-    channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32`` after
-    the index (a duration, and the number of states from Flink 1.1, which is refused if positive).
-    Version 2 lacks channel state and finished subtasks.
+    channel state. A finished subtask is only ``i32 -(index + 1)``. In version 2, ``i64, i32``
+    follow the index: a duration, and the number of states from Flink 1.1 (a positive number is
+    refused). Version 2 lacks channel state and finished subtasks.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
@@ -223,8 +223,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 def _stateless_subtask(index: int, finished: bool) -> Subtask:
     """Return a subtask without state.
 
-    The result is cached, because a hostile file with many finished subtasks, of four bytes each,
-    could exhaust the memory.
+    The result is cached. Otherwise, a hostile file with many finished subtasks, each of only four
+    bytes, could exhaust the memory.
     """
     return Subtask(index, finished, None, None, 0, 0, 0)
 

@@ -3,8 +3,8 @@
 The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType.
 A SavepointType's ``postCheckpointAction`` specifies whether the job stopped with the savepoint.
 
-Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType}
-@ Flink 1.16.3 to 2.2.0. All these releases write these names.
+Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType} @
+Flink 1.16.3 to 2.2.0. All of these releases write the same names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
-    """Read with a cache, because all checkpoints of one type end with the same bytes."""
+    """Read the object with a cache, because all checkpoints of one type end with the same bytes."""
     result = _parse_stream(data[start:end]) if end - start <= _MAX_CACHED_BYTES else None
     return (start + result[0], result[1]) if result is not None else None
 

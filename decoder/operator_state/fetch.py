@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _PARALLEL_REQUESTS = 16
-# The largest state to read ahead. Each request reads one state, so together at most 16 MiB.
+# The largest state to read ahead. Each request reads one state, so all requests together read at
+# most 16 MiB.
 _MAX_READ_AHEAD_BYTES = 1024 * 1024
 
 
@@ -40,7 +41,7 @@ class SubtaskState(NamedTuple):
 def byte_array_states(
     states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[int, ByteArrays]]:
-    """Yield (subtask index, elements) of each non-empty ``byte[]`` list state, in order.
+    """Yield (subtask index, elements) for each non-empty ``byte[]`` list state, in order.
 
     ``label`` is the operator's name in messages.
 
@@ -56,7 +57,9 @@ def byte_array_states(
 def state_elements(
     states: Iterable[SubtaskState], files: StateFiles, label: str, *, sized: bool = True
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (subtask index, element) of every state, in order; ``label`` names the operator.
+    """Yield (subtask index, element) for each element of every state, in order.
+
+    ``label`` is the operator's name in messages.
 
     ``sized`` is True if each element starts with its length, as in a ``byte[]`` list.
 
@@ -73,7 +76,7 @@ def state_elements(
 def _read_ahead(
     states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[SubtaskState, Excerpt, str]]:
-    """Yield each non-empty state, the part of the stream with the state, and the part's label."""
+    """Yield each non-empty state, the part of the stream that contains it, and the part's label."""
 
     def next_result() -> tuple[SubtaskState, Excerpt, str]:
         owner, span, part_label, future = pending.popleft()
@@ -106,6 +109,6 @@ def _read_ahead(
     finally:
         if pool is not None:
             # Do not wait. The garbage collector may close this generator in a thread that is just
-            # starting. That thread holds a lock that the pool's threads need in order to end
+            # starting. That thread holds a lock that the pool's threads need before they can end
             # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

@@ -39,7 +39,7 @@ _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\
 # The largest decompressed size of an element; the Snappy ratio is up to 21 to 1. A Kafka split
 # takes about a hundred bytes, and a split of another source takes at most a few megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A gap between the header and the state that is smaller than this is read with them in one request.
+# If the gap between the header and the state is smaller than this, one request reads all three.
 _MIN_SKIPPED_BYTES = 64 * 1024
 
 
@@ -202,7 +202,8 @@ def _element_cursors(
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
-        # Elements must not overlap, because together they could be much larger than the stream.
+        # Elements must not overlap. Overlapping elements could together be much larger than the
+        # stream.
         if not end <= byte_offset < part.end:
             header.fail(
                 f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "
@@ -215,7 +216,7 @@ def _element_cursors(
 
 
 def _read_compressed(cursor: Cursor) -> bytes:
-    """Read an element that starts at the start of a Snappy chunk; it may span several chunks."""
+    """Read an element that starts with a Snappy chunk; it may span several chunks."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)
