@@ -5,6 +5,7 @@ Examples are a log file, a cron job, and a notebook. A stage is the block of ``t
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -38,6 +39,8 @@ class RunningStage:
 class Ticker:
     """Calls a function at regular intervals while at least one stage runs.
 
+    The time continues through stages that follow one another.
+
     Args:
         interval: the number of seconds between calls.
         tick: the function to call with the stage that started last. It runs in a thread of the
@@ -47,6 +50,8 @@ class Ticker:
     def __init__(self, interval: float, tick: Callable[[RunningStage], None]) -> None:
         self._interval, self._tick = interval, tick
         self._stages: list[RunningStage] = []
+        # The time of the next call, and of the end of the last stage, by ``time.monotonic``.
+        self._due = self._idle_since = -math.inf
         # Reentrant, because ``tick`` may log.
         self.lock = threading.RLock()
         self._ended = threading.Event()
@@ -55,6 +60,9 @@ class Ticker:
         with self.lock:
             self._stages.append(RunningStage(printable(what)))
             if len(self._stages) == 1:
+                now = time.monotonic()
+                if now - self._idle_since > self._interval:
+                    self._due = now + self._interval
                 self._ended = threading.Event()
                 threading.Thread(target=self._run, args=(self._ended,), daemon=True).start()
 
@@ -68,12 +76,14 @@ class Ticker:
             if self._stages:
                 self._stages.pop()
             if not self._stages:
+                self._idle_since = time.monotonic()
                 self._ended.set()
 
     def _run(self, ended: threading.Event) -> None:
-        while not ended.wait(self._interval):
+        while not ended.wait(max(self._due - time.monotonic(), 0)):
             with self.lock:
                 if self._stages and not ended.is_set():
+                    self._due = time.monotonic() + self._interval
                     self._tick(self._stages[-1])
 
 

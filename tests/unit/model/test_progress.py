@@ -63,6 +63,33 @@ def test_inner_stage_is_shown_until_it_ends(lines: list[str]) -> None:
         assert not [line for line in lines if "inner" in line]
 
 
+@pytest.fixture
+def slow_lines(no_watchers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """As ``lines``, with an interval that is long even on a busy machine."""
+    monkeypatch.setattr(progress, "INTERVAL", 0.5)
+    written: list[str] = []
+    watcher = ProgressLines(written.append)
+    stages.watchers.append(watcher)
+    yield written
+    stages.watchers.remove(watcher)
+
+
+def test_short_stages_in_a_row_write_lines(slow_lines: list[str]) -> None:
+    """Regression: many stages of nine seconds each were silent."""
+    for number in range(12):
+        with timed(f"stage {number}"):
+            time.sleep(0.1)
+    assert slow_lines
+
+
+def test_stage_after_a_long_break_starts_a_new_interval(slow_lines: list[str]) -> None:
+    for _ in range(2):
+        with timed("short"):
+            time.sleep(0.01)
+        time.sleep(0.6)
+    assert slow_lines == []
+
+
 def test_short_stage_and_ended_stage_write_nothing(lines: list[str]) -> None:
     with timed("short"):
         pass

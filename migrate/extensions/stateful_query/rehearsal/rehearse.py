@@ -198,13 +198,15 @@ def rehearse(
             if (files.location / "state").exists():
                 raise Refused(ROWS_REQUIRED())
         else:
-            first, last = (
-                _load_state(rows, expected, path, positions, events, work / name)
-                for path, positions, name in (
-                    (pair.earlier, pair.starts, "earlier"),
-                    (pair.later, pair.ends, "later"),
-                )
-            )
+            states = list[FlinkState]()
+            for path, positions, name in (
+                (pair.earlier, pair.starts, "earlier"),
+                (pair.later, pair.ends, "later"),
+            ):
+                with timed(f"reading Flink's state in the {name} checkpoint"):
+                    state = _load_state(rows, expected, path, positions, events, work / name)
+                states.append(state)
+            first, last = states
             ran = _run_stateful(
                 files, first, last, events, watermark_ms, output_files, rounding, notes
             )
@@ -232,22 +234,23 @@ def rehearse(
                     ran.windows,
                     fires_windows=ran.fires_windows,
                 )
-        result = make_rehearsal(
-            pair,
-            streams,
-            [
-                spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
-                for stream_number, frame in enumerate(events)
-            ],
-            start_proof,
-            comparison,
-            output_comparison,
-            None if written is None else written.count(),
-            time_column,
-            notes,
-            min_compared,
-            doubt,
-        )
+        with timed("writing the report"):
+            result = make_rehearsal(
+                pair,
+                streams,
+                [
+                    spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
+                    for stream_number, frame in enumerate(events)
+                ],
+                start_proof,
+                comparison,
+                output_comparison,
+                None if written is None else written.count(),
+                time_column,
+                notes,
+                min_compared,
+                doubt,
+            )
     print(result)
     return result
 

@@ -118,9 +118,11 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
     try:
         with timed("running the query") as stage:
             while not query.awaitTermination(_POLL_SECONDS):
+                seen = query.status["message"]
                 if (progress := query.lastProgress) is not None:
                     rows = progress["numInputRows"]
-                    stage.seen(f"batch {progress['batchId']} ended, with {rows} input rows")
+                    seen += f"; batch {progress['batchId']} ended, with {rows} input rows"
+                stage.seen(seen)
         return query.lastProgress
     finally:
         query.stop()
