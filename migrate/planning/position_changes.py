@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
@@ -14,32 +14,44 @@ from migrate.planning.source_changes import SourceChange
 
 
 def position_warnings(
-    changes: Sequence[SourceChange], origin: Origin | None = None
+    changes: Sequence[SourceChange], origin: Origin | None = None, stale: Collection[str] = ()
 ) -> list[WarningText]:
-    """Return a warning for each changed position; for ``origin``, see ``position_changes``."""
-    lines = position_changes(changes, origin)
+    """Return a warning for each changed position; the arguments are as in ``position_changes``."""
+    lines = position_changes(changes, origin, stale)
     return [warning_text(WarningCode.POSITION_CHANGED, line) for line in lines]
 
 
-def position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
+def position_changes(
+    changes: Sequence[SourceChange], origin: Origin | None = None, stale: Collection[str] = ()
+) -> list[str]:
     """Return a line for each partition whose position changes, except for removed partitions.
 
     For a job without state, ``origin`` is the origin of the new positions. The lines then state the
     records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
     then report which records are double-counted in the state or missing from it.
+
+    ``stale`` are the IDs of operators that may have processed records beyond their positions
+    (``STALE_POSITIONS``). Their lines contain no number of records.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
         (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
-        + _line(planned, origin)
+        + _line(planned, origin, is_stale=change.operator_id in stale)
         for change in changes
         for planned in change.partitions
         if planned.next_offset is not None and planned.difference != 0
     ]
 
 
-def _line(planned: PlannedPartition, origin: Origin | None) -> str:
+def _line(planned: PlannedPartition, origin: Origin | None, *, is_stale: bool) -> str:
     by = planned.difference
+    if by is not None and is_stale:
+        effect = "are double-counted or missing" if origin is None else "Flink reprocesses or skips"
+        return (
+            f"{planned.name} {_verb(by)} from {planned.current} to {planned.next_offset}, and the "
+            f"job may have processed records beyond {planned.current}, so migrate cannot determine "
+            f"how many records {effect}"
+        )
     if by is None:
         effect = ""
         if origin is None:
@@ -53,5 +65,10 @@ def _line(planned: PlannedPartition, origin: Origin | None) -> str:
         effect = f"Flink reprocesses {records}"
     else:
         effect = f"Flink skips {records}{reader_clause(origin)}"
-    verb = "rewinds" if by < 0 else "advances"
-    return f"{planned.name} {verb} from {planned.current} to {planned.next_offset}, so {effect}"
+    return (
+        f"{planned.name} {_verb(by)} from {planned.current} to {planned.next_offset}, so {effect}"
+    )
+
+
+def _verb(by: int) -> str:
+    return "rewinds" if by < 0 else "advances"

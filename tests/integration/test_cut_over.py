@@ -358,6 +358,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert runs.code == 5, runs.stderr
     assert f"job orders was restarted as {job_id} (RUNNING), and its output is" in runs.stderr
     assert "verify-again done" not in runs.stderr
+    spec.write(flink={**spec.fields["flink"], "rest": "http://127.0.0.1:1"})
+    away = spec.execute()
+    assert away.code == 6, away.stderr
+    assert "verify-again done" not in away.stderr
 
 
 def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broker: Broker) -> None:
@@ -601,6 +605,9 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     assert refused.code == 5, refused.stderr
     assert recovered in refused.stderr
     assert "otherwise add move.allow-ran-on: true" in refused.stderr
+    verified = spec.execute("--until", "verify")
+    assert verified.code == 5, verified.stderr
+    assert recovered in verified.stderr and "verify done" not in verified.stderr
     assert not (Path(spec.fields["target"]["checkpoint-dir"]) / "offsets").exists()
     asked = ("-b", stack.broker.bootstrap_servers, "--flink-rest", stack.flink.rest_url)
     out = stack.lake / "hidden-out"

@@ -21,6 +21,7 @@ from tests.support.golden_topics import GOLDEN, create_golden_topics
 from tests.support.groups import PROTOCOLS, member, read_from_group
 from tests.support.kafka import Broker
 from tests.support.plans import edit_and_seal_plan
+from tests.support.recorded_flink import recorded_flink
 from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
@@ -246,6 +247,45 @@ def test_cut_over_back_of_group_requires_rollback_file(cut_over: CutOver) -> Non
 
 def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
     return [row for row in cut_over.record()["partitions"] if row["planned"] is not None]
+
+
+def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> None:
+    """Regression: A rerun of a finished cut-over reported "verify-again done: 5 ok" with exit 0.
+
+    A job that had recovered after the stop ran, or Flink did not answer.
+    """
+    with recorded_flink() as (flink, url):
+        flink.listed = {flink.finished}
+        job = {"savepoint": str(_SAVEPOINT), "rest": url, "job": flink.finished}
+        cut_over.fields["flink"] = job
+        assert cut_over.run("--until", "verify").code == 0
+        cut_over.more_records(20)
+        with running("cut-over", cut_over.spec(), "--execute", "--yes") as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.startswith("first-batch: wait"):
+                    break
+            read_from_group(cut_over.broker, cut_over.group, [cut_over.topic], "classic")
+            told = process.stderr.read()
+            assert process.wait() == 0, told
+        assert "lost 0, repeated 0" in told and "not checked" not in told
+        flink.began_at(seconds_ago=0)
+        path = flink.recovered()
+        flink.listed.add(flink.reading)
+        hidden = cut_over.run()
+        assert hidden.code == 5, hidden.stderr
+        assert f"(the job that moves) started later, and has recovered from {path}" in hidden.stderr
+        assert f"readers have started from group:{cut_over.group}" in hidden.stderr
+        assert "verify-again done" not in hidden.stderr
+        # The start offsets are stored, although the step has failed.
+        after = cut_over.record()["verifications"][-1]
+        assert (after["when"], after["verified"]) == ("after", True)
+    away = cut_over.run()
+    assert away.code == 6, away.stderr
+    assert "verify-again done" not in away.stderr
+    allowed = cut_over.run(move={**cut_over.fields["move"], "allow-ran-on": True})
+    assert allowed.code == 0, allowed.stderr
+    assert "lost 0, repeated 0; not checked: a restart of the Flink job" in allowed.stderr
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -49,6 +49,20 @@ class RecordedFlink:
         began_ms = 1000 * (time.time() - seconds_ago) + self.ahead_ms
         self.later_ms = round(began_ms) - jobs[self.reading]["start-time"]
 
+    def recovered(self) -> str:
+        """Let the running job have recovered from its own checkpoint, and return that path.
+
+        The answer about the restore is that of Flink 1.20 after a failover of its JobManager.
+        """
+        path = f"file:/flink/checkpoints/{self.reading}/chk-33"
+        self.recorded[f"/jobs/{self.reading}/checkpoints"]["latest"]["restored"] = {
+            "id": 33,
+            "restore_timestamp": self.later_ms,
+            "is_savepoint": False,
+            "external_path": path,
+        }
+        return path
+
     def answer(self, path: str) -> Any:
         """Return the answer to a path, or None for 404."""
         if path == "/jobs/overview":

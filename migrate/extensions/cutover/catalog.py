@@ -340,6 +340,12 @@ RESTART_HIDDEN = refusal(
     "if that job is the restarted job, roll back with {option.back:true}, and move that job; "
     "otherwise, add {option.allow_ran_on:true}",
 )
+RESTART_HIDDEN_AFTER_START = refusal(
+    "restart-hidden-after-start",
+    "cannot determine whether the job was restarted: {problem}; readers have started from {target}",
+    "if that job is the restarted job, stop the job or the readers, and compare their output; "
+    "otherwise, add {option.allow_ran_on:true}",
+)
 RESTARTED_JOB = stop(
     "restarted-job",
     "job {job} was restarted as {job_id} ({state}), and its output is beyond the savepoint",
@@ -431,6 +437,12 @@ SPEC_OF_OTHER_KIND = input_error(
     "spec-of-other-kind",
     "{path} is not a spec, but a {kind}",
     "pass a spec (YAML) to cut-over; its key for a savepoint is flink.savepoint",
+)
+START_BESIDE_IDLE_QUERY = stop(
+    "start-beside-idle-query",
+    "{query}; this cut-over has not run the start command",
+    "if the query is running, rerun the command after its first batch; otherwise, roll back with "
+    "{option.back:true} and {option.nothing_started:true}, and rerun the command",
 )
 START_COMMAND_FAILED = stop(
     "start-command-failed",

@@ -22,6 +22,7 @@ from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable, requ
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
+    is_idle_query,
     other_cluster_reason,
     start_evidence,
     started_work,
@@ -36,6 +37,7 @@ from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused, add_notes
 from migrate.model.finding import Code
+from migrate.model.message import Message
 from migrate.model.warning import warn
 from migrate.moves.plan import compared_group
 
@@ -240,24 +242,44 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 def check_stopped(facts: Facts) -> None:
     """Raise an error before a write or a start unless the Flink job was stopped with the savepoint.
 
-    The consequences are the same as in ``to-spark`` and ``commit-group`` (``job_refusals``). If
-    the JobManager does not answer, a run that saw the end of the job continues, because a single
-    job's JobManager exits with the job.
+    The consequences are the same as in ``to-spark`` and ``commit-group`` (``job_refusals``).
     """
     _check_not_started_again(facts)
-    unknown, plan = facts.started_again, facts.plan
-    if facts.allows_restart:
+    check_restart_is_ruled_out(facts)
+    plan = facts.plan
+    if facts.allows_restart or facts.spec.flink.rest is not None or plan is None:
         return
-    if isinstance(unknown, Unavailable):
-        if not (facts.saw_end and isinstance(unknown.error, FlinkRestError)):
-            if not isinstance(unknown.error, Refused):
-                add_notes(
-                    unknown.error,
-                    "if the job was not restarted, set move.allow-ran-on: true in the spec",
-                )
-            raise unknown.error
-    elif facts.spec.flink.rest is None and plan is not None and not facts.spec.target.is_group:
+    if not facts.spec.target.is_group:
         refuse_old_savepoint(plan.origin, judge_jobs(plan.origin, None), compared_group(plan))
+
+
+def check_restart_is_ruled_out(facts: Facts) -> None:
+    """Raise an error if Flink was queried, and its answer does not rule out a restart of the job.
+
+    If the JobManager does not answer, a run that saw the end of the job continues, because a single
+    job's JobManager exits with the job. The spec's override allows every case.
+    """
+    unknown = facts.started_again
+    if facts.allows_restart or not isinstance(unknown, Unavailable):
+        return
+    error = unknown.error
+    if facts.saw_end and isinstance(error, FlinkRestError):
+        return
+    if started_work(facts)[0] is Started.YES and isinstance(error, Refused):
+        for reason in error.reasons:
+            if isinstance(reason, Message) and reason.template is catalog.RESTART_HIDDEN:
+                hidden = catalog.RESTART_HIDDEN_AFTER_START
+                raise Refused(hidden(**reason.facts, target=facts.target_name))
+    if not isinstance(error, Refused):
+        add_notes(error, "if the job was not restarted, set move.allow-ran-on: true in the spec")
+    raise error
+
+
+def restart_not_checked(facts: Facts) -> str:
+    """Return the reason that a restart of the job was not checked, or an empty string."""
+    if isinstance(facts.started_again, Unavailable):
+        return "Flink does not rule it out"
+    return "" if facts.spec.flink.rest is not None else "the spec has no flink.rest"
 
 
 def _check_not_started_again(facts: Facts) -> None:
@@ -267,7 +289,7 @@ def _check_not_started_again(facts: Facts) -> None:
     """
     job = facts.started_again
     if not isinstance(job, FlinkJob):
-        return  # if a restart cannot be ruled out, the run has logged a warning
+        return
     restart = {"job": job.name, "job_id": job.job_id, "state": job.state}
     if facts.allows_restart and (job.ended or not facts.spec.target.is_group):
         warn(
@@ -307,7 +329,7 @@ def decide_start(facts: Facts) -> Decision:
     started, reason = started_work(facts)
     begun = started is Started.YES
     if facts.spec.start is None:
-        if begun:
+        if begun or is_idle_query(facts):
             return Done(reason)
         check_stopped(facts)
         readers = "the consumers" if facts.spec.target.is_group else "the query"
@@ -323,6 +345,8 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
+        case None if is_idle_query(facts):
+            raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(query=reason))
     # The command was never run, or it failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
     check_stopped(facts)

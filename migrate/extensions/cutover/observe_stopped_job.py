@@ -278,7 +278,7 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
                 newest = context.flink.details(job.job_id).newest_savepoint
                 if newest is not None and is_any_savepoint(newest[1], savepoint, written_in):
                     ended_ms = job.ended_ms
-    started = record.start.at if record.start is not None else None
+    candidates, started = jobs, record.start.at if record.start is not None else None
     if spec.start is None:
         started = started or record.written
     if started is not None and spec.target.is_group:
@@ -286,13 +286,13 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
         # ``start`` command (or, without this command, after the commit) counts only if it was
         # restored from the savepoint.
         started_ms = datetime.fromisoformat(started).timestamp() * 1000 + ahead_ms
-        jobs = [
+        candidates = [
             (job, restored_from)
             for job, restored_from in jobs
             if job.began_ms < started_ms or is_any_savepoint(restored_from, savepoint, written_in)
         ]
     again = job_started_again(
-        jobs,
+        candidates,
         savepoint,
         ended_ms,
         written_in=written_in,

@@ -213,7 +213,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
         return Started.YES, f"the query in {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
         return Started.MAYBE, f"{name} contains files that this record has not written"
-    if target.has_logs and not facts.spec.states:
+    if is_idle_query(facts):
         return Started.MAYBE, (
             f"a query was started from {name} and has not logged a batch; in Real-Time Mode, a "
             "query writes records before it logs their batch"
@@ -226,6 +226,17 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     if target.is_empty and record.written is not None:
         return Started.MAYBE, f"{name} contained the planned query, but was deleted"
     return Started.NO, f"nothing has started from {name}"
+
+
+def is_idle_query(facts: Facts) -> bool:
+    """Return whether a query was started from an unprimed location and has planned no batch."""
+    target = facts.target
+    return (
+        isinstance(target, LocationFacts)
+        and target.has_logs
+        and target.last_planned_batch is None
+        and not facts.spec.states
+    )
 
 
 def _last_primed_batch(facts: Facts, target: LocationFacts) -> int:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.decide import check_restart_is_ruled_out, restart_not_checked
 from migrate.extensions.cutover.downtime import with_lag
 from migrate.extensions.cutover.facts import Facts, GroupFacts
 from migrate.extensions.cutover.record import now
@@ -43,6 +44,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     Raises:
         CutOverStopped: the target does not start as planned, its start offsets are unknown, or the
             plan differs from the savepoint.
+        Refused, FlinkRestError: the job may have been restarted (``check_restart_is_ruled_out``).
         MigrateError, DecodeError: as in ``migrate.verify``, ``ask_logs``, and
             ``committed_positions``.
     """
@@ -92,6 +94,10 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
                 target=facts.target_name, result=result.text, page=record.page
             )
         )
+    # After the record is written, because later the start offsets may leave no trace.
+    check_restart_is_ruled_out(facts)
+    if reason := restart_not_checked(facts):
+        return f"{result.text}; not checked: a restart of the Flink job, because {reason}"
     return result.text
 
 

@@ -52,10 +52,15 @@ def state_mismatches(
         for finding in savepoint.findings
         if finding.code is Code.STATE_NOT_MOVED
     }
+    stale = {
+        finding.operator_id
+        for finding in savepoint.findings
+        if finding.code is Code.STALE_POSITIONS and finding.operator_id is not None
+    }
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     if not sizes:
-        return [], position_warnings(changes, origin)
-    lines = position_changes(changes)
+        return [], position_warnings(changes, origin, stale)
+    lines = position_changes(changes, stale=stale)
     if not lines:
         return [], []
     state_bytes = sum(sizes)
@@ -67,7 +72,7 @@ def state_mismatches(
         )
         return [], [
             warning_text(WarningCode.STATE_MISMATCH, own_state),
-            *position_warnings(changes),
+            *position_warnings(changes, stale=stale),
         ]
     changed = join_some(lines, MOST_NAMED, "; ")
     return [STATE_DOES_NOT_FIT(state_bytes=state_bytes, operators=len(sizes), changes=changed)], []
@@ -99,7 +104,8 @@ def check_savepoint(
     warnings = [
         warning_text(finding.code, finding.text)
         for finding in others
-        if finding.code in _WARNING_CODES and finding.severity is Severity.WARNING
+        if finding.code in _WARNING_CODES
+        and (finding.severity is Severity.WARNING or finding.code.policy.allowed(policies))
     ]
     if in_flight:
         ids = sorted({finding.operator_id or "" for finding in in_flight})

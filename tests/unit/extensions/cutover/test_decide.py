@@ -13,7 +13,13 @@ import pytest
 from decoder import StopKind
 from migrate.extensions.cutover import catalog, roll_back
 from migrate.extensions.cutover.context import CutOverContext
-from migrate.extensions.cutover.decide import Action, Decision, Done
+from migrate.extensions.cutover.decide import (
+    Action,
+    Decision,
+    Done,
+    check_restart_is_ruled_out,
+    restart_not_checked,
+)
 from migrate.extensions.cutover.facts import (
     Facts,
     GroupFacts,
@@ -730,6 +736,32 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
     assert _reason(stopped).facts["job_id"] == "b"
 
 
+def test_restart_must_be_ruled_out_to_verify_start() -> None:
+    """Regression: With a job that may be the restarted one, ``verify-again`` was done."""
+    hidden = Unavailable(Refused(catalog.RESTART_HIDDEN(problem="job x has recovered")))
+    away, denied = _AWAY, Unavailable(Refused("that JobManager does not list job a"))
+    for target, way_out in (
+        (_location(), "roll back with back=True"),
+        (_location(last_planned_batch=0), "stop the job or the readers"),
+    ):
+        facts = _facts(_record(**_SEEDED), target=target)
+        check_restart_is_ruled_out(facts)
+        for found, saw_end, error in (
+            (hidden, False, Refused),
+            (hidden, True, Refused),
+            (denied, True, Refused),
+            (away, False, FlinkRestError),
+            (Unavailable(OSError("gone")), True, OSError),
+        ):
+            judged = replace(facts, started_again=found, saw_end=saw_end)
+            with pytest.raises(error) as raised:
+                check_restart_is_ruled_out(judged)
+            assert (way_out in str(raised.value)) == (found is hidden), found
+            check_restart_is_ruled_out(_allowing(judged))
+            assert restart_not_checked(judged) == "Flink does not rule it out"
+        check_restart_is_ruled_out(replace(facts, started_again=away, saw_end=True))
+
+
 # -- start and first batch -------------------------------------------------------------------------
 
 
@@ -742,6 +774,10 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
         (_location(), {"start_status": 0}, "done", Action.AWAIT_FIRST_BATCH),
         (_location(), {"start_status": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_location(), {"start_status": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
+        # Regression: Another client's idle query got a second query beside it.
+        (_location(has_logs=True), {}, "stopped", Action.AWAIT_FIRST_BATCH),
+        (_location(has_logs=True), {"start": False}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(has_logs=True), {"start_status": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
         (
             _location(last_planned_batch=0),
             {"start_status": 3},

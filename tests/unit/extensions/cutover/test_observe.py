@@ -564,20 +564,10 @@ def test_start_of_job_is_compared_by_the_clock_of_the_jobmanager(
 
 
 def test_job_that_recovered_since_may_be_the_restarted_one(tmp_path: Path) -> None:
-    """Regression: with high availability, the query was started without a warning.
-
-    The answer about the restore is that of Flink 1.20 after a failover of its JobManager.
-    """
+    """Regression: with high availability, the query was started without a warning."""
     with recorded_flink() as (recorded, url):
         recorded.began_at(seconds_ago=0)
-        path = f"file:/flink/checkpoints/{recorded.reading}/chk-33"
-        latest = recorded.recorded[f"/jobs/{recorded.reading}/checkpoints"]["latest"]
-        latest["restored"] = {
-            "id": 33,
-            "restore_timestamp": recorded.later_ms,
-            "is_savepoint": False,
-            "external_path": path,
-        }
+        path = recorded.recovered()
         flink_of_others = {"rest": url, "job": "orders"}
         context = _context(tmp_path, url, savepoint=_golden("2.2/stop"), flink=flink_of_others)
         started_again = observe(context, "started again").started_again
