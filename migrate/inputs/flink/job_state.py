@@ -79,10 +79,10 @@ _SHORTEST = 3.0
 _TOO_LONG = 60.0
 # Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by the clock
-# difference: ``CLOCK_DIFFERENCE`` or, for an object store, this value. S3 refuses requests if the
-# clocks differ by more than 15 minutes.
-_CLOCKS_OF_A_STORE = 900.0
+# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by this difference
+# between the clocks of this machine and of the storage, such as a file server. S3 refuses requests
+# if the clocks differ by more than 15 minutes.
+_CLOCKS_OF_STORAGE = 900.0
 _DAY = 86_400
 
 
@@ -340,7 +340,7 @@ def _began_after(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _clocks_of(origin: Origin) -> float:
-    return _CLOCKS_OF_A_STORE if is_uri(origin.pointer) else CLOCK_DIFFERENCE
+    return _CLOCKS_OF_STORAGE if is_uri(origin.pointer) else CLOCK_DIFFERENCE
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
@@ -679,21 +679,18 @@ class Watch:
         interval: the job's checkpoint interval in seconds; None if unknown.
         age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
         wait: the number of seconds to wait; None if a wait would reveal nothing.
-        clocks: the maximum difference between the storage's clock and this machine's clock, in
-            seconds.
     """
 
     interval: float | None
     age: float | None
     wait: float | None
-    clocks: float = CLOCK_DIFFERENCE
 
     @property
     def is_quiet(self) -> bool:
         """True if the checkpoint is so old that a running job would have completed a newer one."""
         if self.interval is None or self.age is None:
             return False
-        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + self.clocks
+        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + _CLOCKS_OF_STORAGE
 
     @property
     def text(self) -> str:
@@ -719,7 +716,7 @@ def find_watch(origin: Origin) -> Watch:
     age = _age_of(origin)
     if interval is not None:
         wait = max(_INTERVALS * interval, _SHORTEST)
-        watch = Watch(interval, age, wait if wait <= _TOO_LONG else None, _clocks_of(origin))
+        watch = Watch(interval, age, wait if wait <= _TOO_LONG else None)
         if origin.copied_from is None:
             return watch
         # The times may belong to the copy, so a missing newer checkpoint proves nothing.
@@ -757,9 +754,9 @@ def wait_for_checkpoint(
     """
     if watch.is_quiet:
         log.info(
-            f"{watched}no checkpoint was completed in {watch.age:.0f} s, and the job's "
-            f"interval was about {watch.interval:.1f} s; the job seems to be stopped if "
-            "this is its own checkpoint directory"
+            f"{watched}no checkpoint was completed in {watch.age:.0f} s by this machine's clock, "
+            f"and the job's interval was about {watch.interval:.1f} s; the job seems to be stopped "
+            "if this is its own checkpoint directory"
         )
         return True
     if watch.wait is None:

@@ -399,9 +399,11 @@ def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
         (1, 0, 3, False),
         (10, 0, 20, False),
         (10, 60, 20, False),
-        (10, 200, 20, True),  # longer than two intervals, and than clocks may differ
+        (10, 800, 20, False),  # the clock of a file server may be behind
+        (10, 1000, 20, True),  # longer than two intervals, and than clocks may differ
         (300, 0, None, False),  # too long to wait for
-        (300, 900, None, True),
+        (300, 900, None, False),
+        (300, 1600, None, True),
     ],
 )
 def test_wait_depends_on_interval_and_age(
@@ -413,9 +415,22 @@ def test_wait_depends_on_interval_and_age(
     assert watch.is_quiet == is_quiet
 
 
-def test_quiet_period_depends_on_clock_tolerance_of_store() -> None:
-    for clocks, is_quiet in ((60.0, True), (900.0, False)):
-        assert Watch(1.0, 300.0, 3.0, clocks).is_quiet == is_quiet
+def test_running_job_is_detected_if_local_clock_is_ahead_of_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: With clocks 10 minutes apart, a running job seemed to be stopped.
+
+    The location was written without a wait.
+    """
+    chk, out, now = _retained(tmp_path / _JOB, apart=2), tmp_path / "out", time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 600)
+    monkeypatch.setattr(
+        time, "sleep", lambda _: write_source(chk.with_name("chk-8"), {0: splits("t", [9])})
+    )
+    refused = migrate("to-spark", chk, "--checkpoint-dir", out)
+    assert refused.code == 4, refused.stderr
+    assert "the job kept running; it has completed chk-8" in refused.stderr
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(("age", "wait"), [(0, 6), (100, None)])
