@@ -791,3 +791,19 @@ def test_missing_side_is_usage_error() -> None:
     result = migrate("to-flink", "chk", "--out", "o")
     assert (result.code, result.stdout) == (2, "")
     assert "Missing option '--from'" in result.stderr
+
+
+def test_stale_positions_of_stopped_job_allow_no_numbers(tmp_path: Path) -> None:
+    """Regression: "Flink reprocesses up to 8 records", but the job had processed 40 before its stop.
+
+    The job is real. tests/integration/test_to_flink.py restores such a savepoint.
+    """
+    side, new = tmp_path / "side.json", tmp_path / "new"
+    side.write_text('{"orders":{"0":4,"1":35,"2":0}}')
+    move = ("to-flink", golden("1.20/legacy-stop"), "--from", f"json:{side}", "--out", new)
+    assert migrate(*move).code == 4
+    moved = migrate(*move, "--allow-ran-on")
+    assert moved.code == 0, moved.stderr
+    assert "[stale-positions]" in moved.stderr
+    assert "orders-0 rewinds from 12 to 4, and the job may have processed records" in moved.stderr
+    assert "up to" not in moved.stderr
