@@ -794,7 +794,7 @@ def test_missing_side_is_usage_error() -> None:
 
 
 def test_stale_positions_of_stopped_job_allow_no_numbers(tmp_path: Path) -> None:
-    """Regression: "Flink reprocesses up to 8 records", but the job had processed 40 before its stop.
+    """Regression: "Flink reprocesses up to 8 records", but it reprocesses more.
 
     The job is real. tests/integration/test_to_flink.py restores such a savepoint.
     """
