@@ -440,7 +440,7 @@ SPEC_OF_OTHER_KIND = input_error(
 )
 START_BESIDE_IDLE_QUERY = stop(
     "start-beside-idle-query",
-    "{query}; this cut-over has not run the start command",
+    "a query that has not logged a batch was started from {target}, but not by this cut-over",
     "if the query is running, rerun the command after its first batch; otherwise, roll back with "
     "{option.back:true} and {option.nothing_started:true}, and rerun the command",
 )

@@ -346,7 +346,7 @@ def decide_start(facts: Facts) -> Decision:
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if is_idle_query(facts):
-            raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(query=reason))
+            raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(target=facts.target_name))
     # The command was never run, or it failed. No batch is committed, so a query that starts now
     # starts at the planned offsets, even if an earlier query had already read records.
     check_stopped(facts)
