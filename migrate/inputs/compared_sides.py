@@ -27,7 +27,8 @@ from migrate.inputs.spark_query import location_warnings, output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Code, Severity
 from migrate.model.positions import Logs, PositionSet, log_of
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import NO_SUCH_GROUP
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def _load(
             if warning := client_metadata_warning(group):
                 warnings.append(warning)
             if positions.note:
-                note = f"{side.label}: {positions.note}"
-                warnings.append(warning_text(WarningCode.NO_SUCH_GROUP, note))
+                warnings.append(warning_text(NO_SUCH_GROUP(side=side.label, alike=group.alike)))
             return positions
         case SideKind.SPARK:
             positions = committed_positions(side.label, side.what)

@@ -30,7 +30,8 @@ from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.option_names import option
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import METADATA_OF_CLIENT
 from migrate.model.wording import counted, did_you_mean, hint
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
@@ -202,10 +203,7 @@ def client_metadata_warning(
         return None
     topic, number = partitions[0]
     return warning_text(
-        WarningCode.METADATA_OF_CLIENT,
-        f"{counted(len(partitions), 'offset')} of group {group.name} (the first is "
-        f"{topic}-{number}) has client metadata; Parallel Consumer lists the processed "
-        "records beyond the offset in this metadata",
+        METADATA_OF_CLIENT(group=group.name, count=len(partitions), partition=f"{topic}-{number}")
     )
 
 

@@ -43,6 +43,7 @@ class Kind(str, Enum):
     INPUT_ERROR = "input error"  # exit code 3
     SERVICE_ERROR = "service error"  # exit code 6
     STOP = "stop of a cut-over"  # exit code 5
+    WARNING = "warning"  # does not stop the command
 
 
 class MessageTemplate:

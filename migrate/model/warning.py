@@ -5,16 +5,36 @@ A warning that comes from a finding has the finding's code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import NewType
+from typing import Any, overload
 
 from migrate.model.finding import Code
 from migrate.model.log import REPEATED, log
+from migrate.model.message import Message
 
-# The text of a warning, with its code.
-WarningText = NewType("WarningText", str)
+
+class WarningText(str):
+    """The text of a warning, with its code in brackets after the sentence.
+
+    Attributes:
+        code: the code, for ``migrate explain``.
+        facts: the values in the sentence; empty if the warning has no template.
+    """
+
+    code: str
+    facts: Mapping[str, Any]
+    _sentence: str
+
+    def __new__(cls, code: str, sentence: str) -> WarningText:
+        text = super().__new__(cls, f"{sentence} [{code}]")
+        text.code, text._sentence = code, sentence
+        text.facts = sentence.facts if isinstance(sentence, Message) else {}
+        return text
+
+    def __reduce__(self) -> Any:
+        return WarningText, (self.code, self._sentence)
 
 
 class WarningCode(str, Enum):
@@ -87,14 +107,29 @@ class WarningCode(str, Enum):
         return str(self.value)
 
 
-def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
-    """Return the text of a warning, with its code in brackets after the sentence."""
-    return WarningText(f"{sentence} [{code}]")
+@overload
+def warning_text(warning: Message) -> WarningText: ...
+@overload
+def warning_text(warning: Code | WarningCode, sentence: str) -> WarningText: ...
+def warning_text(warning: Code | WarningCode | Message, sentence: str = "") -> WarningText:
+    """Return the text of a warning, from a message of ``warning_catalog`` or a finding's text."""
+    if isinstance(warning, Message):
+        return WarningText(warning.code, warning)
+    return WarningText(str(warning), sentence)
 
 
-def warn(code: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None:
+@overload
+def warn(warning: Message, *, repeated: bool = False) -> None: ...
+@overload
+def warn(warning: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None: ...
+def warn(
+    warning: Code | WarningCode | Message, sentence: str = "", *, repeated: bool = False
+) -> None:
     """Log a warning; the command line shows equal warnings once, unless they are ``repeated``."""
-    text = warning_text(code, sentence)
+    if isinstance(warning, Message):
+        text = warning_text(warning)
+    else:
+        text = warning_text(warning, sentence)
     for record in _records:
         record.append(text)
     log.warning(text, extra={REPEATED: repeated})

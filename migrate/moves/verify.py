@@ -33,6 +33,7 @@ from migrate.model.positions import (
     PositionSet,
 )
 from migrate.model.warning import WarningCode, warn
+from migrate.model.warning_catalog import NOT_CHECKED
 from migrate.model.wording import similar_names
 from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import (
@@ -47,7 +48,6 @@ from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import check_cluster, recreated_topics
-from migrate.planning.refusals_and_warnings import not_checked
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
@@ -381,7 +381,7 @@ def _verify_query(
     if run_with is not None:
         query = replace(query, start_positions=_run(side, run_with, settings or {}))
     if snapshot is None:
-        warn(WarningCode.NOT_CHECKED, not_checked())
+        warn(NOT_CHECKED())
     return verify_query(
         expected.starts,
         query,

@@ -15,6 +15,7 @@ from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning_catalog import PATTERN_UNMATCHED
 from migrate.model.wording import counted, iso_time
 
 # A topic is new if its first record is less than this many milliseconds older than the checkpoint,
@@ -83,11 +84,7 @@ def topic_pattern_warnings(
             )
         return
     if not pattern.matching(topics_of(chosen)):
-        yield warning_text(
-            WarningCode.PATTERN_UNMATCHED,
-            f"{option('topic_pattern')} {pattern.text!r} matches no topic of the checkpoint; check "
-            "that it is the job's pattern",
-        )
+        yield warning_text(PATTERN_UNMATCHED(pattern=pattern.text))
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_MAX_NAMED]:
         yield warning_text(

@@ -19,8 +19,9 @@ from migrate.model.message import Message, MessageTemplate
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted, join_some
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import OTHER_BROKERS
+from migrate.model.wording import counted
 
 
 def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
@@ -152,10 +153,7 @@ def other_brokers_warnings(
     known = {address for servers in lists for address in _addresses(servers)}
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
         yield warning_text(
-            WarningCode.OTHER_BROKERS,
-            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _MAX_NAMED)}, but "
-            f"{bootstrap_servers} was queried; in a different cluster, the offsets refer to "
-            "different records",
+            OTHER_BROKERS(cluster=cluster, brokers=sorted(known), servers=bootstrap_servers)
         )
 
 

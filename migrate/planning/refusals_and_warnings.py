@@ -12,11 +12,28 @@ from migrate.model.catalog import COMMITS_BEYOND_POSITIONS, NO_SUCH_PARTITION
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.message import Message
-from migrate.model.option_names import option
-from migrate.model.policies import MergeSources, Policies
+from migrate.model.policies import Policies
 from migrate.model.positions import Origin
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted, did_you_mean, iso_time, join_some
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import (
+    AGE_OF_COPY_UNKNOWN,
+    AGE_UNKNOWN,
+    ALL_MAYBE_RECREATED,
+    GROUP_BEYOND_POSITIONS,
+    GROUP_MOVED_AHEAD,
+    GROUP_MOVED_AHEAD_OF_READER,
+    GROUP_REWOUND,
+    MAYBE_RECREATED,
+    MERGED_POSITIONS,
+    MERGED_POSITIONS_MISSING,
+    NEW_GROUP,
+    NOT_CHECKED,
+    PARTIAL_TOPIC,
+    RENAMED_TOPIC,
+    SOURCE_GROUP_EMPTY,
+    UNLISTED_PARTITION,
+)
+from migrate.model.wording import counted, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 # Partitions in a refusal.
@@ -63,66 +80,37 @@ def collect_warnings(
     if group is not None and not any(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
     ):
-        yield warning_text(
-            WarningCode.SOURCE_GROUP_EMPTY,
-            f"group {group.name!r}{did_you_mean(group.alike)} has committed no offset for these "
-            "topics, so the group does not show whether the job kept running",
-        )
+        yield warning_text(SOURCE_GROUP_EMPTY(group=group.name, alike=group.alike))
     if snapshot is None:
-        yield warning_text(WarningCode.NOT_CHECKED, not_checked())
-
-
-def not_checked() -> str:
-    """Return the text of the warning that no broker was queried."""
-    return f"not checked against Kafka; add {option('bootstrap_servers', 'HOST:PORT')}"
+        yield warning_text(NOT_CHECKED())
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings about records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
-        every = (
-            "; because this applies to all partitions, the cluster is probably different, and "
-            "these offsets would lose or duplicate records there"
-        )
-        yield warning_text(
-            WarningCode.MAYBE_RECREATED,
-            f"{counted(len(suspects), 'partition')} may belong to a recreated topic or to a "
-            "different cluster (the first is "
-            f"{suspects[0].name}){every if len(suspects) == len(partitions) else ''}; check that "
-            f"{option('bootstrap_servers')} specifies the job's brokers",
-        )
+        is_all = len(suspects) == len(partitions)
+        recreated = ALL_MAYBE_RECREATED if is_all else MAYBE_RECREATED
+        yield warning_text(recreated(count=len(suspects), partition=suspects[0].name))
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
-            WarningCode.UNLISTED_PARTITION,
-            f"{counted(len(older), 'partition')} with records older than the checkpoint "
-            f"{'is' if len(older) == 1 else 'are'} not in the checkpoint (the first is "
-            f"{older[0].name}: up to {older[0].older_offsets} records)",
+            UNLISTED_PARTITION(
+                count=len(older), partition=older[0].name, records=older[0].older_offsets
+            )
         )
     if beyond := _commits_beyond(partitions):
-        yield warning_text(
-            Code.RAN_ON,
-            "the job kept running after this checkpoint; Flink's group has committed "
-            f"{counted(beyond['records'], 'record')} beyond the positions of "
-            f"{counted(beyond['partitions'], 'partition')} (the first is {beyond['first']}: "
-            f"committed {beyond['committed']}, next offset {beyond['next_offset']}); these records "
-            "will be duplicated",
-        )
-    merged_by_min = option("merge_sources", MergeSources.MIN)
+        yield warning_text(GROUP_BEYOND_POSITIONS(**beyond))
     if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
-            WarningCode.MERGED_POSITIONS,
-            f"{merged_by_min}: {counted(sum(p.read_already for p in merged), 'record')} in "
-            f"{counted(len(merged), 'partition')} will be reprocessed (the first is "
-            f"{merged[0].name}: from offset {merged[0].next_offset}, although one source had "
-            f"reached offset {merged[0].job_reached})",
+            MERGED_POSITIONS(
+                records=sum(planned.read_already for planned in merged),
+                count=len(merged),
+                partition=merged[0].name,
+                next_offset=merged[0].next_offset,
+                job_reached=merged[0].job_reached,
+            )
         )
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
-        yield warning_text(
-            WarningCode.MERGED_POSITIONS,
-            f"{merged_by_min}: one source of the topic has no position for "
-            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}), and will lose "
-            "the records below the next offset",
-        )
+        yield warning_text(MERGED_POSITIONS_MISSING(count=len(partly), partition=partly[0].name))
 
 
 def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Message]:
@@ -144,39 +132,46 @@ def target_group_warnings(
     if not group.exists:
         yield new_group_warning(group)
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
-    for direction, effect, sign in (
-        ("rewound", "up to {} will be reprocessed", -1),
-        ("moved ahead", f"up to {{}}{reader_clause(origin)} will be skipped", 1),
-    ):
+    for sign in (-1, 1):
         same_way = [(planned, by * sign) for planned, by in moved if by * sign > 0]
-        if same_way:
-            first = same_way[0][0]
-            records = counted(sum(by for _, by in same_way), "record")
-            yield warning_text(
-                WarningCode.GROUP_MOVED,
-                f"group {group.name!r} will be {direction} in "
-                f"{counted(len(same_way), 'partition')} (the first is {first.name}: from "
-                f"{first.current} to {first.next_offset}); {effect.format(records)}",
-            )
+        if not same_way:
+            continue
+        first = same_way[0][0]
+        facts: dict[str, Any] = {
+            "group": group.name,
+            "count": len(same_way),
+            "partition": first.name,
+            "current": first.current,
+            "next_offset": first.next_offset,
+            "records": sum(by for _, by in same_way),
+        }
+        if sign < 0:
+            yield warning_text(GROUP_REWOUND(**facts))
+        elif (reader := _reader(origin)) is not None:
+            yield warning_text(GROUP_MOVED_AHEAD_OF_READER(**facts, reader=reader))
+        else:
+            yield warning_text(GROUP_MOVED_AHEAD(**facts))
 
 
 def new_group_warning(group: GroupView) -> WarningText:
     """Return the warning that a consumer group will be created."""
-    return warning_text(
-        WarningCode.NEW_GROUP,
-        f"group {group.name!r} does not exist and will be created{did_you_mean(group.alike)}; "
-        "check the name",
-    )
+    return warning_text(NEW_GROUP(group=group.name, alike=group.alike))
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which X has read", or "" for an unknown reader X of the positions."""
+    """Return " that X has read", or "" for an unknown reader X of the positions."""
+    reader = _reader(origin)
+    return f" that {reader} has read" if reader is not None else ""
+
+
+def _reader(origin: Origin) -> str | None:
+    """Return the reader of the positions, or None if it is unknown."""
     match origin.kind:
         case "checkpoint":
-            return " that Flink has read"
+            return "Flink"
         case "batch":
-            return " that Spark has read"
-    return f" that group {origin.group!r} has read" if origin.group is not None else ""
+            return "Spark"
+    return f"group {origin.group!r}" if origin.group is not None else None
 
 
 def missing_partition_refusals(
@@ -203,17 +198,13 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
     """Warn if a recreated topic cannot be detected, because the checkpoint's time is uncertain."""
     if snapshot is None or origin.kind != "checkpoint":
         return
-    hidden = "a recreated topic cannot be detected"
     if origin.written_at is None:
-        yield warning_text(
-            WarningCode.AGE_UNKNOWN, f"the age of the checkpoint is unknown, so {hidden}"
-        )
+        yield warning_text(AGE_UNKNOWN())
     elif origin.copied_from is not None:
-        written_in = redact_url(origin.copied_from)
         yield warning_text(
-            WarningCode.AGE_UNKNOWN,
-            f"the checkpoint is a copy of {written_in}, and its file is dated "
-            f"{iso_time(origin.written_at)}; if this is the time of the copy, {hidden}",
+            AGE_OF_COPY_UNKNOWN(
+                origin=redact_url(origin.copied_from), time=iso_time(origin.written_at)
+            )
         )
 
 
@@ -225,11 +216,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
     topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
         if new in topics and new != old:
-            yield warning_text(
-                WarningCode.RENAMED_TOPIC,
-                f"{option('topic_map', {old: new})}: the same offset may refer to a different "
-                "record in the new topic; compare the records first",
-            )
+            yield warning_text(RENAMED_TOPIC(old=old, new=new))
 
 
 def partial_topic_warnings(
@@ -249,12 +236,7 @@ def partial_topic_warnings(
         if ({number for topic, number in known if topic == old} | logs.keys()) - moving:
             incomplete.append(new)
     if incomplete:
-        yield warning_text(
-            WarningCode.PARTIAL_TOPIC,
-            f"{option('partitions')} omits partitions of {counted(len(incomplete), 'topic')} "
-            f"(the first is {min(incomplete)}); the query must assign exactly the partitions that "
-            "move",
-        )
+        yield warning_text(PARTIAL_TOPIC(count=len(incomplete), topic=min(incomplete)))
 
 
 def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from migrate.model.catalog import (
     SAME_TOPIC_TWO_CLUSTERS,
 )
 from migrate.model.message import Message
-from migrate.model.option_names import option
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import ONE_CLUSTER
 from migrate.model.wording import printable
 
 # The state and the start of each partition's position, for a topic in one source.
@@ -112,12 +112,7 @@ def one_cluster_warnings(
     """Warn about topics for which only ``--one-cluster`` says that the sources read one cluster."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
-            yield warning_text(
-                WarningCode.ONE_CLUSTER,
-                f"{option('one_cluster', True)}: {topic.readers_text} are assumed to read topic "
-                f"{topic.name} of the same Kafka cluster; their state does not identify the "
-                "cluster",
-            )
+            yield warning_text(ONE_CLUSTER(readers=topic.readers_text, topic=topic.name))
 
 
 def _label(source: Source) -> str:

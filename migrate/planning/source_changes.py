@@ -25,7 +25,8 @@ from migrate.model.positions import (
     PositionState,
     TopicPartition,
 )
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import PARTITION_STAYS
 from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
@@ -259,9 +260,9 @@ def remove_partitions_of_others(
                 removed.add(key)
                 notes.append(
                     warning_text(
-                        WarningCode.PARTITION_STAYS,
-                        f"{key} stays with operator {', '.join(holders)}, and is not added to "
-                        f"{source.operator_id}, which reads other partitions of the topic",
+                        PARTITION_STAYS(
+                            partition=str(key), holders=holders, operator=source.operator_id
+                        )
                     )
                 )
     return replace(

@@ -31,6 +31,7 @@ from migrate.model.option_names import option
 from migrate.model.policies import Compare, OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
 from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning_catalog import ABORTED_COPIES
 from migrate.model.wording import counted, join_some
 from migrate.planning.match_records import Bound, Match, MatchOutcome
 from migrate.planning.obstacles import name_collision_refusals
@@ -202,13 +203,7 @@ def _aborted_warnings(
         and match.aborted
     }
     if aborted:
-        yield warning_text(
-            WarningCode.ABORTED_COPIES,
-            f"{join_some(aborted, _MAX_NAMED)}: at least "
-            f"{counted(sum(aborted.values()), 'record')} of aborted transactions after the "
-            "position; a target with isolation.level=read_uncommitted (Spark's default) reads "
-            "them",
-        )
+        yield warning_text(ABORTED_COPIES(partitions=list(aborted), records=sum(aborted.values())))
 
 
 def _sampled_warnings(

@@ -48,7 +48,7 @@ def test_warning_is_single_sentence() -> None:
         for node in ast.walk(ast.parse(source.read_text())):
             if not isinstance(node, ast.Call) or ast.unparse(node.func) not in _MAKE:
                 continue
-            parts = [part for part in ast.walk(node.args[1]) if isinstance(part, ast.Constant)]
+            parts = [part for part in ast.walk(node.args[-1]) if isinstance(part, ast.Constant)]
             text = "".join(part.value for part in parts if isinstance(part.value, str))
             assert ". " not in text, f"{source}: {text}"
 

@@ -7,9 +7,11 @@ Update the pinned texts after a change of a catalog with::
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from textwrap import fill
 
+from migrate.model import warning_catalog
 from migrate.model.explanations import read_catalogs
 from migrate.model.message import MessageTemplate
 from migrate.model.option_names import command_line_notation
@@ -18,9 +20,20 @@ PINNED = Path(__file__).parents[1] / "unit" / "messages.txt"
 
 
 def message_texts() -> str:
-    """Return the text of each message, sorted by code."""
+    """Return the text of each message and then of each warning, sorted by code."""
+    messages = [template for _, template in sorted(read_catalogs().items())]
+    warnings = sorted(warning_templates().values(), key=attrgetter("code", "what"))
     with command_line_notation():
-        return "\n".join(_text(template) for _, template in sorted(read_catalogs().items()))
+        return "\n".join(map(_text, messages + warnings))
+
+
+def warning_templates() -> dict[str, MessageTemplate]:
+    """Return the templates of ``warning_catalog`` by name."""
+    return {
+        name: value
+        for name, value in vars(warning_catalog).items()
+        if isinstance(value, MessageTemplate)
+    }
 
 
 def _text(template: MessageTemplate) -> str:

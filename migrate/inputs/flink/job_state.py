@@ -55,13 +55,21 @@ from migrate.model.catalog import (
     SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN,
 )
 from migrate.model.errors import Refused
-from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.positions import CLOCK_DIFFERENCE, Origin
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import (
+    JOB_MAY_RUN,
+    JOB_MAY_RUN_AND_OVERWRITE,
+    JOB_MAY_RUN_ELSEWHERE,
+    JOB_RAN_ON,
+    OLD_SAVEPOINT,
+    OLD_SAVEPOINT_NOT_IN_FLINK,
+    OLD_SAVEPOINT_OF_PLAN,
+    OLD_SAVEPOINT_UNCHECKED,
+)
 from migrate.storage.files import Files, MissingExtra, is_same_place
 from migrate.storage.uris import is_uri
 
@@ -439,7 +447,7 @@ def job_refusals(
         later = JOB_HAS_LATER_OUTPUT_AFTER_PLAN if saved else JOB_HAS_LATER_OUTPUT
         return [(JOB_HAS_NEWER_OFFSETS if is_group else later)(**facts)]
     if judgment.is_beyond:
-        warn(Code.RAN_ON, f"{judgment.text}; its output since the checkpoint will be duplicated")
+        warn(JOB_RAN_ON(evidence=judgment.text))
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
         return [(JOB_MAY_HAVE_RESTARTED_AFTER_PLAN if saved else JOB_MAY_HAVE_RESTARTED)(**facts)]
     return []
@@ -477,7 +485,7 @@ def check_job(
     elif judgment.state is JobState.ENDED and not judgment.is_beyond:
         log.info(judgment.text)
     elif judgment.is_doubtful:
-        warn(WarningCode.JOB_MAY_RUN, judgment.text)
+        warn(JOB_MAY_RUN(evidence=judgment.text))
     return judgment
 
 
@@ -486,22 +494,17 @@ def report_stop(
 ) -> None:
     """Log that the job was stopped with the savepoint, and the checks for a restart."""
     if days := days_since_stop(origin, judgment, source_group):
-        text = (
-            f"this savepoint was written {counted(days, 'day')} ago; if the job was restarted "
-            "from it, the later output of the job will be duplicated"
-        )
-        helps = {"flink_rest": not judgment.asked_flink, "source_group": not saved}
-        shows = " or ".join(option(name) for name, is_useful in helps.items() if is_useful)
-        warn(
-            WarningCode.OLD_SAVEPOINT,
-            f"{text}; to check for a restart, add {shows}" if shows else text,
-        )
+        if judgment.asked_flink:
+            old = OLD_SAVEPOINT_UNCHECKED if saved else OLD_SAVEPOINT_NOT_IN_FLINK
+        else:
+            old = OLD_SAVEPOINT_OF_PLAN if saved else OLD_SAVEPOINT
+        warn(old(days=days))
     if judgment.state is JobState.STOPPED and judgment.asked_flink:
         log.info(f"ok: {judgment.text}")
     elif source_group is not None:
         log.info(f"ok: {_STOPPED}, and group {source_group} has no newer commits")
     elif judgment.state is JobState.UNKNOWN:
-        warn(WarningCode.JOB_MAY_RUN, judgment.text)
+        warn(JOB_MAY_RUN(evidence=judgment.text))
     else:
         log.info(
             f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether it was restarted "
@@ -523,11 +526,12 @@ def report_for_group(
     elif judgment.state is JobState.ENDED:
         log.info(judgment.text)
     elif judgment.state is JobState.UNKNOWN:
-        proof, rest = "stop the job with a savepoint", ""
-        if not judgment.asked_flink:
-            rest = "; if it is, it will overwrite these offsets at its next checkpoint"
+        proof = "stop the job with a savepoint"
+        if judgment.asked_flink:
+            warn(JOB_MAY_RUN(evidence=judgment.text))
+        else:
+            warn(JOB_MAY_RUN_AND_OVERWRITE(evidence=judgment.text))
             proof = f"add {option('flink_rest', 'URL')}, or {proof}"
-        warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}{rest}")
         wait = watch.text
         if watch.wait is not None and watch.interval is not None:
             wait = (
@@ -611,11 +615,10 @@ def check_before_write(
         again = job_refusals(judge(origin, flink_rest), allow_ran_on=False, saved=saved)
         if again:
             raise Refused(again)
-    other = (
-        "a job that recovers from a failure takes no checkpoint, and a job that was "
-        "restarted from this checkpoint writes to a different directory"
-    )
-    warn(WarningCode.JOB_MAY_RUN, f"{judgment.text}; {other if is_quiet else watch.text}")
+    if is_quiet:
+        warn(JOB_MAY_RUN_ELSEWHERE(evidence=judgment.text))
+    else:
+        warn(JOB_MAY_RUN(evidence=f"{judgment.text}; {watch.text}"))
 
 
 # -- the wait for a newer checkpoint ---------------------------------------------------------------

@@ -6,15 +6,17 @@ tests/unit/messages.txt pins the texts. Tests of behavior assert codes and facts
 from __future__ import annotations
 
 import ast
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
 import migrate
-from migrate.model import catalog
+from migrate.model import catalog, warning_catalog
 from migrate.model.explanations import read_catalogs, read_explanations
 from migrate.model.extensions import extension_catalogs
 from migrate.model.message import MessageTemplate
-from tests.support.messages import PINNED, message_texts
+from migrate.model.warning import WarningCode, warning_text
+from tests.support.messages import PINNED, message_texts, warning_templates
 
 
 def _templates() -> Iterator[tuple[str, MessageTemplate]]:
@@ -59,7 +61,7 @@ def test_messages_are_parts_of_sentences() -> None:
 
 def test_every_call_of_message_passes_its_facts() -> None:
     """A missing fact would raise an error only when the refusal occurs."""
-    templates = dict(_templates())
+    templates = dict(_templates()) | warning_templates()
     wrong = [
         f"{path}:{line}: {name}"
         for path, line, name, call in _calls()
@@ -72,11 +74,28 @@ def test_every_call_of_message_passes_its_facts() -> None:
 
 def test_every_message_is_used() -> None:
     root = Path(migrate.__path__[0])
-    sources = [path for path in root.rglob("*.py") if path.name != "catalog.py"]
+    sources = [path for path in root.rglob("*.py") if not path.name.endswith("catalog.py")]
     used = {
         node.id if isinstance(node, ast.Name) else node.attr
         for path in sources
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Name | ast.Attribute)
     }
-    assert [name for name, _ in _templates() if name not in used] == []
+    names = (name for name, _ in (*_templates(), *warning_templates().items()))
+    assert [name for name in names if name not in used] == []
+
+
+def test_every_warning_has_explained_code_and_is_one_sentence() -> None:
+    for name, template in warning_templates().items():
+        assert template.code in read_explanations(), name
+        for text in (template.what, template.way_out):
+            assert not text.endswith((".", ";", " ")) and ". " not in text, name
+
+
+def test_warning_text_keeps_code_and_facts() -> None:
+    """Warnings pass between processes of a scan, and into saved plans."""
+    text = warning_text(warning_catalog.NEW_GROUP(group="g", alike=["h"]))
+    for copied in (text, pickle.loads(pickle.dumps(text))):
+        assert (copied.code, copied.facts) == ("new-group", {"group": "g", "alike": ["h"]})
+        assert copied.endswith(" [new-group]")
+    assert warning_text(WarningCode.NEW_GROUP, "x").facts == {}

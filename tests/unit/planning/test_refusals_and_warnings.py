@@ -212,8 +212,8 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "2 partitions with records older than the checkpoint are not in the checkpoint (the first "
-        "is t-1: up to 1 records) [unlisted-partition]"
+        "the checkpoint does not contain 2 partitions with records older than the checkpoint (the "
+        "first is t-1: up to 1 record) [unlisted-partition]"
     ]
     ran_on = [
         _planned(0, 5, job_reached=5, flink_committed=5),
