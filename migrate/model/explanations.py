@@ -33,7 +33,8 @@ class Explanation(NamedTuple):
 
     def summary(self, width: int) -> str:
         """Return the start of the meaning, in ``width`` columns at most, for a list of codes."""
-        sentence = re.split(r"[.:;] | \(|\.$", self.meaning)[0].replace("`", "")
+        meaning = re.sub(r"^[A-Z_]+: ", "", self.meaning)  # without the placeholder of a subject
+        sentence = re.split(r"[.:;] | \(|\.$", meaning)[0].replace("`", "")
         return shorten(sentence, width, placeholder=" …")
 
     def text(self, code: str) -> str:

@@ -70,8 +70,8 @@ HOPPING_WINDOWS_UNEXPECTED = refusal(
 )
 IN_FLIGHT_IN_REHEARSAL = refusal(
     "in-flight-in-rehearsal",
-    "{checkpoint}: {finding}; the state does not contain these records, although the positions "
-    "are after them",
+    "{checkpoint} contains in-flight records ({finding}), and its state does not contain these "
+    "records, although the positions are after them",
     "choose an aligned checkpoint or a savepoint",
 )
 INITIAL_STATE_IGNORED = refusal(
