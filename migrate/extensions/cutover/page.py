@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from migrate.extensions.cutover.downtime import PAUSE, lag_before_and_after, seconds_by_part
+from migrate.extensions.cutover.downtime import (
+    EARLIER,
+    PAUSE,
+    lag_before_and_after,
+    seconds_by_part,
+)
 from migrate.extensions.cutover.lag_chart import HEIGHT, WIDTH, lag_chart
 from migrate.extensions.cutover.report import CutOverRecord, VerificationReport
 from migrate.model.wording import counted
@@ -19,6 +24,7 @@ def cut_over_page(record: CutOverRecord) -> str:
     checked = checks.get("after") or checks.get("before")
     lost, repeated, note = _totals(checked)
     job = record.flink.job_name or record.name
+    by_part = seconds_by_part(record.downtime) if record.downtime is not None else {}
     return render_page(
         "cut_over",
         "migrate.extensions.cutover",
@@ -37,7 +43,8 @@ def cut_over_page(record: CutOverRecord) -> str:
                 ("before the start", "at the last check"), lag_before_and_after(record), strict=True
             )
         ),
-        paused=seconds_by_part(record.downtime).get(PAUSE) if record.downtime is not None else None,
+        paused=by_part.get(PAUSE),
+        tried=by_part.get(EARLIER),
         chart=lag_chart(record),
         chart_size=(WIDTH, HEIGHT),
         facts=list(_facts(record)),

@@ -100,6 +100,7 @@ def test_parts_account_for_the_whole_downtime() -> None:
     page = cut_over_page(record.model_copy(update={"downtime": found}))
     assert "26.2 s</b><small>at most</small>" in page
     assert "2026-01-02 03:04:05 UTC" in page and "<td>clean</td>" in page
+    assert "<em>Earlier attempts</em>" not in page and "<em>pause</em>" not in page
     assert '<tfoot><tr><td>total</td><td class="number">26.2 s</td></tr></tfoot>' in page
 
 
@@ -152,7 +153,9 @@ def test_pauses_and_earlier_attempts_are_in_no_step_of_the_downtime() -> None:
     ]
     assert found.seconds == sum(part.seconds for part in found.parts) == 40.0
     record = record.model_copy(update={"downtime": found})
-    assert "40.0 s</b><small>at most, with 24.0 s of pauses</small>" in cut_over_page(record)
+    page = cut_over_page(record)
+    assert "40.0 s</b><small>at most, with 24.0 s of pauses</small>" in page
+    assert "<em>Earlier attempts</em> is" in page and "In a <em>pause</em>, no" in page
     summary = (
         "downtime: at most 40.0 s (stop 2.0 s, plan 1.0 s, verify 1.0 s, first-batch 7.0 s, "
         "earlier attempts 5.0 s, pause 24.0 s)"
