@@ -147,6 +147,7 @@ def test_query_without_batches_of_seeded_topic_is_not_verified(
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 5, done.stderr
     assert "not verified: 3 ok, 2 missing" in done.stderr
+    assert "[target-not-verified]" in done.stderr
     # By the same rule, without a cut-over.
     moved, target = f"plan:{tmp_path / 'orders.cut-over/plan.json'}", f"spark:{tmp_path / 'query'}"
     judged = migrate("verify", moved, target, "-b", broker.bootstrap_servers)

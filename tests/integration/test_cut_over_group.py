@@ -129,6 +129,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
         in done.stderr
     )
     assert "before a member was seen with this partition" in done.stderr
+    assert "[target-start-unknown]" in done.stderr
     assert "lost 0" not in done.stderr
     (report,) = (one for one in cut_over.record()["verifications"] if one["when"] == "after")
     assert (report["verified"], report["unknown"]) == (False, count)

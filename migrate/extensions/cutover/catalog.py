@@ -486,6 +486,17 @@ TARGET_NOT_VERIFIED = stop(
     "{target} is not verified: {result}",
     "the page of the record lists the start of each partition: {page}",
 )
+TARGET_START_DIFFERS = stop(
+    "target-start-differs",
+    "{target} is not verified, because its start offsets differ from the plan: {result}",
+    "stop all readers of the target, and check its partitions on the page of the record: {page}",
+)
+TARGET_START_UNKNOWN = stop(
+    "target-start-unknown",
+    "{target} is not verified: {result}",
+    "compare the output of the target's readers with the topic; the page of the record lists each "
+    "partition: {page}",
+)
 TASKS_NOT_RUNNING = refusal(
     "tasks-not-running",
     "these tasks of the job are not running: {tasks:5}",

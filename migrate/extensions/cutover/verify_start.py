@@ -89,10 +89,13 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         lags=with_lag(record.model, *samples),
     )
     if not result.report.verified:
+        template = catalog.TARGET_NOT_VERIFIED
+        if report.lost or report.repeated:
+            template = catalog.TARGET_START_DIFFERS
+        elif report.unknown:
+            template = catalog.TARGET_START_UNKNOWN
         raise CutOverStopped(
-            catalog.TARGET_NOT_VERIFIED(
-                target=facts.target_name, result=result.text, page=record.page
-            )
+            template(target=facts.target_name, result=result.text, page=record.page)
         )
     # After the record is written, because later the start offsets may leave no trace.
     check_restart_is_ruled_out(facts)
