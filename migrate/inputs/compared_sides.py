@@ -1,7 +1,7 @@
 """The two sides of a diff, loaded together.
 
-The broker is queried for the log range (start and end) of each partition in both sides' topics. A
-``broker:`` side has the topics of the other side.
+The broker is queried for the log range (start and end) of each partition of the topics on both
+sides. A ``broker:`` side has the same topics as the other side.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 def _load(
     side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[WarningText]
 ) -> PositionSet:
-    """Return a side's positions (no positions for ``broker:``), and add to ``warnings``."""
+    """Return a side's positions (none for ``broker:``), and add its warnings to ``warnings``."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)

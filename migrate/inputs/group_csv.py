@@ -64,7 +64,7 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
         raise InputError(JSON_PASSED_AS_CSV(path=path))
     if _DESCRIBED.match(content):
         raise InputError(DESCRIBE_OUTPUT(path=path))
-    # The positions by group; if the lines contain no group, the group is "".
+    # The positions by group; if the lines do not contain a group, the group is "".
     groups: dict[str, dict[TopicPartition, Start]] = {}
     width = None
     reader = csv.reader(_lines(path, content), strict=True)
@@ -105,7 +105,7 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
 
 
 def _file_and_group(name: Path) -> tuple[Path, str | None]:
-    """Split ``FILE#GROUP``; both may contain ``#``, so the file is the first match that exists."""
+    """Split ``FILE#GROUP``; both can contain ``#``, so the file is the first existing match."""
     text = str(name)
     if not name.exists():
         for at, character in enumerate(text):

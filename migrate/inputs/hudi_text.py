@@ -1,9 +1,9 @@
 """Hudi Streamer's checkpoint of a Kafka source: ``topic,0:100,1:200``.
 
-The text contains one topic, and the next offset of each partition. Hudi Streamer stores the text in
-the commits of its table (``streamer.checkpoint.key.v2``, or ``deltastreamer.checkpoint.key`` before
-Hudi 1.0), and accepts it as ``--checkpoint``. If the text lacks a partition, Hudi Streamer reads
-this partition from offset 0.
+The text contains one topic and the next offset of each of its partitions. Hudi Streamer stores the
+text in the commits of its table (``streamer.checkpoint.key.v2``, or
+``deltastreamer.checkpoint.key`` before Hudi 1.0), and accepts it as ``--checkpoint``. Hudi Streamer
+reads a partition that is missing from the text from offset 0.
 
 Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1.
 """

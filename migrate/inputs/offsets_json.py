@@ -1,4 +1,4 @@
-"""Spark's JSON format for Kafka offsets, in the ``startingOffsets`` option and in query logs.
+"""Spark's JSON format for Kafka offsets, used in the ``startingOffsets`` option and query logs.
 
 The format is ``{"topic":{"partition":nextOffset}}``. An offset of -2 means earliest, and -1 means
 latest.
@@ -41,7 +41,7 @@ LARGEST_OFFSET = 2**63 - 1
 MOST_OFFSETS = 100_000
 # In bytes. 100,000 offsets take about 3 MB; parsed JSON may take thirty times the file size.
 _LARGEST_FILE = 16 * 2**20
-# The number of characters of an invalid value in a message.
+# The maximum number of characters of an invalid value that a message shows.
 _MOST_SHOWN = 60
 _FORMAT = '{"topic":{"partition":offset}}'
 # A line of CSV from kafka-consumer-groups: topic, partition, offset.
@@ -91,7 +91,7 @@ def parse_json(text: str) -> Any:
     """Parse JSON; refuse duplicate keys, NaN, and infinity, although Python accepts them.
 
     Raises:
-        NotOffsets: the text is not valid JSON, or it is refused.
+        NotOffsets: the text is not valid JSON, or it contains something that is refused.
     """
     try:
         return json.loads(
@@ -129,7 +129,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _valid_topic(topic: str) -> str:
-    """Return the topic; refuse half a surrogate pair, which JSON can contain but UTF-8 cannot."""
+    """Return the topic; refuse an unpaired surrogate, which JSON can contain but UTF-8 cannot."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:

@@ -37,7 +37,7 @@ class PlanInput(Protocol):
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        """By operator ID, the number of bytes of state that may contain records."""
+        """The number of bytes of state that may contain records, by operator ID."""
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
@@ -46,7 +46,7 @@ class PlanInput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedPositions:
-    """A ``PlanInput`` that is not a checkpoint, but one source with listed positions."""
+    """A ``PlanInput`` that is not a checkpoint but a single source with listed positions."""
 
     origin: Origin
     sources: tuple[Source, ...]

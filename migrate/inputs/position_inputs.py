@@ -2,7 +2,7 @@
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
 ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest``, and ``broker:TIME``.
-`parse_side` reads no positions, so an invalid name is reported first.
+`parse_side` reads no positions, so that an invalid name is reported before anything is read.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def parse_side(side: AnyPath) -> Side:
     """Parse the name of a side; the name of a checkpoint has no prefix.
 
     Raises:
-        UsageError: the prefix is invalid, or nothing follows it; something other than ``earliest``,
-            ``latest``, or a time follows ``broker:``; or as in ``local_path``.
+        UsageError: the prefix is invalid, or nothing follows it; ``broker:`` is not followed by
+            ``earliest``, ``latest``, or a time; or as in ``local_path``.
         InputError: a URI contains credentials, or the URI of a Spark query has an unknown scheme.
     """
     name = os.fspath(side)

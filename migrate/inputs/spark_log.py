@@ -9,11 +9,11 @@
 
 A restarted query resumes from the end of its newest *committed* batch, because Spark reruns an
 uncommitted batch. Spark plans a batch only after the previous batch is committed. The ``commits``
-directory has no entries if it was lost or if Spark 2.1.0 wrote it. The query then reruns the newest
-batch in ``offsets``, starting from the end of the previous batch. Without a committed batch, the
-query starts at the seeds. If the seeds are missing, Spark writes them before batch 0 from
-``startingOffsets``. The continuous trigger does not use seeds. With asynchronous progress tracking,
-only some batches are logged.
+directory has no entries if it was lost or if Spark 2.1.0 wrote it. In that case, the query reruns
+the newest batch in ``offsets``, starting from the end of the previous batch. Without a committed
+batch, the query starts at the seeds. If the seeds are missing, Spark writes them before batch 0
+from ``startingOffsets``. The continuous trigger does not use seeds. With asynchronous progress
+tracking, only some batches are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -81,8 +81,8 @@ def committed_positions(
         files: the files; by default, local paths and object stores.
 
     Raises:
-        InputError: the directory is not a checkpoint location, its query reads no Kafka source, or
-            as in `newest_committed_batch`.
+        InputError: the directory is not a checkpoint location; its query reads from no Kafka
+            source; or as in `newest_committed_batch`.
         Refused: two sources have different positions for one partition.
     """
     directory, files = str(directory), files or Files()
@@ -106,7 +106,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
 
 
 def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Offsets]:
-    """Return the end of a batch in each Kafka source, by the source's number or name.
+    """Return the end offsets of a batch in each Kafka source, by the source's number or name.
 
     A source is omitted if its seed shows that it belongs to a different connector.
 
@@ -125,7 +125,7 @@ def _other_sources(directory: str, files: ByteSource) -> set[str]:
 
 
 def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
-    """Return the sources that have written their start, by number or name."""
+    """Return the sources that have written their start offsets, by number or name."""
     names = list_directory(files, join(directory, "sources")) or ()
     return [source for source in names if files.is_file(seed_path(directory, source))]
 
@@ -169,7 +169,7 @@ def starting_positions(
 ) -> PositionSet:
     """Return the positions at which the query started, or will start if it has not run yet.
 
-    Partitions that were added to a topic later are missing. The arguments are the same as in
+    The result lacks partitions that were added to a topic later. The arguments are the same as in
     `committed_positions`.
 
     Raises:
@@ -196,7 +196,7 @@ def why_no_start(directory: str, files: ByteSource) -> Message:
 
 
 def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
-    """Return the start of each Kafka source in batch 0, by the source's number or name.
+    """Return each Kafka source's start offsets in batch 0, by the source's number or name.
 
     Raises:
         InputError: a seed is damaged or has an unknown version, or as in `query_id`.
@@ -211,7 +211,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 
 
 def query_id(directory: str, files: ByteSource) -> str | None:
-    """Return the query's ID, or None without a ``metadata`` file; Spark then makes a new ID.
+    """Return the query's ID; None without ``metadata``, in which case Spark creates a new ID.
 
     Raises:
         InputError: the directory is missing, or ``metadata`` is damaged, so Spark would not start
@@ -242,8 +242,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
     Raises:
         InputError: the offset log and the commit log disagree, so Spark would fail or would not
-            resume after this batch; a repartitioning of the query's state is unfinished; or an
-            entry is damaged or has an unknown version.
+            resume after this batch; the repartitioning of the query's state has not been completed;
+            or an entry is damaged or has an unknown version.
     """
     # Read the offset log first. In the reverse order, a running query could commit a batch and plan
     # the next one between the two reads, and both batches would seem uncommitted.
@@ -285,8 +285,9 @@ def _check_second_newest(
 ) -> None:
     """Check that the offset log contains the batch before its newest batch.
 
-    Spark reads that batch even if the newest batch is committed. Asynchronous progress tracking
-    logs only some batches, which are the same in both logs, and reads the previously logged batch.
+    Spark reads that batch even if the newest batch is committed. With asynchronous progress
+    tracking, Spark logs only some batches (the same ones in both logs), and reads the previously
+    logged batch.
 
     Raises:
         InputError: the batch is missing, and the logs show neither asynchronous progress nor the
@@ -339,15 +340,15 @@ def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
 
 
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
-    """Check that the offsets of a started batch are not below the committed offsets.
+    """Check that a started batch's offsets are not below the committed offsets.
 
     To repartition a query's state, Spark commits a failed batch as skipped, and starts a new batch
     with the offsets from before the failed batch. Until the new batch is committed, the skipped
     batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        InputError: the started batch has a lower offset; or it lacks a partition and has the
-            offsets of the batch before the committed batch.
+        InputError: the started batch has a lower offset; or a partition is missing from it, and its
+            offsets are those of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, committed_ends, begun_ends = (

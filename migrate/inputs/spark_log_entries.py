@@ -1,4 +1,4 @@
-"""Entries in a Spark checkpoint location: files, versions, and offsets.
+"""Entries in a Spark checkpoint location: their files, versions, and offsets.
 
 ``offsets/N`` contains a line with the version, a line of JSON metadata, and a line for each source.
 In version 1, a source's line is its offset, and the lines are in the order of the query's plan.
@@ -62,7 +62,7 @@ class EmptyEntry(InputError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry in the offset log; ``str`` returns its text.
+    """An entry in the offset log; ``str`` converts it to its text.
 
     ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` contains the
     text of each source's offset, by the source's number or name.
@@ -205,7 +205,7 @@ def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
 
 
 def entry_numbers(files: ByteSource, directory: str) -> list[int]:
-    """Return the sorted numbers of a directory's numbered entries; empty if it is missing."""
+    """Return a directory's entry numbers, sorted; empty if the directory is missing."""
     names = list_directory(files, directory) or []
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 

@@ -58,7 +58,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input to a plan.
 
-    New partitions start at the log start offset, as in the query.
+    New partitions start at the log start offset, as they do in the query.
 
     Raises:
         InputError: the URI has an unknown scheme, or as in ``committed_positions`` and
@@ -117,7 +117,7 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 
 
 def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
-    """Yield findings about facts that a checkpoint location with batches does not show.
+    """Yield findings about facts that the location of a query with batches does not show.
 
     Raises:
         InputError: as in ``newest_committed_batch``.
@@ -184,7 +184,7 @@ class QueryLocation:
     """The checkpoint location of a Spark query, with its first and current positions.
 
     Attributes:
-        start_positions: the positions of the seeds, or None without a seed.
+        start_positions: the positions in the seeds, or None if there is no seed.
         committed: the positions after the newest committed batch; None if no batch is committed.
     """
 

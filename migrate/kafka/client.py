@@ -78,14 +78,14 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# Seconds after which a missing listener is reported as an error. A restart takes longer, so a
-# restarting broker is also reported.
+# Seconds after which a missing listener is reported as an error. A broker's restart takes longer,
+# so a restarting broker is also reported.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
 # Seconds between polls for connection errors during authentication.
 _POLL_INTERVAL = 0.05
-# A variable, or quotes around the value.
+# A variable that was not replaced, or quotes around the value.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
 # The connection and the time until it failed, as parts of librdkafka error texts.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
@@ -143,7 +143,7 @@ class Connection:
                     # keeps the client alive (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
-        # Connection errors before the authentication are not the cause of later errors.
+        # Connection errors from before the authentication do not explain later errors.
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:
@@ -155,7 +155,7 @@ class Connection:
             text = failure.str()
             reason = self._reason(failure)
             if failure.code() == KafkaError._AUTHENTICATION:
-                # The answer from a listener without SASL.
+                # A listener without SASL answers with this text.
                 if "current SASL state" in text:
                     return BrokerError(NO_SASL_AT_LISTENER(servers=self._servers, reason=reason))
                 if unread := self._values_taken_literally():
@@ -182,7 +182,7 @@ class Connection:
         ]
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried and none can be a broker's, else None."""
+        """Return an error if every address was tried and none can be a broker's, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
@@ -207,7 +207,7 @@ class Connection:
 
     @cached_property
     def offsets(self) -> GroupOffsets:
-        """A client for the committed offsets of groups. It connects at its first request."""
+        """A client for the committed offsets of groups, which connects at its first request."""
         return GroupOffsets(self.settings, self.timeout)
 
     def topics(self) -> list[str]:
@@ -257,7 +257,7 @@ class Connection:
             raise self.error(what, error) from error
 
     def error(self, what: str, error: KafkaException) -> BrokerError:
-        """Return the BrokerError of a failed request.
+        """Return the BrokerError for a failed request.
 
         ``what`` is the subject of the request, such as ``the cluster``, ``group NAME``, or
         ``TOPIC-PARTITION``.

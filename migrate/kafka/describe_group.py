@@ -29,7 +29,8 @@ _Answer = TypeVar("_Answer")
 
 # In the Kafka protocol, the length of a string is an int16, in UTF-8 bytes.
 _LONGEST_NAME = 32_767
-# Request errors while a group coordinator moves to another broker or loads the offsets.
+# Errors that requests return while a group coordinator is moving to another broker or loading the
+# offsets.
 COORDINATOR_AWAY = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -58,8 +59,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 
     Raises:
         UsageError: Kafka cannot have a group with this name.
-        BrokerError: the broker did not answer, or it denied access; or a transaction with the
-            group's offsets has not ended in time.
+        BrokerError: the broker did not answer, or it denied access; or a transaction that contains
+            the group's offsets has not ended in time.
     """
     _check_name(group)
     admin, timeout = connection.admin, connection.timeout
@@ -105,8 +106,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 def _check_name(group: str) -> None:
     """Check that a group name can be sent to Kafka.
 
-    confluent_kafka 2.16.1 crashes (SIGSEGV) if the name is not UTF-8. In C, a string ends at a NUL
-    character.
+    confluent_kafka 2.16.1 crashes (SIGSEGV) if the name cannot be encoded in UTF-8. A NUL character
+    would end the name, because it ends a string in C.
     """
     try:
         name = group.encode()
@@ -144,8 +145,8 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
     """Return a group's committed offsets once no open transaction can change them.
 
     A producer may commit a group's offsets in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless the request asks for stable offsets. The wait is separate for
-    each partition, because the offsets of a group with busy producers are never all stable at the
+    returns the older offsets, unless the request asks for stable offsets. Each partition is waited
+    for separately, because the offsets of a group with busy producers are never all stable at the
     same time.
 
     Raises:
@@ -190,7 +191,7 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
 
 
 def _ask_coordinator(connection: Connection, group: str, request: Callable[[], _Answer]) -> _Answer:
-    """Send a request about a group, and repeat it until the group coordinator is ready.
+    """Send a request about a group, and resend it until the group coordinator is ready.
 
     librdkafka does not retry such requests itself.
 
@@ -231,7 +232,7 @@ def _is_listed(connection: Connection, group: str) -> bool:
 
 
 def _group_names(connection: Connection) -> list[str]:
-    """Return the consumer groups that this user can see; empty if they cannot be listed."""
+    """Return the consumer groups that this user can see; empty if groups cannot be listed."""
     try:
         answer = connection.admin.list_consumer_groups(request_timeout=connection.timeout)
         return [group.group_id for group in answer_of(answer).valid]

@@ -1,4 +1,4 @@
-"""A consumer group's committed offsets, read and written exactly with the C API of librdkafka.
+"""Read and write a consumer group's committed offsets exactly, with librdkafka's C API.
 
 ``confluent_kafka`` treats the metadata of a committed offset as a C string. It reads past the end
 of the metadata, and it writes the terminating NUL as part of the metadata (``c_part_to_py`` and
@@ -7,8 +7,7 @@ of the metadata, and it writes the terminating NUL as part of the metadata (``c_
 (``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a separate
 client with the same properties.
 
-The functions and structures are part of the public ABI of librdkafka (``rdkafka.h`` @ 2.10 to
-2.16).
+The functions and structures are part of librdkafka's public ABI (``rdkafka.h`` @ 2.10 to 2.16).
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from migrate.model.positions import TopicPartition
 _NO_EPOCH = -1
 _PRODUCER = 0  # rd_kafka_type_t; confluent_kafka's AdminClient uses the same type
 _ERROR_BYTES = 512
-# librdkafka answers each request in time, with an error if no broker answers. These additional
-# seconds are for librdkafka's own threads on a busy machine.
+# librdkafka itself answers each request within its timeout, with an error if no broker answers. On
+# a busy machine, librdkafka's threads may need these additional seconds.
 _ANSWER_MARGIN = 30.0
 
 # Kafka sends metadata as UTF-8. A broker that is not Apache Kafka may store other bytes; this error
@@ -187,8 +186,8 @@ class GroupOffsets:
     Each request is sent once. A failed request raises KafkaException.
 
     Args:
-        settings: the librdkafka properties, which an AdminClient must have accepted. Of the
-            callbacks, only ``oauth_cb`` is used.
+        settings: the librdkafka properties, which an AdminClient must have accepted. ``oauth_cb``
+            is the only callback that is used.
         timeout: the number of seconds for each request.
 
     Raises:
@@ -259,7 +258,7 @@ class GroupOffsets:
     ) -> dict[TopicPartition, GroupOffset]:
         library = self._library
         options = library.rd_kafka_AdminOptions_new(self._client, _OPERATIONS[operation])
-        # A separate queue, so no request gets the late answer to an earlier request.
+        # A separate queue ensures that no request gets the late answer to an earlier request.
         queue = library.rd_kafka_queue_new(self._client)
         argument = None
         try:
@@ -333,7 +332,7 @@ class GroupOffsets:
     def _await_event(self, queue: int) -> int:
         deadline = time.monotonic() + self._timeout + _ANSWER_MARGIN
         while (left := deadline - time.monotonic()) > 0:
-            # A short wait, so Ctrl-C ends it soon.
+            # Wait only briefly each time, so that Ctrl-C takes effect soon.
             event = self._library.rd_kafka_queue_poll(queue, round(min(left, 0.2) * 1000))
             if event:
                 return int(event)

@@ -51,12 +51,13 @@ _RECORD_OVERHEAD = 100
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """The failure of a change to a group, or to the offset of one partition.
+    """The failure of a change to a group or to one partition's offset.
 
     Attributes:
         code: Kafka's name for the error, such as UNKNOWN_MEMBER_ID.
-        transient: True if the same request might succeed later. Lost answers are also transient; in
-            this case, a new description of the group shows whether the group was changed.
+        transient: True if the same request might succeed later. Lost answers also count as
+            transient; in this case, a new description of the group shows whether the group was
+            changed.
     """
 
     code: str
@@ -99,8 +100,8 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for an empty group; return the partitions that failed.
 
-        No request is repeated. If all partitions in a request fail, at least one of them
-        transiently, the remaining requests are not sent, because each request might wait for its
+        No request is repeated. If all partitions in a request fail, and at least one of them fails
+        transiently, the remaining requests are not sent, because each of them might take its full
         timeout. Their partitions count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
@@ -163,7 +164,7 @@ class ConsumerGroups:
         except BrokerError as error:
             return dict.fromkeys(partitions, _no_answer(error))
         else:
-            # The request succeeds even if the changes of all its partitions failed.
+            # The request succeeds even if the changes to all of its partitions failed.
             failed = {
                 partition: _failure(entry.error, meanings, config)
                 for partition, entry in answer.items()
@@ -196,7 +197,7 @@ class ConsumerGroups:
 def _requests(
     group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> Iterator[dict[tuple[str, int], Committed]]:
-    """Divide offsets into requests of about ``_REQUEST_BYTES`` or fewer."""
+    """Divide offsets into requests of about ``_REQUEST_BYTES`` bytes or less."""
     request: dict[tuple[str, int], Committed] = {}
     size = 0
     for (topic, partition), committed in sorted(offsets.items()):

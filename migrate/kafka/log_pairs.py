@@ -11,7 +11,7 @@ from migrate.kafka.records import Partition, RecordReader
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Read, Side, Surroundings
 
-# The maximum number of partitions with a longer search.
+# The maximum number of partitions that may have a longer search.
 _MOST_LONG_SEARCHES = 100
 
 
@@ -62,12 +62,12 @@ class LogPairs:
         return self._names.get(topic, topic), number
 
     def read(self, reads: Mapping[Partition, Read]) -> dict[Partition, Surroundings]:
-        """Read from each pair of logs; a partition has its name in the old cluster.
+        """Read from each pair of logs; partitions have the names that they have in the old cluster.
 
         Reads with the same parameters share one request.
         """
-        # Reads of a different partition are sent one by one, because several may target the same
-        # one.
+        # Reads from a different partition are sent one by one, because several of them may read
+        # from the same partition.
         alike: dict[tuple[object, ...], dict[Partition, Read]] = defaultdict(dict)
         for partition, read in reads.items():
             kind = (read.side, read.is_time, read.before, read.after)
@@ -109,7 +109,7 @@ class LogPairs:
         return self._old.log_ends(partitions)
 
     def may_search_long(self) -> bool:
-        """Return whether one more partition may read a long run."""
+        """Return whether a long run may be read from one more partition."""
         self._searches_left -= 1
         return self._searches_left >= 0
 
@@ -121,5 +121,5 @@ class LogPairs:
     def _offset_syncs(self) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
         try:
             return read_offset_syncs(self._old) or read_offset_syncs(self._new)
-        except BrokerError:  # not fatal; more positions are refused without offset syncs
+        except BrokerError:  # not fatal, but more positions are refused without offset syncs
             return {}

@@ -1,10 +1,10 @@
 """MirrorMaker 2's offset syncs, which map offsets of some records to offsets of their copies.
 
 A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the source
-cluster of the mirror (``offset-syncs.topic.location``). It writes a sync after 100 records, and for
-the last records when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may belong to an
-earlier copy of the topic or to a different target. A sync therefore only shows where to search for
-a record's copy. It is evidence only if the records match (``match_records``).
+cluster of the mirror (``offset-syncs.topic.location``). It writes a sync every 100 records, and
+also for the last records when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may
+belong to an earlier copy of the topic or to a different target. A sync therefore only shows where
+to search for a record's copy. It is evidence only if the records match (``match_records``).
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror

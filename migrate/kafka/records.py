@@ -33,19 +33,19 @@ from migrate.model.catalog import READ_DENIED, RECORDS_TIMEOUT
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
-# The reading of a partition stops once its records from the position on exceed this size in bytes.
+# Reading from a partition stops once its records from the position on exceed this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
-# The longest wait for this many messages. Each read waits once, for messages that do not exist.
+# The longest wait for a batch of messages. Each read waits once for messages that do not exist.
 _POLL_SECONDS = 0.02
-# To find N records before a position, the reading starts 2 * N offsets below it. If that finds too
-# few records, the reading starts 32 * N offsets below it, and so on. If each transaction has one
+# To find N records before a position, reading starts 2 * N offsets below it. If too few records are
+# found, reading starts again 32 * N offsets below it, and so on. If each transaction has one
 # record, every other offset is a marker. A compacted log has larger gaps.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
     "enable.auto.offset.store": False,
-    "auto.offset.reset": "earliest",  # for records that retention deletes during the reading
+    "auto.offset.reset": "earliest",  # for records that retention deletes during a read
     "fetch.wait.max.ms": 100,
     # Each read covers a few records of each partition, so little is fetched ahead.
     "fetch.message.max.bytes": 128 * 1024,
@@ -101,7 +101,7 @@ class _Span:
         # A record from an earlier assignment of this partition may still be delivered.
         if self.is_done or record.offset < self.first_unread:
             return
-        if record.offset >= self.log_end:  # the log has grown, and had ended with a marker
+        if record.offset >= self.log_end:  # the log has grown since, and ended with a marker
             self.end(self.log_end)
             return
         self.first_unread = record.offset + 1
@@ -311,7 +311,7 @@ class RecordReader:
 
 
 def _record_of(message: Message) -> tuple[Record, int]:
-    """Return a message as a record, and its size in bytes."""
+    """Return the record in a message, and the record's size in bytes."""
     key, value = message.key(), message.value()
     kind, timestamp = message.timestamp()
     if kind == TIMESTAMP_NOT_AVAILABLE:

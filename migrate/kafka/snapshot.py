@@ -71,8 +71,8 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     )
 
 
-# Unless their docstrings differ, the functions below raise BrokerError if the broker does not
-# answer or denies access.
+# Unless their docstrings say otherwise, the functions below raise BrokerError if the broker does
+# not answer or denies access.
 
 
 def snapshot_topics(
@@ -84,7 +84,7 @@ def snapshot_topics(
     *,
     partial: bool = False,
 ) -> ClusterSnapshot:
-    """Return a snapshot without groups and transactions; for the arguments, see ``Question``."""
+    """Return a snapshot without groups and transactions; ``Question`` explains the arguments."""
     names = set(topics)
     matching: set[str] = set()
     if pattern is not None:
@@ -162,7 +162,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 
 
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each missing topic, return the existing topics with similar names.
+    """Return the existing topics with similar names, for each missing topic.
 
     Return an empty result if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's
     topics cannot be listed.
@@ -230,7 +230,7 @@ def log_ends(
 
 
 def _epoch(result: ListOffsetsResultInfo) -> int | None:
-    """Return the current leader epoch of a partition, or None if the broker reports none."""
+    """Return a partition's current leader epoch, or None if the broker does not report it."""
     epoch: int | None = result.leader_epoch
     return epoch if epoch is not None and epoch >= 0 else None
 
@@ -238,7 +238,7 @@ def _epoch(result: ListOffsetsResultInfo) -> int | None:
 def _unreachable(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[tuple[str, int], str]:
-    """For each partition for which the broker does not answer, return the reason.
+    """Return the reason for each partition for which the broker does not answer.
 
     Raises:
         BrokerError: the broker does not answer for any partition.
@@ -276,7 +276,7 @@ def _ask_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Mapping[TopicPartition, Future[ListOffsetsResultInfo]]:
-    """Query the offset that each partition's spec selects."""
+    """Query the broker for the offset that each partition's spec selects."""
     if not specs:
         return {}
     asked: Mapping[TopicPartition, Future[ListOffsetsResultInfo]] = connection.admin.list_offsets(

@@ -53,7 +53,7 @@ _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """The part of a transaction log record that is used: the producer and the new state."""
+    """The fields of a transaction log record that are used: the producer and the new state."""
 
     producer_id: int
     epoch: int
@@ -91,7 +91,7 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnO
         if new_outcome is None or change.producer_id != producer_id:
             continue
         # A change with the next epoch ends this transaction only if the outcome is still OPEN. If
-        # compaction has removed the OPEN record, the change may belong to another transaction.
+        # compaction has removed the OPEN record, the change may belong to a different transaction.
         if change.epoch == epoch or (outcome is TxnOutcome.OPEN and change.epoch == epoch + 1):
             outcome = new_outcome
     return outcome

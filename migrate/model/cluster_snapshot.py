@@ -39,7 +39,7 @@ class LogRange:
     leader_epoch: int | None = field(default=None, compare=False)
 
     def covers(self, offset: int) -> bool:
-        """Return whether a reader can start at an offset, which can be in the log or at its end."""
+        """Return whether a reader can start at an offset: it is in the log or at the log's end."""
         return self.start <= offset <= self.end
 
 
@@ -52,8 +52,8 @@ class Committed:
         metadata: the string that the committing client stored with the offset, up to
             ``offset.metadata.max.bytes`` bytes of UTF-8. It belongs to the group's client.
         leader_epoch: the leader epoch of the last record that the committing client read, if the
-            client stored it. Flink does not store it. A consumer that starts from an offset with an
-            epoch first asks the broker whether the log was truncated (KIP-320; SubscriptionState @
+            client stored it. Flink does not store it. Before a consumer starts from an offset with
+            an epoch, it asks the broker whether the log was truncated (KIP-320; SubscriptionState @
             kafka-clients 4.1.1).
     """
 
@@ -107,7 +107,7 @@ Transaction = tuple[str, int, int]
 
 
 class TxnOutcome(str, Enum):
-    """The outcome of a transaction according to the cluster's transaction log."""
+    """The outcome of a transaction, according to the cluster's transaction log."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -154,11 +154,11 @@ class Question:
 
     Attributes:
         source_group, target_group: as in ``ClusterSnapshot``.
-        since: the time when the checkpoint was written, in epoch milliseconds; see
+        since: the time at which the checkpoint was written, in epoch milliseconds; see
             ``LogRange.first_since``.
         at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in epoch milliseconds;
             see ``LogRange.first_at``.
-        pattern: a pattern; the log ranges of the topics that match it are also required. See
+        pattern: a topic pattern; the log ranges of matching topics are also required. See
             ``ClusterSnapshot.matched_topics``.
         partial: True if an answer for only some of the partitions is sufficient.
     """

@@ -1,8 +1,8 @@
 """The column types in tables of keyed state and of scans.
 
 A column type has a DDL string (in the format of Spark's ``DataType.sql``), an Arrow type, and a
-function that converts a value for Arrow. The pyarrow extra is imported only for Arrow. Tables can
-be listed, or written as CSV, without pyarrow.
+function that converts a value for Arrow. The pyarrow extra is imported only for Arrow output.
+Listing tables and writing them as CSV do not require pyarrow.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -104,7 +104,7 @@ class StructOf:
 
 @dataclass(frozen=True, slots=True)
 class PairsOf(ArrayOf):
-    """A map as an array of structs of key and value, for keys that Spark maps do not support."""
+    """A map as an array of (key, value) structs, for keys that Spark maps do not support."""
 
     @property
     def convert(self) -> Convert:

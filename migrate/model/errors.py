@@ -57,7 +57,7 @@ class NoSuchName(UsageError):
 
 
 class InputError(MigrateError):
-    """An input that is missing or damaged, or that has the wrong kind or an unknown version."""
+    """A missing or damaged input, or an input of the wrong kind or an unknown version."""
 
 
 class Refused(MigrateError):
@@ -69,7 +69,7 @@ class Refused(MigrateError):
         written: the files that record the refusal; empty if there are none.
 
     Args:
-        reasons: one or several reasons.
+        reasons: one or more reasons.
     """
 
     written: str = ""

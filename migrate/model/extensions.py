@@ -1,14 +1,18 @@
-"""The extensions, and the only access to them from the core.
+"""The core's only access to the extensions.
 
-The core imports no extension. It finds the extensions by the names in ``EXTENSIONS``, and imports a
-package when a name in the package is needed. An extension declares these constants in its package:
+The core does not import extensions directly. It finds them by the names in ``EXTENSIONS``, and
+imports an extension's package when it needs a name from the package. An extension declares these
+constants in its package:
 
 - ``COMMANDS``: a ``CommandText`` by command. The functions of the commands are in its ``cli``
   module.
-- ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark`` export, by module.
-- ``SERVICES``: the names that the core and other extensions use (``service``), by module.
-- ``MOVED_OPTIONS``: a command line by the option that it replaces, such as ``to-spark --state``.
-- ``SCHEMAS``: the module, the class, and the title of a report's JSON Schema, by command.
+- ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark``, respectively,
+  export, with the module of each name.
+- ``SERVICES``: the names that the core and other extensions use (``service``), with the module of
+  each name.
+- ``MOVED_OPTIONS``: for each replaced option, such as ``to-spark --state``, the command line to use
+  instead.
+- ``SCHEMAS``: for each command, the module, the class, and the title of its report's JSON Schema.
 - ``EXPLANATIONS``: a line of ``migrate explain`` by word.
 
 The ``catalog`` module of an extension contains its messages (``migrate.model.message``).
@@ -54,7 +58,7 @@ class CommandText(NamedTuple):
 
 
 def declared(kind: str) -> dict[str, Any]:
-    """Return the entries of a constant, such as ``COMMANDS``, of all installed extensions."""
+    """Return the entries of a constant, such as ``COMMANDS``, from all installed extensions."""
     entries: dict[str, Any] = {}
     for package in _installed():
         entries |= getattr(package, kind, {})
@@ -62,7 +66,7 @@ def declared(kind: str) -> dict[str, Any]:
 
 
 def declared_names(kind: str) -> dict[str, str]:
-    """Return the module of each name in a constant such as ``CALLS``, of all extensions."""
+    """Return the module of each name in a constant, such as ``CALLS``, from all extensions."""
     return {name: module for module, names in declared(kind).items() for name in names}
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Severity(str, Enum):
     """The severity of a finding.
 
-    A blocker stops a move. A warning states the records that a move may duplicate or miss. A note
-    is only informational.
+    A blocker stops a move. A warning states which records a move may duplicate or miss. A note is
+    only informational.
     """
 
     BLOCKER = "blocker"
@@ -31,10 +31,10 @@ class CodePolicy(NamedTuple):
         severity: the severity of a certain finding.
         job_wide: True if the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: True if the finding is about a source that cannot be chosen. Such a finding
-            does not count if the user chooses sources by name.
-        unread: True if a Kafka source cannot be read. If the checkpoint has no other source, the
-            plan shows this finding instead of the error "no Kafka source".
+        another_source: True if the finding is about a source that cannot be chosen. If the user
+            chooses sources by name, such a finding does not count.
+        unread: True if the finding is about an unreadable Kafka source. If the checkpoint has no
+            other source, the plan shows this finding instead of the error "no Kafka source".
         by_partition: True if the plan shows the fact in each partition's row instead of as a
             finding.
         scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
@@ -68,7 +68,7 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", _blocker(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", _warning()
     FINISHED_OPERATORS = "finished-operators", _warning()
-    # Plans from a consumer group have this finding. No other plan does.
+    # Only plans from a consumer group have this finding.
     GROUP_READS = (
         "group-reads",
         _ran_on_blocker(
@@ -150,7 +150,7 @@ class Finding:
         void_if_finished: True if the finding does not apply to a job that has FINISHED with this
             savepoint, because the stop has then committed the pending output.
         when_restored: the message to show instead if the job is restored from the input; if empty,
-            the message is made from the sink's transactions (``resolve_transactions``).
+            the message is generated from the sink's transactions (``resolve_transactions``).
     """
 
     code: Code

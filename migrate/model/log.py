@@ -18,7 +18,7 @@ REPEATED = "repeated"
 
 
 class StageWatcher(Protocol):
-    """An object that shows the progress of stages; see ``watchers``."""
+    """An object that shows how stages progress; see ``watchers``."""
 
     def begin(self, what: str) -> None: ...
     def seen(self, text: str) -> None: ...
@@ -36,7 +36,7 @@ class Stage:
         self._seen = ""
 
     def seen(self, text: str) -> None:
-        """Report the stage's last observation, such as "batch 3 has started", if it is new."""
+        """Report the stage's latest observation, such as "batch 3 has started", if it is new."""
         if text != self._seen:
             self._seen = text
             for watcher in watchers:

@@ -1,4 +1,4 @@
-"""Messages as data: a code, facts, and the way out.
+"""Messages as data: a code, facts, and the user's remedy.
 
 A catalog such as ``migrate.model.catalog`` contains one ``MessageTemplate`` for each reason that
 stops a move. The code that finds the reason calls the template with the facts::
@@ -7,12 +7,12 @@ stops a move. The code that finds the reason calls the template with the facts::
 
 Tests and callers use the code and the facts; people read the text.
 
-A template is a format string of Python with these format specifications:
+A template is a Python format string with these format specifications:
 
 - ``{count:partition}``: an integer and its noun, such as ``3 partitions``. The specification
   ``{count:entry|entries}`` contains an irregular plural.
-- ``{names}``, ``{names:3}``: a collection, separated by commas; of more than 20 items, or of more
-  than 3, the number of the others. ``{names!r}`` quotes each item.
+- ``{names}``, ``{names:3}``: the items of a collection, separated by commas. Only the first 20 (or
+  3) items are shown, followed by the number of remaining items. ``{names!r}`` quotes each item.
 - ``{alike:did you mean}``: the similar names in parentheses, such as `` (did you mean 'orders'?)``;
   empty if there are none.
 - ``{option.cluster}``, ``{option.cluster:ID}``, ``{option.allow_ran_on:true}``,
@@ -30,7 +30,7 @@ from typing import Any
 from migrate.model.option_names import option
 from migrate.model.wording import counted, did_you_mean, join_some
 
-# The items of a collection that a text shows, without a number in the format specification.
+# The number of items that a text shows if the format specification contains no number.
 _MAX_ITEMS = 20
 _OPTION = "option"
 _DID_YOU_MEAN = "did you mean"
@@ -54,8 +54,8 @@ class MessageTemplate:
 
     Attributes:
         code: the code, for ``migrate explain``; unique in all catalogs.
-        what: what is wrong, and why.
-        way_out: what the user can do; empty if only the text of ``what`` shows it.
+        what: the problem and its cause.
+        way_out: the user's remedy; empty if the text of ``what`` already shows the remedy.
     """
 
     def __init__(self, code: str, what: str, way_out: str = "", kind: Kind = Kind.REFUSAL) -> None:
@@ -78,22 +78,22 @@ class MessageTemplate:
         return frozenset(_fields(self.what) | _fields(self.way_out))
 
     def placeholders(self) -> Message:
-        """Return a message whose facts are their names in capitals, for the documentation."""
+        """Return a message in which each fact is its name in capitals, for the documentation."""
         return Message(self, {name: _Placeholder(name.upper()) for name in self.fields})
 
 
 class Message(str):
     """The text of a reason that stops a move, with the reason as data.
 
-    The text names options as the reader of the text writes them: in the notation of the call that
-    found the reason (``migrate.model.option_names.notation``).
+    The text shows options as its reader would write them: in the notation of the call that found
+    the reason (``migrate.model.option_names.notation``).
 
     Attributes:
         template: the code and the template of the text.
         facts: the values in the text, by the names in the template.
         subject: the start of the text, such as an operator; empty if there is none.
-        what: what is wrong, and why; with the subject.
-        way_out: what the user can do, or an empty string.
+        what: the problem and its cause, with the subject.
+        way_out: the user's remedy, or an empty string.
     """
 
     template: MessageTemplate
@@ -152,14 +152,14 @@ class _Option:
 
 
 class _Options:
-    """The options in a template, each with a value or without: ``{option.NAME:VALUE}``."""
+    """The options in a template, each with or without a value: ``{option.NAME:VALUE}``."""
 
     def __getattr__(self, name: str) -> _Option:
         return _Option(name)
 
 
 class _Placeholder(str):
-    """The name of a fact in the place of the fact."""
+    """The name of a fact, used in place of the fact."""
 
     def __format__(self, specification: str) -> str:
         if specification == _DID_YOU_MEAN:

@@ -21,7 +21,7 @@ LONGEST_METADATA = 32_767
 
 
 def is_of_kafka_streams(metadata: str) -> bool:
-    """Return whether Kafka Streams (2.4 and newer) has written this metadata."""
+    """Return whether Kafka Streams (2.4 or newer) wrote this metadata."""
     try:
         decoded = base64.b64decode(metadata, validate=True)
     except (binascii.Error, ValueError):
@@ -32,7 +32,7 @@ def is_of_kafka_streams(metadata: str) -> bool:
 
 
 def holds_offset(held: Committed | None, wanted: Committed) -> bool:
-    """Return whether the group already has an offset, so no commit is needed.
+    """Return whether the group already has the wanted offset, so that no commit is needed.
 
     Metadata from another client may change the meaning of an equal offset, so it must be replaced.
     A different leader epoch must also be replaced, because a Java consumer waits forever if the
@@ -54,8 +54,8 @@ def with_client_metadata(
 ) -> list[TopicPartition]:
     """Return the partitions whose metadata may contain more than the offset, in order.
 
-    The metadata of Parallel Consumer encodes the already processed records beyond the offset. The
-    timestamps of Kafka Streams contain no such information.
+    The metadata of Parallel Consumer encodes which records beyond the offset were already
+    processed. The timestamps in the metadata of Kafka Streams do not contain such information.
     """
     return sorted(
         partition for partition, offset in committed.items() if _may_mean_more(offset.metadata)

@@ -1,8 +1,8 @@
-"""Name an option in a message as the reader of the message writes it.
+"""Write an option in a message as the reader of the message would write it.
 
-A message contains ``option("on_expired", "earliest")`` and no text such as ``--on-expired``. The
-command line shows ``--on-expired earliest``, a Python caller reads ``on_expired="earliest"``, and
-the author of a spec reads ``move.on-expired: earliest``.
+A message contains ``option("on_expired", "earliest")`` instead of a text such as ``--on-expired``.
+The command line shows ``--on-expired earliest``, a Python caller reads ``on_expired="earliest"``,
+and the author of a spec reads ``move.on-expired: earliest``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from contextvars import ContextVar
 from enum import Enum
 
 Value = str | int | bool | Enum | Mapping[str, str] | None
-# Writes an option, from the name of its Python argument and its value; without a value, the name.
+# Writes an option, given the name of its Python argument and its value; without a value, writes
+# only the name.
 Notation = Callable[[str, Value], str]
 
-# The options whose flag is not made from the name.
+# The options whose flag is not derived from the name.
 _FLAGS = {
     "all_": "--all",
     "from_side": "--from",
@@ -25,7 +26,7 @@ _FLAGS = {
     "stopped_at_ms": "--stopped-at",
     "ttl_ms": "--ttl",
 }
-# The options of the command line that no function has.
+# The command-line options that no function has.
 _FLAGS_ONLY = ("all_", "limit", "plan_out", "query_file", "spark_version", "wide")
 
 
@@ -80,24 +81,25 @@ def _text(value: Value) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-# The notation of the process. Messages are also made in threads, which see no context variable.
+# The notation of the process. Messages are also created in threads, which do not see a context
+# variable.
 _of_process: Notation = python_call
 _of_call: ContextVar[Notation | None] = ContextVar("notation", default=None)
 
 
 def option(name: str, value: Value = None) -> str:
-    """Return an option, with its value if there is one, as the reader of the message writes it.
+    """Return an option and any value, as the reader of the message would write it.
 
     Args:
         name: the name of the Python argument.
-        value: the value to pass, or a placeholder for it such as ``"HOST:PORT"``; None for the
-            name of the option alone.
+        value: the value to pass, or a placeholder for it, such as ``"HOST:PORT"``; None to return
+            only the option's name.
     """
     return notation()(name, value)
 
 
 def notation() -> Notation:
-    """Return the notation of the messages that are made now."""
+    """Return the current notation of messages."""
     return _of_call.get() or _of_process
 
 
@@ -122,7 +124,7 @@ def command_line_notation() -> AbstractContextManager[None]:
 
 @contextmanager
 def spec_notation(keys: Mapping[str, str]) -> Iterator[None]:
-    """Write the options of this call's messages as keys of a spec, where they have a key."""
+    """Write the options in this call's messages as keys of a spec, if they have a key."""
     token = _of_call.set(spec_keys(keys, notation()))
     try:
         yield

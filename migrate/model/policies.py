@@ -43,7 +43,7 @@ class NewPartitions(str, Enum):
 
 
 class Gone(str, Enum):
-    """The policy for a topic or partition that the broker does not have."""
+    """The policy for a topic or partition that is missing on the broker."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -147,9 +147,10 @@ class Policies:
         topic_map: the topic names at the target, by their names in the input.
         partitions: the partitions to move, by the topic name in the input; None for all partitions.
         topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
-            the checkpoint, all its partitions are new partitions.
+            the checkpoint, all of its partitions are new.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in epoch milliseconds.
-        one_cluster: True to assume that all sources of a topic read the same Kafka cluster.
+        one_cluster: True to assume that all sources that read a topic read it from the same Kafka
+            cluster.
     """
 
     topic_map: Mapping[str, str] = field(default_factory=dict)
@@ -232,15 +233,15 @@ _FIRST_KAFKA_MS = 1_293_840_000_000
 
 
 def parse_time(text: str, before: str = "") -> int:
-    """Parse a time to milliseconds of the epoch.
+    """Parse a time into epoch milliseconds.
 
     Args:
-        text: milliseconds of the epoch, or ISO 8601; a time without a time zone is taken as UTC.
-        before: the option's name or another text before the time, for errors.
+        text: epoch milliseconds, or ISO 8601; a time without a time zone is interpreted as UTC.
+        before: the option's name, or other text to show before the time in errors.
 
     Raises:
         UsageError: the string is not a time; no record can have this time; or the string is a
-            number for a time before Kafka existed, which is probably in seconds.
+            number that stands for a time before Kafka existed, so it is probably in seconds.
     """
     try:
         if text.isdecimal():

@@ -30,7 +30,8 @@ class ClusterPartition(NamedTuple):
 
 
 # The prefixes that mark a string as a Spark query's checkpoint location or a consumer group name.
-# Seconds. The storage's clock may differ by this from the clocks of this machine and of producers.
+# The assumed maximum difference, in seconds, between the storage's clock and the clocks of this
+# machine and of producers.
 CLOCK_DIFFERENCE = 60.0
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
@@ -40,8 +41,8 @@ class Target(NamedTuple):
     """The target of a move.
 
     Attributes:
-        title: the target in words.
-        command: the words of the command that writes the target.
+        title: the target, in words.
+        command: the words of the command that writes to the target.
         group: the consumer group's name; None for any other target.
     """
 
@@ -55,7 +56,7 @@ SAVEPOINT = Target("a savepoint", ("to-flink",))
 
 
 def target_of(group: str | None) -> Target:
-    """Return the target for the name of a consumer group; without a name, Spark."""
+    """Return the target for a consumer group's name, or Spark if there is no name."""
     if group is None:
         return SPARK
     return Target(f"consumer group {group}", ("commit-group", "--group", group), group)
@@ -73,8 +74,8 @@ class Origin:
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
             order of ``Siblings.newer``. A saved plan contains only the last of them.
         stopped: True if the job ended with this checkpoint.
-        written_at: the time when the checkpoint was written or the batch was committed, in epoch
-            milliseconds; None if unknown.
+        written_at: the time at which the checkpoint was written or the batch was committed, in
+            epoch milliseconds; None if unknown.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
             ``written_at`` may then be the time of the copy.
         is_legacy: True if a source is a FlinkKafkaConsumer, whose stop-with-savepoint stores the
@@ -138,8 +139,8 @@ class Marker(str, Enum):
 class Unknown(str, Enum):
     """The reason that a partition has neither a next offset nor a marker."""
 
-    UNRESOLVED = "unresolved"  # the input has the partition without a position
-    ABSENT = "absent"  # the input does not have the partition
+    UNRESOLVED = "unresolved"  # the input contains the partition, but without a position
+    ABSENT = "absent"  # the input does not contain the partition
 
 
 Start: TypeAlias = int | Marker | Unknown

@@ -1,4 +1,4 @@
-"""Progress messages for long stages, for outputs on which lines cannot be redrawn.
+"""Progress messages about long stages, for outputs on which lines cannot be redrawn.
 
 Examples are a log file, a cron job, and a notebook. A stage is the block of ``timed``.
 """
@@ -37,7 +37,7 @@ class RunningStage:
 
 
 class Ticker:
-    """Calls a function at regular intervals while at least one stage runs.
+    """Calls a function at regular intervals while at least one stage is running.
 
     The time continues through stages that follow one another.
 
@@ -88,7 +88,7 @@ class Ticker:
 
 
 class ProgressLines(Ticker):
-    """A watcher that writes a line for every ten seconds of a stage.
+    """A watcher that writes a line every ten seconds during a stage.
 
     Args:
         write: the function that writes a line.
@@ -100,7 +100,7 @@ class ProgressLines(Ticker):
 
 @contextmanager
 def progress_lines() -> Iterator[None]:
-    """Write progress lines to stderr inside the block, unless the progress is already shown.
+    """Write progress lines to stderr within the block, unless the progress is already shown.
 
     Library functions that run for minutes use this context manager. The command line shows the
     progress itself.

@@ -56,10 +56,10 @@ class Surroundings:
         after: the first records from the position on.
         first_unread: the first unread offset. The log might contain more records from this offset
             on.
-        is_from_start: True if the log has no record before these records.
-        is_to_end: True if the log had no record after these records.
-        log_start, log_end: the log range. If the log start offset is 0, the log has never lost a
-            record at its start.
+        is_from_start: True if the log has no records before these records.
+        is_to_end: True if the log had no records after these records.
+        log_start, log_end: the log range. If the log start offset is 0, no record was ever deleted
+            from the start of the log.
     """
 
     position: int
@@ -90,9 +90,10 @@ class Read:
     """A read of up to ``before`` records before an offset or time, and up to ``after`` from it on.
 
     Attributes:
-        is_time: True if ``at`` is a time in epoch milliseconds. It then refers to the first record
-            that is at least as new, or to the log end if there is no such record.
-        partition: a different partition of the topic to read.
+        is_time: True if ``at`` is a time in epoch milliseconds. In that case, it refers to the
+            first record with that time or a later time, or to the log end if there is no such
+            record.
+        partition: a different partition of the topic, to read instead.
     """
 
     side: Side

@@ -59,8 +59,8 @@ def redact_secrets(text: str) -> str:
 
     These secrets are not recognized: the rest of an unquoted password after a space; a password
     without a name before it (``login("me", "x")``); a name of one letter (``-p x``); a name that
-    continues after the word (``password.old=x``); a value in a different XML attribute than its
-    name (``<property name="password" value="x"/>``); and encoded text (base64).
+    continues after the word (``password.old=x``); a value in an XML attribute other than the one
+    that contains its name (``<property name="password" value="x"/>``); and encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)

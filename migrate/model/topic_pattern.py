@@ -72,7 +72,7 @@ class TopicPattern:
 
 
 def topic_pattern(text: str) -> TopicPattern:
-    """Parse ``--topic-pattern``.
+    """Parse the value of ``--topic-pattern``.
 
     Raises:
         UsageError: the pattern is empty or invalid, or Java and Python may read it differently.
@@ -93,8 +93,9 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            # About sets such as [a--b] and, in Python 3.10, about flags that are not at the start.
-            # Other warnings may be about objects that the garbage collector finds now.
+            # Python warns about sets such as [a--b] and, in Python 3.10, about flags that are not
+            # at the start. Other warnings may be about objects that the garbage collector happens
+            # to find now.
             for category in (FutureWarning, DeprecationWarning):
                 warnings.simplefilter("error", category)
             _compiled(text)

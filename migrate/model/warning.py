@@ -125,7 +125,7 @@ def warn(warning: Code | WarningCode, sentence: str, *, repeated: bool = False) 
 def warn(
     warning: Code | WarningCode | Message, sentence: str = "", *, repeated: bool = False
 ) -> None:
-    """Log a warning; the command line shows equal warnings once, unless they are ``repeated``."""
+    """Log a warning; the command line shows equal warnings only once, unless ``repeated``."""
     if isinstance(warning, Message):
         text = warning_text(warning)
     else:
@@ -141,7 +141,7 @@ _records: list[list[WarningText]] = []
 
 @contextmanager
 def record_warnings() -> Iterator[list[WarningText]]:
-    """Yield a list that collects the warnings that are logged inside the block.
+    """Yield a list that collects the warnings logged within the block.
 
     Library calls that print their result use this context manager, because a plain script does not
     show the log.

@@ -63,8 +63,8 @@ class GroupChange:
         outcome: the outcome of the change; None until the change is made.
         metadata: the string to commit with each offset; empty by default, because clients such as
             Kafka Streams before 3.2 fail on metadata that they did not write.
-        cut_over: the ID of the cut-over that makes the change, or None; recorded in the rollback
-            file.
+        cut_over: the ID of the cut-over that makes the change, or None. It is recorded in the
+            rollback file.
     """
 
     group: GroupView
@@ -90,8 +90,8 @@ class GroupChange:
         """Make the change, unless the cluster, the group, or the job has changed in the meantime.
 
         If the group already has the new offsets and there is no ``cut_over``, return immediately.
-        Otherwise, first wait for as long as a running job needs for its next checkpoint (at most a
-        minute), and refuse if there is a new checkpoint. See ``wait_for_checkpoint``.
+        Otherwise, first wait until a running job would have completed its next checkpoint (at most
+        a minute), and refuse if there is a new checkpoint. See ``wait_for_checkpoint``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the

@@ -19,14 +19,14 @@ class Option:
     """The declaration of an option, except for its name and its type.
 
     Attributes:
-        flags: the flags, such as ``--on-expired``; by default made from the name.
+        flags: the flags, such as ``--on-expired``; by default, derived from the name.
         metavar: the placeholder for the value in the help; by default the Typer placeholder.
         panel: the section of the help; None for the first section.
-        read: converts the strings of a repeatable option to its value; None if the option can be
-            passed at most once.
-        requires: the names of options. One of them must be passed with this option.
+        read: a function that converts the strings of a repeatable option to its value; None if the
+            option can be passed at most once.
+        requires: the names of options, at least one of which must be passed with this option.
         excludes: the names of options that cannot be passed with this option.
-        unless: the names of options. With one of them, ``excludes`` does not apply.
+        unless: the names of options. If any of them is passed, ``excludes`` does not apply.
         reason: the reason for ``requires`` or ``excludes``, after a comma; empty if it is obvious.
         default: the default; None if it follows from the type (``_is_given``).
     """
@@ -61,8 +61,8 @@ class ReadArguments(TypedDict, total=False):
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
     """Return the type and the ``Option`` of each key of a TypedDict.
 
-    If an option is declared as an enum or its literals, its type is the enum, and its default is
-    the first member.
+    If an option is declared as an enum or the enum's literals, its type is the enum, and its
+    default is the first member.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():
@@ -78,7 +78,7 @@ def declared_option(arguments: type, name: str) -> Any:
 
 
 def check_combinations(kind: type, arguments: Mapping[str, Any]) -> None:
-    """Check which options are passed together, by ``requires`` and ``excludes``.
+    """Check the combination of passed options against ``requires`` and ``excludes``.
 
     Args:
         kind: the TypedDict that declares the options.
@@ -112,7 +112,7 @@ def _is_given(value: Any, kind: Any, declaration: Option) -> bool:
     """Return whether a value differs from the option's default.
 
     The default is None, False, an empty collection, or the first member of an enum. An empty string
-    is given; it may come from an unset variable.
+    counts as a value; it may come from an unset variable.
     """
     if value is None or value == declaration.default:
         return False

@@ -1,4 +1,4 @@
-"""Find the positions of one cluster in another by comparing the records of both."""
+"""Find one cluster's positions in a different cluster by comparing the records of both."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions that are in memory together, and this number if all records are compared.
+# The number of partitions that are in memory at the same time, normally and if all records are
+# compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # Longer reads cover one partition at a time.
 _LONG_READ = 4000
-# The number of records of each log to compare, over all partitions, unless all are compared.
+# The number of records to compare in each log, in all partitions together, unless all records are
+# compared.
 _MOST_RECORDS = 10_000_000
 # Seconds between polls of a lagging mirror.
 _PAUSE = 2.0
@@ -59,7 +61,7 @@ def translate_positions(
         new: the librdkafka properties for the new cluster.
         names: the topic names in the new cluster, by their names in the old cluster.
         wait: seconds to wait for a lagging mirror.
-        is_whole: True to compare every record, beginning at the log start offsets.
+        is_whole: True to compare every record, starting at the log start offsets.
     """
     from migrate.kafka.log_pairs import LogPairs
     from migrate.kafka.records import RecordReader
@@ -144,8 +146,8 @@ def _may_lack_aborted(match: Match) -> bool:
 def _choose(match: Match, committed: Match) -> Match:
     """Return the match to use, from the matches with and without aborted records.
 
-    The mirror may appear to lag only by aborted records, although no earlier aborted record shows
-    whether it copies such records. A start at the log end may then duplicate them.
+    If the mirror appears to lag only by aborted records, no earlier aborted record may show whether
+    it copies such records. In that case, a start at the log end may duplicate them.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
@@ -217,7 +219,7 @@ def _combine_lags(match: Match, committed: Match) -> Match:
 
 
 def _combine(match: Match, committed: Match) -> Match:
-    """Return the match if both are possible because aborted records equal other records."""
+    """Return the match if aborted records equal other records, so that both are possible."""
     both = (match, committed)
     if match.outcome.is_match and committed.outcome.is_match:
         return match
@@ -253,7 +255,7 @@ def _compare(
 def _run(
     pairs: LogPairs, readings: Mapping[TopicPartition, Reading], progress: _Progress
 ) -> dict[TopicPartition, Match]:
-    """Run the searches; long reads are made for one partition at a time."""
+    """Run the searches; long reads are performed for one partition at a time."""
     results: dict[TopicPartition, Match] = {}
     reads = {partition: next(reading) for partition, reading in readings.items()}
     while reads:

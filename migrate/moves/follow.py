@@ -40,7 +40,7 @@ def follow(
     allow_moved_on: bool = False,
     **arguments: Unpack[KafkaArguments],
 ) -> Followed:
-    """Commit a Spark query's positions for a consumer group, repeatedly until interrupted.
+    """Repeatedly commit a Spark query's positions for a consumer group, until interrupted.
 
     The group gets the positions after the newest batch in the query's commit log. Without
     ``allow_moved_on``, its positions never decrease. If a broker or an object store does not

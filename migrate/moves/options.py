@@ -46,7 +46,7 @@ OTHER_CLUSTER = "Another cluster"
 CHECKED = "What is checked"
 QUERY = "The query"
 _SPARK = "Spark"
-# The options of which one shows that the target reads another cluster.
+# If any of these options is passed, the target reads from a different cluster.
 _OF_TARGET = ("to_kafka_config", "to_bootstrap_servers")
 
 
@@ -109,7 +109,7 @@ class KafkaArguments(TypedDict, total=False):
 
 
 class ToKafkaArguments(TypedDict, total=False):
-    """The connection to the cluster that the target reads, if it is not the job's cluster."""
+    """The connection to the cluster that the target reads from, if it is not the job's."""
 
     to_bootstrap_servers: Annotated[
         str | None,
@@ -495,10 +495,10 @@ class Request(Choice):
     """The options and the target of a move.
 
     Attributes:
-        flink_rest: the address of the Flink JobManager, which is asked whether the job is still
-            running.
-        kafka: the cluster that the job reads.
-        to_kafka: the target's cluster; unset if the target reads the job's cluster.
+        flink_rest: the address of the Flink JobManager, which is queried to check whether the job
+            is still running.
+        kafka: the cluster that the job reads from.
+        to_kafka: the target's cluster; unset if the target reads from the job's cluster.
         wait: the number of seconds to wait for a mirror.
         compare: the extent of the comparison between the records of both clusters.
     """
@@ -516,8 +516,8 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        If the target reads another cluster, ``topic_map`` contains the names in that cluster, and
-        is therefore omitted here.
+        If the target reads from another cluster, ``topic_map`` contains the names in that cluster,
+        and is therefore omitted here.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 

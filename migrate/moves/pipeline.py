@@ -19,7 +19,7 @@ from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The positions that were read, and the plans that were made from them.
+    """The positions that were read, and the plans based on them.
 
     Attributes:
         snapshot: the broker's answers, or None if no broker was queried.
@@ -74,7 +74,7 @@ def make_move(
 ) -> Move:
     """Query the job's cluster once, if a broker is set, and plan each part.
 
-    ``parts`` contains the sources of each plan; by default, one plan covers all sources that move.
+    ``parts`` contains the sources for each plan; by default, one plan covers all sources that move.
     ``into`` is the same as in ``ask_about``. If ``request.source`` is set, other sources are always
     ignored.
 

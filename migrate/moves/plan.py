@@ -73,7 +73,7 @@ def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> J
 
 
 def compared_group(*plans: Plan) -> str | None:
-    """Return the job's group if its commits show that the job did not continue, or else None.
+    """Return the job's group if its commits show that the job did not continue, else None.
 
     The commits show this if each one is at the position in the checkpoint. A lower commit may come
     from a different time or a different client.
@@ -190,7 +190,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error for a plan that is for another command; for ``name``, see ``load_plan``."""
+    """Return the error for a plan for a different command; for ``name``, see ``load_plan``."""
     command = shlex.join(plan.target.command)
     way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")

@@ -21,7 +21,7 @@ from migrate.storage.files import Files, MissingExtra
 
 # The start of a partition, by operator ID.
 _StartByOperator = dict[str, int | Marker | None]
-# The errors that an origin raises if it can no longer be read.
+# The errors that are raised if an origin can no longer be read.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
@@ -81,7 +81,8 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 def describe_batches_since(plan: Plan) -> str:
     """Return the progress of the plan's Spark query since the plan's batch, or an empty string.
 
-    If the checkpoint location cannot be read or now belongs to a different query, the text says so.
+    If the checkpoint location cannot be read or now belongs to a different query, the result says
+    so.
     """
     files = Files()
     try:

@@ -57,7 +57,7 @@ class GroupRollback:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """The warnings that the user must read before the rollback."""
+        """The warnings that the user must see before the rollback."""
         return self.preview.warnings
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:

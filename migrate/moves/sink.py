@@ -23,7 +23,7 @@ from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, 
 if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
-# The maximum number of writers that a message names; a table may remember hundreds.
+# The maximum number of writers that a message lists; a table may remember hundreds.
 _MAX_NAMED = 20
 # The checkpoint ID with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
@@ -68,7 +68,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
-    """Check that a sink skips no batches of a new Spark query, which starts with batch 0.
+    """Check that a sink will not skip batches of a new Spark query, which starts with batch 0.
 
     ``writer`` is the name under which the query writes: Hudi's checkpoint identifier, or Delta's
     ``txnAppId``.
@@ -99,7 +99,7 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 
 
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
-    """Check that a sink skips no batches of a copied query, which keeps the query's ID.
+    """Check that a sink will not skip batches of a copied query, which keeps the query's ID.
 
     If a file sink's log lacks a batch before the newest batch, Spark cannot read the sink. The
     query fails when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
@@ -107,8 +107,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     ``query`` is the query's ID, and ``batch`` the newest batch in the copy.
 
     Raises:
-        Refused: the sink cannot be read; a writer that is or might be this query has written
-            batches after ``batch`` to the sink; or a file sink's log ends before ``batch``.
+        Refused: the sink cannot be read; batches after ``batch`` were written to the sink by this
+            query or by a writer that might be this query; or a file sink's log ends before
+            ``batch``.
         UsageError: as in ``location``.
     """
     if sink is None:
@@ -248,7 +249,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    """Yield warnings about the names that the sink remembers, for a query of unknown name."""
+    """Yield warnings about the names that the sink remembers, for a query with an unknown name."""
     for what, setting, kind in (
         ("checkpoint identifier", "a query sets", WriterKind.HUDI),
         ("txnAppId", "a foreachBatch writes under", WriterKind.TXN_APP),

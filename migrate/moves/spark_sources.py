@@ -69,10 +69,10 @@ def plan_streams(
 def plan_as_one(
     chosen_input: ChosenInput, request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
-    """Make one plan for all Spark sources, with one start for each partition.
+    """Make a single plan for all Spark sources, with one start for each partition.
 
-    For the arguments, see ``plan_streams``. The plan has a refusal if Flink sources have different
-    positions in one topic, and no option allows this.
+    For the arguments, see ``plan_streams``. If Flink sources have different positions in one topic,
+    and no option allows this, the plan contains a refusal.
 
     Returns:
         The plan, and the topics of each Spark source under their names at the target.
@@ -144,7 +144,7 @@ def _report_assignment(assignment: Assignment) -> None:
 
 
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
-    """Yield refusals of topics that several Flink sources read, possibly on two clusters.
+    """Yield refusals of topics that several Flink sources read, possibly from two clusters.
 
     The broker answers for only one cluster. Without a broker, nothing is refused, because each
     Spark source gets its own positions.

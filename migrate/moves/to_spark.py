@@ -46,7 +46,7 @@ def to_spark(
     keep_state: str | None = None,
     **arguments: Unpack[MoveArguments],
 ) -> SparkStart:
-    """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
+    """Return Spark's start offsets and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
         chk: the checkpoint, as in ``plan``, or another side, as in ``diff``. For a
@@ -78,7 +78,7 @@ def to_spark(
         DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or it denied the request.
         FlinkRestError: Flink did not answer, or it denied the request.
-        OSError: the checkpoint location cannot be written.
+        OSError: the checkpoint location cannot be written to.
     """
     level = None
     if isolation_level is not None:
@@ -156,14 +156,14 @@ def to_spark(
 def check_directories(
     checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
 ) -> tuple[Location | None, tuple[str, ...]]:
-    """Check that the location can be seeded, and that the sink skips no batches.
+    """Check that the location can be seeded, and that the sink will not skip batches.
 
     Returns:
         The location to seed, or None; and warnings about the sink.
 
     Raises:
         Refused: the location is already in use; or the sink would skip batches or cannot be read.
-        UsageError: the location cannot be written from here, or the sink does not exist.
+        UsageError: the location cannot be written to from this machine, or the sink does not exist.
     """
     target = None
     if checkpoint_dir is not None:

@@ -1,4 +1,4 @@
-"""Find the positions of a plan in the target's cluster, by the same records there."""
+"""Find a plan's positions in the target's cluster, based on the same records there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def translate_plan(plan: Plan, request: Request) -> Plan:
-    """Return a plan for the cluster that the target reads; a plan with refusals stays unchanged.
+    """Return a plan for the target's cluster; a plan with refusals is returned unchanged.
 
     Raises:
         BrokerError: a cluster did not answer, or denied the request.
@@ -69,7 +69,7 @@ def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
-    """Check that the user specifies the target's cluster if and only if it is not the job's.
+    """Check that the user specified the target's cluster if and only if it is not the job's.
 
     Raises:
         UsageError: the target's cluster is missing, or it must not be specified.
@@ -131,7 +131,7 @@ class TranslationChanges:
         other_places: positions that are now at a different offset.
         unmatched: positions that have no certain match.
         duplicates: positions without a certain match, if the plan accepts that the cluster contains
-            records twice.
+            some records twice.
         sampled: positions that match, although not all records were compared.
     """
 

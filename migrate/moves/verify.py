@@ -100,9 +100,9 @@ def verify(
         stopped_at_ms: with ``ttl_ms``, the time when the job stopped, in epoch milliseconds. By
             default, the time of the checkpoint's ``_metadata`` or of the last access in the state,
             whichever is later.
-        one_cluster: as in ``plan``, True to assume that sources of the same topic read the same
-            Kafka cluster if their state does not identify a cluster. In ``verify``, their positions
-            must also be equal.
+        one_cluster: as in ``plan``, True to assume that sources that read the same topic read it
+            from the same Kafka cluster if their state does not identify a cluster. In ``verify``,
+            their positions must also be equal.
         arguments: see ``ChoiceArguments``, ``KafkaArguments``, and ``ToKafkaArguments``.
 
     Returns:
@@ -191,7 +191,7 @@ def verify(
 
 
 def _check_order(moved: str, target: str) -> None:
-    """Refuse a target passed as ``moved``, and a mistyped prefix of ``moved``."""
+    """Refuse a target passed as ``moved``, or a mistyped prefix in ``moved``."""
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
@@ -338,7 +338,7 @@ def _translated_error(target: str) -> Refused:
 def _only_planned(
     partitions: tuple[VerifiedPartition, ...], plan: Plan
 ) -> tuple[VerifiedPartition, ...]:
-    """Drop the partitions that the plan does not move, if the user chose partitions."""
+    """If the user chose partitions, omit the partitions that the plan does not move."""
     if not plan.only_some_partitions:
         return partitions
     planned = plan.next_offsets

@@ -1,9 +1,9 @@
-"""Make a Plan from positions and a cluster snapshot; only ``plan_file`` does I/O.
+"""Make a ``Plan`` from positions and a cluster snapshot; only ``plan_file`` does I/O.
 
 For each topic-partition, a plan contains a verdict and, unless the partition is refused or skipped,
-the next offset, from which the target starts. If an offset would lose or duplicate records and no
-policy allows this, the plan has a refusal. The refusal states the remedy, if there is one, such as
-an option that allows the move.
+the next offset, from which the target starts. If starting at an offset would lose or duplicate
+records, and no policy allows this, the plan contains a refusal. The refusal states the remedy, if
+there is one, such as an option that allows the move.
 
 ``planner`` makes a ``Plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
 (topics that several sources read), ``transactions`` (pending transactions of sinks), ``partition``

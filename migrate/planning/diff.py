@@ -32,7 +32,7 @@ class Relation(str, Enum):
     BEHIND = "behind"
     ONLY_LEFT = "only-left"
     ONLY_RIGHT = "only-right"
-    UNRESOLVED = "unresolved"  # both sides have the partition, but an offset is unknown
+    UNRESOLVED = "unresolved"  # both sides have the partition, but at least one offset is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +138,12 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """True if any row has a relation other than ``same``, or there is no row to compare."""
+        """True if any row's relation is not ``same``, or if there are no rows to compare."""
         return not self.rows or any(row.relation is not Relation.SAME for row in self.rows)
 
     @property
     def is_clipped(self) -> bool:
-        """True if a partition's log lacks some of the offsets between the sides."""
+        """True if some of the offsets between the sides are outside a partition's log."""
         return any(row.records_between not in (None, abs(row.difference or 0)) for row in self.rows)
 
 

@@ -1,14 +1,14 @@
 """Find a position of one log in its copy, and test whether it is a copy. Pure, no I/O.
 
-``find_copy`` is a generator. It yields the range to read, and the caller sends it the records. The
-caller can therefore read one step for many partitions together.
+``find_copy`` is a generator. It yields the range to read, and the caller sends it the records. This
+allows the caller to perform a step for many partitions together.
 
 1. *Around the position.* The records around the position are found in the new log
    (``match_records``). If these records do not match, longer runs are compared.
 2. *From the log start to the position.* ``find_copy`` follows the mirror record by record
    (``Follower``). If there are more than ``counted`` records, samples are compared: blocks at many
    offsets, the anchors, must be in the new log, and in order. If two anchors are equally far apart
-   in both logs, and neither log has gaps, the records between them are not read. They count as
+   in both logs, and neither log has gaps, the records between the anchors are not read and count as
    ``unread``.
 3. *From the position to the log end.* The same as step 2, except that the new log may end with
    records from producers that have moved.
@@ -43,7 +43,7 @@ from migrate.planning.match_records import (
     violation_match,
 )
 
-# The maximum number of other partitions to search for a record that the old log lacks.
+# The maximum number of other partitions to search for a record that is missing from the old log.
 _MOST_OTHERS = 8
 
 # The factor by which the number of compared records grows for a compacted topic.
@@ -63,7 +63,7 @@ _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
 def no_origin() -> str:
-    """Return the reason for a record whose origin was not searched for in the whole log."""
+    """Return the reason to give if the whole log was not searched for a record's origin."""
     return (
         "a record there is not among the first records of the job's log that are as new; "
         f"{option('compare', Compare.ALL)} searches the rest"
@@ -222,19 +222,19 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
 def _has_equal_unread(
     copy: Record, own: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, bool]:
-    """Return whether a copy may be of a record that was not read."""
+    """Return whether a copy may be a copy of a record that was not read."""
     known = {record.offset for record in own.records}
     return not known.issuperset((yield from _possible_origins(copy, depth)))
 
 
 def _possible_origins(copy: Record, depth: Depth) -> Generator[Read, Surroundings, list[int]]:
-    """Return the offsets of the old records of which a copy may be, from the copy's time on."""
+    """Return the offsets of a copy's possible origins in the old log, from the copy's time on."""
     run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
     return [record.offset for record in run.after if record.is_copied_as(copy)]
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
-    """Return the violation to report, depending on whether the old log contains a certain copy."""
+    """Return the violation to report, depending on whether the old log contains a copy's origin."""
     is_filtered = match.outcome is MatchOutcome.FILTERED
     if is_filtered and own.is_from_start:
         return match  # the origin is a record that the old log has lost
@@ -269,7 +269,7 @@ def _outside(run: Surroundings) -> int:
 def _count_aborted(
     place: int, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, int]:
-    """Return the number of records from aborted transactions in the new log from an offset on.
+    """Return the number of aborted transactions' records in the new log, from an offset on.
 
     The count covers only what was read. Each transaction leaves one offset without a record, and an
     aborted transaction leaves more.
@@ -295,7 +295,7 @@ def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
 
 
 def _nearest_time(around: Surroundings) -> int:
-    """Return the time of the first record after a position, or else of the last record before it.
+    """Return the time of the first record after a position, or else that of the last before it.
 
     Return 0 if there is no record.
     """
@@ -353,7 +353,7 @@ def _check_lag(
 def _origin(
     copy: Record, depth: Depth, partition: int | None = None
 ) -> Generator[Read, Surroundings, int | None]:
-    """Return the offset in the old log of a record in the new log, or None."""
+    """Return the offset that a record in the new log has in the old log, or None."""
     time = max(0, copy.timestamp)
     run = yield Read(Side.OLD, time, 0, depth.searched, is_time=True, partition=partition)
     return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
@@ -427,7 +427,7 @@ def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
 
 
 class _Check:
-    """A test of whether the new log is a copy outside the compared runs.
+    """A test of whether the new log is also a copy outside of the compared runs.
 
     Attributes:
         starts_later: True if the first record of the new log comes after the first compared record.
@@ -444,7 +444,7 @@ class _Check:
         self._others = others[:_MOST_OTHERS]
         self._depth, self._own, self._copies, self._match = depth, own, copies, match
         self._read = 0  # the number of records read between anchors
-        self._is_sampled = False  # whether not all records before the position are read
+        self._is_sampled = False  # whether some records before the position are not read
         # The old offsets that were compared.
         self._seen = match.seen
         # In the history, a mirror that goes back may also have copied later records.
@@ -461,7 +461,7 @@ class _Check:
     # -- before ------------------------------------------------------------------------------------
 
     def history(self) -> Reading:
-        """Compare the logs from their start offsets to the compared runs."""
+        """Compare the logs between their start offsets and the compared runs."""
         match = self._match
         if match.first_pair is None:
             copies = self._copies
@@ -529,7 +529,7 @@ class _Check:
         return self._match
 
     def _look_for_markers(self) -> Generator[Read, Surroundings, None]:
-        """Note whether the last offset of a log has no record, as after a transaction."""
+        """Note whether a log's last offset has no record, as after a transaction."""
         own, copies = self._own, self._copies
         if own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end:
             return  # everything is compared
@@ -561,7 +561,8 @@ class _Check:
         if old is not None:
             return _Anchor(old, first.after[0].offset)
         is_first_complete = self._is_search_complete
-        # The new log starts with foreign records, or with records older than all in the old log.
+        # The new log starts with foreign records, or with records older than all records in the old
+        # log.
         begin = yield Read(Side.OLD, self._own.log_start, 0, block)
         if not begin.after:
             return None
@@ -617,7 +618,7 @@ class _Check:
     def _new_block(
         self, block: Sequence[Record], next_: _Anchor, number: int = 0
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the new offset of a record of a block before an anchor, or None.
+        """Return the new offset of a record in a block before an anchor, or None.
 
         ``number`` is the record's index in the block. ``_is_search_complete`` then shows whether
         every offset before the anchor was searched.
@@ -658,7 +659,7 @@ class _Check:
     def _old_block(
         self, block: Sequence[Record], next_: _Anchor
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the old offset of a block of the new log before an anchor, or None."""
+        """Return the old offset of a block that is in the new log before an anchor, or None."""
         block = [copy for copy in block if copy.offset < next_.new]
         expected = next_.old - (next_.new - block[0].offset)
         if expected >= self._own.log_start:
@@ -775,9 +776,10 @@ class _Check:
         return match
 
     def last(self, match: Match) -> Reading:
-        """Return the match to use if the last copy may be of an equal record far away.
+        """Return the match to use if the last copy may belong to an equal record far away.
 
-        The mirror may then have gone back to this record, or have copied nothing else.
+        In that case, the mirror may have gone back to this record, or it may have copied nothing
+        else.
         """
         own, copies = self._own, self._copies
         if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
@@ -812,9 +814,8 @@ class _Check:
     def _check_trailing(self, first: int, trailing: int, newest: Record) -> Reading:
         """Check the last records of the new log if they have no origin in memory.
 
-        They must be records of producers that have moved after the mirror had copied everything.
-        ``first`` is the offset of the first of these copies. ``newest`` is the newest old record in
-        memory.
+        They must come from producers that moved after the mirror had copied everything. ``first``
+        is the offset of the first of these copies. ``newest`` is the newest old record in memory.
         """
         match, is_doubtful = self._match, False
         self._first_trailing = first if trailing else None
@@ -827,7 +828,7 @@ class _Check:
             return replace(match, bound=Bound.AT_LEAST)
         if match.outcome.is_match:
             if is_older and ((yield from self._find_origin(end.before[-1])) or 0) > newest.offset:
-                # The mirror has skipped records, and at least one copy is of none.
+                # The mirror has skipped records, and at least one copy has no origin.
                 return Match(MatchOutcome.OTHER_PARTITIONING, records=2)
             if is_older:
                 return replace(
@@ -865,7 +866,7 @@ class _Check:
     ) -> Generator[Read, Surroundings, bool | None]:
         """Return whether any record of the new log from an offset on is in the other log.
 
-        Return None after too many records.
+        Return None if the search reads too many records.
         """
         while True:
             run = yield Read(Side.NEW, first, 0, self._depth.chunk)
@@ -888,12 +889,13 @@ class _Check:
     def _are_copied_again(
         self, first: int, newest: Record
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether any record of the new log from an offset on is there before the offset.
+        """Return whether any record at or after an offset in the new log also occurs before it.
 
-        In that case, the mirror copied it again, and the old topic no longer contains it. Return
-        None after too many records, or if it may be an older record that the mirror has copied
-        late, or whose earlier copy the new log has lost. Only a record that is newer than
-        ``newest``, the old log's last record, and the compared records counts as a producer's.
+        In that case, the mirror copied the record again, and the old topic no longer contains it.
+        Return None if the search reads too many records, or if the record may be an older record
+        (one that the mirror copied late, or whose earlier copy is no longer in the new log). A
+        record counts as written by a producer only if it is newer than ``newest``, the old log's
+        last record, and the compared records.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True
@@ -918,7 +920,7 @@ class _Check:
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            # Each copy moves the mirror by one record at most.
+            # Each copy advances the mirror by at most one record.
             if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)
@@ -1016,7 +1018,7 @@ def _violation(
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
-        # The origins of the copies before, or next to an anchor, may be other, equal records.
+        # The origins of the copies before an anchor or next to it may be different, equal records.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
     elif (record := follower.next_copied) is not None:
         run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)
@@ -1028,7 +1030,7 @@ def _violation(
 
 
 def _agrees(records: Sequence[Record], copies: Sequence[Record]) -> bool:
-    """Return whether records are copied one by one, up to the end of either sequence."""
+    """Return whether copies match records one by one, up to the end of the shorter sequence."""
     number = min(len(records), len(copies))
     return number > 0 and all(
         record.is_copied_as(copy)

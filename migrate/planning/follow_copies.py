@@ -1,7 +1,7 @@
 """Follow a mirror through a stretch of both logs, record by record. Pure, no I/O.
 
-Unlike in ``match_records``, the stretch can have any length, because only the last records are in
-memory.
+Unlike in ``match_records``, the stretch can have any length, because only the most recent records
+are kept in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from migrate.model.record import Record
 from migrate.planning.match_records import RecordIndex
 
-# How many of the copies at the start that may be of later records are kept.
+# The maximum number of copies to keep at the start that may be copies of later records.
 _MOST_LATE = 1000
 
 
@@ -24,25 +24,28 @@ class Follower:
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start of the new log.
-        late: with ``is_open``, the first of the copies at the start that are as new as the first
-            old record, so their origins may be later records; ``late_count`` is the number of these
-            copies.
+        late: with ``is_open``, the copies at the start that are as new as the first old record, so
+            that their origins may be later records. Only the first of them are kept; ``late_count``
+            is the number of all of them.
         is_from_first: with ``is_open``, whether the first old record is copied first.
         missing: the number of old records that the mirror passed without a copy.
-        next_copied: the old record after these.
-        foreign: the number of runs of copies without an origin that a known copy follows. The first
-            copy of a run has no origin outside the memory, either. With ``is_open``, copies before
-            a copy of the first record do not count, because their origins may be older records.
+        next_copied: the old record after these missing records.
+        foreign: the number of runs of copies without an origin that are followed by a known copy.
+            The first copy of a run has no origin outside the memory, either. With ``is_open``,
+            copies before a copy of the first record do not count, because their origins may be
+            older records.
         trailing: the number of copies without an origin since the last known copy.
         first_unknown: the offset of the first of these ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
         compared: the number of old records with a copy, excluding records in ``seen``.
-        is_start_uncertain: whether the copies may start, or start again, at a different record than
-            assumed, because equal records exist. A record that seems to be missing may then be not.
-        uncertain: how many records before its highest possible origin the last copy may be of.
-        oldest: the old log's first record, if the old log has lost older records. The copies before
-            a copy of it may be of these.
-        undecided: the number of these copies. They may also be of other clients.
+        is_start_uncertain: whether the copies may start or restart at a different record than
+            assumed, because equal records exist. In that case, a record that seems to be missing
+            may not be missing.
+        uncertain: how far, in records, the last copy's origin may be below its highest possible
+            origin.
+        oldest: the old log's first record, if the old log has lost older records. Copies before the
+            copy of this record may be copies of the lost records.
+        undecided: the number of these copies. They may also come from other clients.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Follower:
 
     @property
     def has_begun(self) -> bool:
-        """With ``is_open``, True if the first copy was found."""
+        """With ``is_open``, True if the first copy has been found."""
         return not self._is_open
 
     def is_ahead(self, number: int) -> bool:

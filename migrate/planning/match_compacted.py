@@ -1,9 +1,9 @@
 """Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
 
-Compaction may have removed any record around the position from either log. The nearest records in
-both logs determine the place. The place counts only if compaction explains each nearby record that
-is in only one log. Compaction explains a record if the record is a tombstone, or if another nearby
-record has the same key.
+Compaction may have removed any record around the position from either log. The nearest records that
+both logs contain determine the place. The place counts only if compaction explains each nearby
+record that is in only one log. Compaction explains a record if the record is a tombstone, or if
+another nearby record has the same key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def match_compacted(old: Surroundings, new: Surroundings) -> Match:
 
 
 class _Comparison:
-    """The records that both logs contain, and the records that one of them lacks.
+    """The records that both logs contain, and the records that only one of them contains.
 
     Attributes:
         before, after: for the old records before and after the position, the indexes of their
@@ -57,7 +57,7 @@ class _Comparison:
         return [index for index in copies if record.is_copied_as(self._new_run[index])]
 
     def match(self) -> Match:
-        """Return the match by the nearest records that both logs contain."""
+        """Return the match, based on the nearest records that both logs contain."""
         both = [*self.before, *self.after]
         if not both:
             return match_without_place(self._old, self._new)
@@ -104,7 +104,8 @@ class _Comparison:
             # have been consumed, so a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # These records are compacted or not copied yet. A start here reads them once copied.
+            # These records are compacted or not copied yet. A start here reads them once they are
+            # copied.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(

@@ -1,10 +1,10 @@
 """Find a position in a copy of its log, by the records around it. Pure, no I/O.
 
 A mirror copies a partition's records in order, each with its key, value, timestamp, and headers
-(MirrorSourceTask @ connect-mirror 4.1.1). After a mirror is killed, it goes back and duplicates
-some records. The new log is therefore a sequence of passes. A pass copies successive records of the
-old log, and starts at or below the end of the previous pass. Retention may have removed the start
-of either log. A record and its copy can have different offsets.
+(MirrorSourceTask @ connect-mirror 4.1.1). After a mirror is killed and restarted, it goes back and
+duplicates some records. The new log is therefore a sequence of passes. A pass copies successive
+records of the old log, and starts at or below the end of the previous pass. Retention may have
+removed the start of either log. A record and its copy can have different offsets.
 
 If all records differ, each copy has one origin, and the passes are certain. If equal records exist
 (with the same key, value, timestamp, and headers), a copy has several possible origins.
@@ -67,7 +67,7 @@ MAY_BEGIN_LATER = (
 class MatchOutcome(str, Enum):
     """The outcome of the translation of one position."""
 
-    PROVED = "proved"  # every record from the old log start to the position has its copy in order
+    PROVED = "proved"  # every record from the old log start to the position has a copy, in order
     MATCHED = "matched"  # all records that were compared agree
     AT_END = "at the end"  # matched, but no record from the position on is copied yet
     LAGGING = "mirror lags"  # some consumed records are not copied yet
@@ -103,13 +103,13 @@ class Match:
     """The offset in the new log that corresponds to a position.
 
     Attributes:
-        next_offset: the position in the new log; the first of several places for ``AMBIGUOUS`` and
-            ``WENT_BACK``; None for outcomes without a place.
+        next_offset: the position in the new log. For ``AMBIGUOUS`` and ``WENT_BACK``, this is the
+            first of several places. For outcomes without a place, it is None.
         lowest: the lowest offset at which a start reads the same records as a start at
             ``next_offset``. It is one above the offset of the last record before the place, or None
             if that offset is unknown.
         before, after: the number of records that match directly before and after the place (in
-            compacted logs: the number of records around the place that are in both logs).
+            compacted logs: the number of records around the place that both logs contain).
         records: for ``AMBIGUOUS`` and ``WENT_BACK``, the number of records that a start at
             ``next_offset`` duplicates; for ``LAGGING`` and ``EXPIRED``, the number of missing
             records; for violations, the number of records that violate the assumption.
@@ -120,19 +120,20 @@ class Match:
         seen: the offsets of the compared records in the old log.
         is_searched_to_end: True if the new log was compared up to its end; if not, it might have
             further copies of the records.
-        unread: how many offsets of the new log were not read, before and after the place, or not
-            compared, because the old log may have lost their records.
+        unread: how many offsets of the new log, before and after the place, were not read, or were
+            not compared because the old log may have lost their records.
         aborted: how many records of aborted transactions the new log has after the place.
-        is_by_syncs: True if a mirror's offset syncs show which of equal records it has copied.
-        is_doubtful: True if the old log has equal records, some of them perhaps of aborted
-            transactions. The place may be different without records of aborted transactions.
+        is_by_syncs: True if a mirror's offset syncs show which of several equal records it has
+            copied.
+        is_doubtful: True if the old log has equal records, and some of them may belong to aborted
+            transactions. Without the records of aborted transactions, the place may be different.
         trailing: the number of records without an origin after the last copy.
         is_all_copied: True if the last record of the old log is copied.
         unknown: for a violation, a copy without an origin among the records that were read. For
-            ``FILTERED``, the copy before the first known copy, if its origin may be an older
-            record.
-        first_pair, last_pair: the offsets (old, new) of the first and the last record of the
-            compared runs whose copy is certain.
+            ``FILTERED``, the copy before the first known copy, if that copy's origin may be an
+            older record.
+        first_pair, last_pair: the (old, new) offsets of the first and the last record in the
+            compared runs that certainly has a copy.
     """
 
     outcome: MatchOutcome
@@ -218,7 +219,7 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 class RecordIndex:
     """Records in the old log, identified by their copies.
 
-    Indexes start at the first record added.
+    Indexes start with the first record added.
     """
 
     def __init__(self) -> None:
@@ -292,9 +293,9 @@ class _Alignment:
     def _trusted_syncs(
         self, origins: Sequence[Sequence[int]], syncs: Sequence[Sequence[tuple[int, int]]]
     ) -> dict[int, int]:
-        """Return the origins of copies by a mirror's offset syncs, if the syncs can be trusted.
+        """Return the origins of copies according to a mirror's offset syncs, if trustworthy.
 
-        The syncs of an earlier copy of the topic, or of a different target, may agree with equal
+        Syncs for an earlier copy of the topic or for a different target may agree with equal
         records by chance. The mirror's newest syncs, in ascending order, must therefore all agree
         with the records. At least one of them must agree with a record that has no equal record.
         """
@@ -317,8 +318,8 @@ class _Alignment:
     def _find_highest(self) -> list[int]:
         """Return the highest possible origin of each copy; count the violations.
 
-        The mirror was at the start of ``old`` if it has copied older records before. Otherwise it
-        may have started anywhere.
+        If the mirror copied older records first, it was at the start of ``old``. Otherwise, it may
+        have started anywhere.
         """
         state = 0 if self._first and self._has_older else self._count
         highest: list[int] = []
@@ -472,7 +473,7 @@ class _Alignment:
         )
 
     def _may_be_reordered(self) -> bool:
-        """Return whether a different order explains the copies as well as a mirror that went back.
+        """Return whether a different order explains the copies as well as a rewound mirror does.
 
         The copies are split into as few passes as possible. Each pass after the first must recopy a
         record that has no equal record. Otherwise, its copies may be copies of records that earlier
@@ -497,7 +498,7 @@ class _Alignment:
 
     @property
     def _undecided(self) -> int:
-        """The number of copies of records that the old log has lost, or of other clients."""
+        """The number of copies of records that the old log has lost or that other clients wrote."""
         return self._highest.count(-1)
 
     @property

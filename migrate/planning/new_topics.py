@@ -19,9 +19,9 @@ from migrate.model.warning_catalog import PATTERN_UNMATCHED
 from migrate.model.wording import counted, iso_time
 
 # A topic is new if its first record is less than this many milliseconds older than the checkpoint,
-# or if one of the two times is unknown. A job discovers topics every five minutes, or at its
-# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint
-# should have all older topics that match the job's pattern.
+# or if either time is unknown. A job discovers topics every five minutes, or at its configured
+# interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint should have
+# all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 _MAX_NAMED = 5
 

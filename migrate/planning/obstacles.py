@@ -25,7 +25,7 @@ from migrate.model.wording import counted
 
 
 def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
-    """Check that a chosen source reads each topic of ``--topic-map`` and ``--partitions``.
+    """Check that a chosen source reads each topic in ``--topic-map`` and ``--partitions``.
 
     A topic that matches ``--topic-pattern`` counts as read.
 
@@ -91,10 +91,10 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
-    """Yield a refusal of positions in several clusters, because a target reads only one cluster.
+    """Yield a refusal of positions in several clusters; a target reads from only one cluster.
 
     Also refuse if only some sources identify their cluster, because the remaining sources may read
-    a different cluster.
+    from a different cluster.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -108,7 +108,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield a refusal of each new name that a moving topic has, unless that topic is renamed."""
+    """Yield a refusal of each new name that another moving topic already has and keeps."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield TOPIC_NAME_TAKEN(old=old, new=new)
@@ -140,10 +140,10 @@ _MAX_NAMED = 3
 def other_brokers_warnings(
     chosen: Sequence[Source], bootstrap_servers: str | None
 ) -> Iterator[WarningText]:
-    """Warn if the user did not specify any broker that is in the DynamicKafkaSource's state.
+    """Warn if none of the brokers that the user specified is in the DynamicKafkaSource's state.
 
     This is only a warning, because a broker may have several names. ``several_cluster_refusals``
-    refuses sources of several clusters.
+    refuses sources that read from several clusters.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters if cluster is not None}
     if bootstrap_servers is None or len(clusters) != 1:

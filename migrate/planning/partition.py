@@ -62,7 +62,7 @@ def plan_position(
 def _resolve(
     position: Position, log: LogRange, snapshot: ClusterSnapshot
 ) -> tuple[Verdict, int] | Message:
-    """Return the verdict and the next offset, or why the next offset is unknown."""
+    """Return the verdict and the next offset, or the reason that the next offset is unknown."""
     match position.start:
         case int(next_offset):
             return _verdict(position), next_offset

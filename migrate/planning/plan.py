@@ -38,7 +38,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The position of a partition in the job's cluster, if the target reads another cluster.
+    """A partition's position in the job's cluster, if the target reads from another cluster.
 
     Attributes:
         before, after: the number of records that match directly before and after the position.
@@ -75,20 +75,21 @@ class PlannedPartition(PartitionRow):
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
         position: the offset or marker in the checkpoint; None if the checkpoint has neither.
-        operator_id: the source that has the position; None for a partition that is not in any
+        operator_id: the source that contains the position; None for a partition that is not in any
             source.
         subtask: the subtask whose reader has the partition, or None.
-        log_start, log_end: the log range; None without a broker, or if the broker lacks the log.
+        log_start, log_end: the log range; None without a broker, or if the log is missing on the
+            broker.
         current: the target's current next offset, if it has one.
         flink_committed: the current offset of the source group, if the user specified the group.
         lost, repeated: upper bounds on the number of records that a start at ``next_offset`` skips
             (lost) or duplicates (repeated); None if unknown. For a refused partition, they refer to
             the refused start; for ``EXPIRED``, to a start at the log start. Records that the job
             has emitted since its last offset commit are not counted.
-        job_reached: the job's next offset at this checkpoint, which is the highest of all sources;
-            None if any source's next offset is unknown. Not saved.
-        unknown_to_some: True if a source reads the topic without this partition. That source may
-            have read none of the partition's records. Not saved.
+        job_reached: the job's next offset at this checkpoint, which is the highest among all
+            sources; None if any source's next offset is unknown. Not saved.
+        unknown_to_some: True if a source reads the topic but does not have this partition. That
+            source may not have read any of the partition's records. Not saved.
         older_offsets: for a partition that is not in any source, the number of offsets that are
             certainly older than the checkpoint. Not saved.
         problem: the reason for the refusal of the partition; None without a refusal. Not saved.
@@ -169,7 +170,7 @@ class PlannedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next offsets that a target starts from. A plan with refusals is not carried out.
+    """The next offsets from which a target starts. A plan with refusals is not carried out.
 
     Attributes:
         cluster_id: the ID of the job's cluster; None without a broker.
@@ -222,7 +223,7 @@ class Plan:
 
     @property
     def is_translated(self) -> bool:
-        """True if the target reads a different cluster than the job."""
+        """True if the target reads from a different cluster than the job does."""
         return self.to_cluster_id is not None
 
     @property
@@ -231,7 +232,7 @@ class Plan:
         return self.to_cluster_id if self.is_translated else self.cluster_id
 
     def in_target_cluster(self) -> Plan:
-        """Return the plan with the IDs of the cluster that the target reads."""
+        """Return the plan with the IDs of the cluster that the target reads from."""
         if not self.is_translated:
             return self
         return replace(self, cluster_id=self.to_cluster_id, topic_ids=self.to_topic_ids)

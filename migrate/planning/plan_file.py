@@ -7,9 +7,9 @@ version is refused. The file contains no secrets.
 whitespace, and with escapes for non-ASCII characters. A file with a different checksum was edited
 and is refused.
 
-If the target reads a different cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` refer
-to that cluster, and each partition with a next offset has a ``translation``. Otherwise
-``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
+If the target reads from a different cluster than the job does, ``to_cluster_id`` and
+``to_topic_ids`` refer to that cluster, and each partition with a next offset has a ``translation``.
+Otherwise ``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SAME_FIELDS = (
 
 
 class PlannedCheckpoint(Model):
-    """The checkpoint or other input from which a plan was made.
+    """The checkpoint or other input on which a plan is based.
 
     ``pointer`` is the absolute path or URI of a checkpoint, or the name of another input. ``id`` is
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
@@ -140,7 +140,7 @@ _COMPUTED_FIELDS = {"difference", "records_left"}
 
 
 class PlanFile(Model):
-    """A plan without refusals, with the state of the cluster at the time of the plan."""
+    """A plan without refusals, with the state of the cluster when the plan was made."""
 
     kind: Literal["flink-offset-migrate plan"]
     version: Literal[2]

@@ -48,7 +48,7 @@ from migrate.planning.transactions import resolve_transactions
 
 DEFAULT_POLICIES: Policies = Policies()
 
-# Partitions in a refusal.
+# The maximum number of partitions that a refusal lists.
 _MAX_NAMED = 20
 
 

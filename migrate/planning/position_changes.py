@@ -26,8 +26,8 @@ def position_changes(
 ) -> list[str]:
     """Return a line for each partition whose position changes, except for removed partitions.
 
-    For a job without state, ``origin`` is the origin of the new positions. The lines then state the
-    records that Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
+    For a job without state, ``origin`` is the origin of the new positions. The lines then state
+    which records Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
     then report which records are double-counted in the state or missing from it.
 
     ``stale`` are the IDs of operators that may have processed records beyond their positions

@@ -13,7 +13,7 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
-    """Refuse a plan if its cluster is not the snapshot's cluster."""
+    """Refuse a plan if it is for a different cluster than the snapshot's."""
     if plan.cluster_id == snapshot.cluster_id:
         return
     raise Refused(PLAN_FOR_OTHER_CLUSTER(cluster=snapshot.cluster_id, planned=plan.cluster_id))
@@ -31,9 +31,9 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the changes in the cluster since the plan was made, one line each.
 
-    New records, and deleted records below the planned offsets, do not change the plan's effect.
-    ``suspect`` is not recomputed, because a topic that was recreated after the plan has a different
-    topic ID.
+    New records do not change the plan's effect, nor do deleted records below the planned offsets.
+    ``suspect`` is not recomputed, because a topic that was recreated after the plan was made has a
+    different topic ID.
 
     Raises:
         Refused: the plan is for a different cluster.

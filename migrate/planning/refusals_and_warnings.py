@@ -36,7 +36,7 @@ from migrate.model.warning_catalog import (
 from migrate.model.wording import counted, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
-# Partitions in a refusal.
+# The maximum number of partitions that a refusal lists.
 _MAX_NAMED = 20
 # Verdicts whose problem texts contain offsets and therefore differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
@@ -177,7 +177,7 @@ def _reader(origin: Origin) -> str | None:
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Message]:
-    """Yield a refusal of ``--partitions`` that are in neither the checkpoint nor the broker.
+    """Yield a refusal of ``--partitions`` that are neither in the checkpoint nor on the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """
@@ -240,7 +240,7 @@ def partial_topic_warnings(
 
 
 def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:
-    """Return facts about the source group's commits beyond the positions; empty if none is."""
+    """Return facts about source-group commits beyond the positions; empty if there are none."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
         return {}

@@ -38,7 +38,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """True if the sources might read two clusters because one source identifies none."""
+        """True if the sources might read two clusters because one does not identify its cluster."""
         return any(None in source.clusters for source in self.sources)
 
     @property
@@ -98,7 +98,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Message]:
-    """Yield refusals of topics whose sources have different positions or possibly two clusters."""
+    """Yield refusals of topics whose sources disagree on positions or may use two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)
@@ -109,7 +109,7 @@ def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> 
 def one_cluster_warnings(
     topics: Iterable[SharedTopic], policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn about topics for which only ``--one-cluster`` says that the sources read one cluster."""
+    """Warn about topics whose sources read one cluster only according to ``--one-cluster``."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(ONE_CLUSTER(readers=topic.readers_text, topic=topic.name))

@@ -30,7 +30,7 @@ from migrate.model.warning_catalog import PARTITION_STAYS
 from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
-# Partitions in a message.
+# The maximum number of partitions that a message lists.
 MOST_NAMED = 20
 
 
@@ -40,8 +40,8 @@ class SourceChange:
 
     Attributes:
         new_offsets: the next offset of each changed partition; None for a removed partition.
-        partitions: the planned partitions that the source has or gets; ``current`` is the offset of
-            the first record that is missing from the savepoint's state.
+        partitions: the planned partitions that the source already has or will have; ``current`` is
+            the offset of the first record that is missing from the savepoint's state.
         refusals: the reasons against the change.
     """
 
@@ -54,7 +54,7 @@ class SourceChange:
 def source_change(
     source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
 ) -> SourceChange:
-    """Return the changes that a plan makes to a source; no changes if the whole plan is refused.
+    """Return the changes a plan makes to a source; no changes if the whole plan is refused.
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
@@ -110,10 +110,10 @@ def source_change(
 def change_cluster(
     change: SourceChange, source: Source, cluster: str | None, plan: Plan
 ) -> SourceChange:
-    """Return the change of a source that will read a different Kafka cluster.
+    """Return the changes to a source that will read from a different Kafka cluster.
 
     Each partition gets its topic name and its offset in the other cluster. A partition that would
-    keep its old offset is refused, because a reader would use this offset in the other cluster.
+    keep its old offset is refused, because a reader would apply this offset to the other cluster.
 
     Args:
         change: the change within the job's cluster.

@@ -1,4 +1,4 @@
-"""A plan for a target that reads a different cluster than the job. Pure, no I/O.
+"""A plan for a target that reads from a different cluster than the job does. Pure, no I/O.
 
 The plan is made for the job's cluster first. Each next offset is then replaced with the
 corresponding offset in the other cluster. The records around both offsets, and samples from across
@@ -45,7 +45,7 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield refusals of topics that the other cluster lacks or has with different partition counts.
+    """Yield refusals of topics that are missing or have other partition counts in ``target``.
 
     Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
     names in the other cluster.
@@ -74,7 +74,7 @@ def translated_plan(
     """Return the plan with the offsets in the other cluster, ``target``.
 
     ``translated`` contains the match of each partition that has a next offset. With ``is_whole``,
-    all records that can be compared were compared.
+    all comparable records were compared.
     """
     partitions = tuple(
         _translate(planned, translated.get(planned.topic_partition), target, policies)

@@ -1,10 +1,10 @@
 """Verify, after a move, that the target started where the checkpoint ended. Pure, no I/O.
 
 A Spark query starts at its seed (``spark_log.starting_positions``). The seed does not change while
-the query runs. A partition that the seed lacks starts at offset 0. If the log start offset is
-higher, the query fails. If the seed has no partition of a topic, the query is assumed not to read
-the topic. After the query has run, its log of batches shows whether the query continued from the
-seed and read all partitions of the seed (``verify_log``).
+the query runs. A partition that is missing from the seed starts at offset 0. If the log start
+offset is higher than 0, the query fails. If the seed has no partition of a topic, the query is
+assumed not to read the topic. After the query has run, its log of batches shows whether the query
+continued from the seed and read all partitions of the seed (``verify_log``).
 
 While the query runs, the answers to two questions can be lost. The outcome ``ok`` then means only
 that the seed was correct.
@@ -119,7 +119,7 @@ class PlanCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The verification of a move, with its partitions sorted by topic and number.
+    """The verification of a move; its partitions are sorted by topic and number.
 
     Attributes:
         target: the user's name for the target.
@@ -129,8 +129,8 @@ class Verification:
             because the commit has neither metadata nor a leader epoch (KafkaSourceReader and
             KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers' automatic commits have an epoch;
             their other commits may lack it.
-        other_problems: the problems that an extension's additional check has found: a summary, then
-            details; empty without problems.
+        other_problems: the problems that an extension's additional check has found (a summary, then
+            details); empty if there are none.
         state: the comparison of the query's state with the Flink state (``StateProof``); None if no
             extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
@@ -312,10 +312,10 @@ def verify_group(
     """Check the start offsets of a consumer group.
 
     ``written_by_us`` contains the partitions that still match the result of the newest rollback
-    file. Metadata from another client may mean that records beyond the offset were processed. The
-    start of its consumers is then unknown. An offset with a later leader epoch than the partition's
-    belongs to a recreated topic. Java consumers do not start from it. For the other arguments, see
-    ``verify_query``.
+    file. Metadata from another client may mean that records beyond the offset were processed; in
+    that case, the start of its consumers is unknown. An offset with a later leader epoch than the
+    partition's belongs to a recreated topic, and Java consumers do not start from it. For the other
+    arguments, see ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}
@@ -423,7 +423,7 @@ class _Target:
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
-    """Compare a start with the expected position; return the outcome and an offset count."""
+    """Compare a start with the expected position; return the outcome and the number of offsets."""
     if started is None:
         return StartOutcome.MISSING, 0
     at_earliest = expected is Marker.EARLIEST

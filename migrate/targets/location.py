@@ -1,7 +1,7 @@
 """The directory of a checkpoint location: local, on a mount, or in an object store.
 
-A local directory can be written under a temporary name and renamed once complete. On mounts and in
-object stores, files are written one by one.
+A local directory can be written under a temporary name and renamed once it is complete. On mounts
+and in object stores, files are written one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LocalDirectory:
     def for_spark(self) -> str:
         """The name to pass to Spark: an absolute path, because the query may start elsewhere.
 
-        On mounts, the name is the one that the user passed.
+        On mounts, this is the name that the user passed.
         """
         return self.name if self.mounted else str(self.path)
 
@@ -55,7 +55,7 @@ class LocalDirectory:
 
     @property
     def to_read(self) -> tuple[str, Files]:
-        """The path of the directory, and the ``Files`` that read it."""
+        """The path of the directory, and the ``Files`` object that reads from it."""
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
@@ -104,7 +104,7 @@ Location = LocalDirectory | RemoteDirectory
 
 
 def location(text: str) -> Location:
-    """Return the directory for a local path, or for an object store, ``file:``, or ``dbfs:`` URL.
+    """Return the directory for a local path or for an object-store, ``file:``, or ``dbfs:`` URL.
 
     Raises:
         UsageError: the string is empty, starts with ``~``, or contains control characters or
@@ -114,7 +114,7 @@ def location(text: str) -> Location:
     if problem := why_no_path(text):
         raise UsageError(f"{text}: {problem}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
-        # A line break would make one printed option look like several.
+        # A line break would make one printed option look like several options.
         raise UsageError(f"{redact_url(text)!r}: not a directory name")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")

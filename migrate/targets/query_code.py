@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-The printed query is a trial. It shows the first records on the console. It uses a temporary
-checkpoint location that Spark chooses, so the seed does not change. A comment in the code contains
-the lines that start the real query.
+The printed query is a trial that shows the first records on the console. It uses a temporary
+checkpoint location that Spark chooses, so it does not change the seed. A comment in the code
+contains the lines that start the real query.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # Takes the connector's coordinates and the file name.
+    # A template that takes the connector's coordinates and the file name.
     launch: str
     file: str
-    # Required if an option's value is in the environment.
+    # Required if an option's value comes from the environment.
     environment_import: tuple[str, ...]
     session: tuple[str, ...]
     declaration: str
@@ -114,7 +114,7 @@ def query_code(
 def code_head(
     language: Language, streams: Sequence[SparkStream], connector: Connector, file: str | None
 ) -> Iterator[str]:
-    """Yield the comments at the top of the code, and the import that the options require."""
+    """Yield the comments at the top of the code, and any imports that the options require."""
     launch = language.launch.format(connector.coordinates, shlex.quote(file or language.file))
     yield f"{language.comment} {launch}"
     yield from [f"{language.comment} {_GUESSED_VERSION}"] * connector.is_guess
@@ -123,7 +123,7 @@ def code_head(
 
 
 def stream_lines(language: Language, name: str, stream: SparkStream) -> Iterator[str]:
-    """Yield the lines that make a stream of Kafka records."""
+    """Yield the lines that create a stream of Kafka records."""
     yield f"{language.declaration}{name} = ("
     yield '    spark.readStream.format("kafka")'
     for option in stream.options:

@@ -5,12 +5,12 @@ byte, ``v1``, a newline, and the offsets as JSON. A micro-batch query, stateless
 its batch 0 exactly at these offsets and ignores ``startingOffsets``. A query with the continuous
 trigger ignores the seed.
 
-Spark reads each of these files separately. If the file of a source is missing, the query starts
-nevertheless, and that source starts at its ``startingOffsets``, which is the log end offset by
-default. Spark must therefore never see an incomplete seed. A local directory is written under a
-temporary name next to its final name, and then renamed. In mounted directories and object stores,
-``metadata`` is first written with a text on which Spark fails. Then the source files are written.
-The final ``metadata`` is written last.
+Spark reads each of these files separately. If a source's file is missing, the query starts anyway,
+and that source starts at its ``startingOffsets`` (by default, at the log end offset). Spark must
+therefore never see an incomplete seed. A local directory is written under a temporary name next to
+its final name, and then renamed. In mounted directories and object stores, ``metadata`` is first
+written with text that makes Spark fail. Then the source files are written. The final ``metadata``
+is written last.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -99,11 +99,11 @@ def write_seed(
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
         query_id: the UUID of the query; by default, a new UUID. It must be unique, because a Delta
-            table skips batches that it already has from the same ID.
+            table skips a batch if it already contains that batch from the same ID.
 
     Raises:
         Refused: as in ``check_free``.
-        OSError: the location cannot be listed or written.
+        OSError: the location cannot be listed, or cannot be written to.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
     metadata = _metadata(query_id or str(uuid.uuid4()))
@@ -115,13 +115,13 @@ def write_seed(
 
 
 def replace_query_id(location: Location) -> str:
-    """Write a new query ID into a location from which no query has started, and return the ID.
+    """Write a new query ID to a location from which no query has started; return the ID.
 
     A cut-over recognizes its own location by the query ID. After this call, the cut-over that wrote
     the old ID no longer recognizes this location.
 
     Raises:
-        OSError: the location cannot be written.
+        OSError: the location cannot be written to.
     """
     query_id = str(uuid.uuid4())
     location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, if Spark wrote the file
@@ -147,7 +147,7 @@ def is_unfinished(location: Location) -> bool:
 
 
 def remove_seed(location: Location) -> None:
-    """Remove a complete or incomplete seed; the logs of the query must have no batch.
+    """Remove a complete or incomplete seed; the query's logs must not contain any batches.
 
     Raises:
         Refused: the location contains more than a seed.
@@ -187,7 +187,7 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
             may_remain = True
             raise error from None
         finally:
-            if may_remain:  # a store's client may still complete a write after the interruption
+            if may_remain:  # a store's client may still complete an interrupted write
                 warn(
                     WarningCode.REMAINING_FILES,
                     f"{location.name} may contain an unfinished seed, and Spark fails on it; "
@@ -199,8 +199,8 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
 def _remove_files(files: Iterable[str], location: Location) -> None:
     """Remove the files of a seed.
 
-    ``metadata`` is first replaced by the text on which Spark fails. The final ``metadata`` might
-    exist, even if its write returned an error. ``metadata`` is removed last.
+    ``metadata`` is first replaced with the text that makes Spark fail. (The final ``metadata``
+    might exist even if writing it returned an error.) ``metadata`` is removed last.
     """
     location.write(_METADATA, UNFINISHED)
     for path in (*files, _METADATA):

@@ -1,4 +1,4 @@
-"""Spark's Kafka source, with its JAR file, its starting offsets, and its other options.
+"""Spark's Kafka source: its JAR file, starting offsets, and other options.
 
 The JAR file (``--packages``) has the same version as Spark. Spark 4 is published for Scala 2.13,
 and Spark 3.5 is published for Scala 2.12 and 2.13. For Spark 3.5, this module uses the JAR file for
@@ -37,7 +37,7 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# Without PySpark and ``--spark-version``.
+# Used if PySpark is not installed and ``--spark-version`` is not passed.
 _DEFAULT_VERSION = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 

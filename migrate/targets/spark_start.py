@@ -16,7 +16,8 @@ class SparkStart:
 
     Attributes:
         streams: the query's Kafka sources, in the order of their numbers.
-        checkpoint_location: the user's checkpoint location, in the format for the query, or None.
+        checkpoint_location: the user's checkpoint location, in the format that the query uses, or
+            None.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
     """
 

@@ -20,7 +20,7 @@ class Assignment(NamedTuple):
         by_number: the Flink sources by the number of the Spark source. They contain only the
             positions in the topics that this Spark source reads.
         assigned: the Flink sources in ``by_number``, with all their positions.
-        left_out: the chosen Flink sources that are not in ``by_number``.
+        left_out: the chosen Flink sources that were not assigned (not in ``by_number``).
     """
 
     by_number: Mapping[int, Sequence[Source]]

@@ -1,4 +1,4 @@
-"""The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
+"""Choose from a checkpoint's sources, according to ``--source`` and ``--cluster``.
 
 The user specifies a source by its operator ID, its name, its uid, or a topic that it reads
 (``topic:NAME``). Metadata up to version 4 contains no uids. However, the operator ID of a source
@@ -34,7 +34,7 @@ TOPIC_PREFIX = "topic:"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options for reading a checkpoint, and for choosing its source."""
+    """The options for reading a checkpoint and for choosing a source in it."""
 
     allow_external_files: bool = False
     source: str | None = None
@@ -62,7 +62,7 @@ def choose(plan_input: PlanInput, choice: Choice) -> list[Source]:
 
 
 def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source], set[str]]:
-    """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
+    """Return the chosen sources; ignore a name or a cluster that is not in this checkpoint.
 
     Returns:
         The sources, and the ignored options ("source", "cluster", or both).
@@ -106,7 +106,7 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
 
 
 def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choice) -> None:
-    """Raise the error for a choice that leaves no source.
+    """Raise the error for a choice that matches no source.
 
     If the user did not choose a source, and all of the checkpoint's Kafka sources are unreadable,
     do nothing.

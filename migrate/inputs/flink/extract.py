@@ -1,4 +1,4 @@
-"""Reading of checkpoints: their Kafka sources with positions, and findings."""
+"""Read checkpoints: extract their Kafka sources with positions, and findings."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
 def extract_with_state(
     checkpoint: Checkpoint, files: Files, *, allow_external_files: bool = False
 ) -> Extraction:
-    """Extract as ``extract`` does, adding findings from keyed state for operators that need it.
+    """Extract as ``extract`` does, and add findings from the keyed state of certain operators.
 
     Raises:
         DecodeError: as in ``findings_of_keyed_queues``.

@@ -16,6 +16,6 @@ SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 
 
 def job_id_of(job_directory: str | None) -> str | None:
-    """Return the name of a job's directory if the name is a job ID, else None."""
+    """Return the name of a job's directory if that name is a job ID, else None."""
     name = posixpath.basename(job_directory) if job_directory is not None else ""
     return name if _JOB_ID.fullmatch(name) else None

@@ -21,7 +21,8 @@ The judgment has five outcomes (``JobState``):
   not proof, because a recovering job takes no checkpoint. In addition, a job that was restarted
   from the checkpoint writes to a different directory.
 
-A consumer group shows nothing, because KafkaSource does not join its group.
+A consumer group does not show whether the job is running, because KafkaSource does not join its
+group.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ if TYPE_CHECKING:
     # A job, and the path of the checkpoint or savepoint from which it was restored, if any.
     RestoredJob = tuple[FlinkJob, str | None]
 
-# The wait for a newer checkpoint, in checkpoint intervals; checkpoints can be late.
+# How long to wait for a newer checkpoint, in checkpoint intervals; checkpoints can be late.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a busy job's checkpoint takes a while.
+# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
 _SHORTEST = 3.0
 # Seconds. Longer waits are skipped.
 _TOO_LONG = 60.0
-# Seconds. The wait for a single fresh checkpoint of a job with an unknown interval.
+# Seconds. How long to wait if a job has a single recent checkpoint and its interval is unknown.
 _WAIT_WITHOUT_INTERVAL = 6.0
 # Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by this difference
 # between the clocks of this machine and of the storage, such as a file server. S3 refuses requests
@@ -113,9 +114,9 @@ class Judgment:
         is_beyond: True if the job has written output beyond the checkpoint, or might do so.
         runs: True if the job or the job that continued it has not ended.
         asked_flink: True if a JobManager was queried.
-        is_doubtful: True if the answer of the JobManager does not rule out a restart, and no wait
-            would reveal one.
-        other_running: a running job other than the ended job, in one line; otherwise empty.
+        is_doubtful: True if the JobManager's answer does not rule out a restart, and waiting would
+            not reveal one.
+        other_running: a line about a running job other than the ended job; empty if there is none.
         how_to_stop: as in ``Origin``.
     """
 
@@ -188,7 +189,7 @@ def _with_newest_checkpoint(
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
-    """Judge by the jobs that a JobManager lists; None if no JobManager was queried."""
+    """Judge by the jobs that a JobManager lists; ``jobs`` is None if none was queried."""
     return replace(_judge_jobs(origin, jobs), how_to_stop=origin.how_to_stop)
 
 
@@ -283,7 +284,7 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
-    """Return the reason to suspect that one of Flink's jobs is the restarted job, or None."""
+    """Return the reason to suspect that one of the listed jobs is the restarted job, or None."""
     for job in own:
         if job.state != "FINISHED":
             return f"Flink lists job {job.job_id} as {job.state}, not as FINISHED"
@@ -295,7 +296,7 @@ def _end_of(own: Sequence[FlinkJob]) -> int:
 
 
 def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms: int) -> str | None:
-    """Return a text about a job for which a recovery hides a start after the stop, or None.
+    """Return a text about a later job whose recovery hides how it was first started, or None.
 
     Args:
         jobs: the jobs that the JobManager lists.
@@ -341,7 +342,7 @@ def _job_that_continued(
 
 
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job started after the savepoint was written, even if the clocks differ."""
+    """Return whether a job started after the savepoint was written, despite clock differences."""
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
     )
@@ -383,8 +384,8 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint. ``stopped_job`` and ``job_name`` determine
-    other jobs that count. A job that has ended can also count, because its output is newer than the
-    savepoint.
+    which other jobs count. A job that has ended can also count, because its output is newer than
+    the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
@@ -492,7 +493,7 @@ def check_job(
 def report_stop(
     judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
 ) -> None:
-    """Log that the job was stopped with the savepoint, and the checks for a restart."""
+    """Log that the job was stopped with the savepoint, and whether a restart was ruled out."""
     if days := days_since_stop(origin, judgment, source_group):
         if judgment.asked_flink:
             old = OLD_SAVEPOINT_UNCHECKED if saved else OLD_SAVEPOINT_NOT_IN_FLINK
@@ -515,7 +516,7 @@ def report_stop(
 def report_for_group(
     judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
 ) -> None:
-    """Log why no job overwrites a group's offsets, or warn that the job may be running."""
+    """Log why no job will overwrite a group's offsets, or warn that the job may be running."""
     if origin.kind == "batch":
         log.info(
             "Spark does not commit to a group, so these offsets do not change until you rerun "
@@ -541,7 +542,7 @@ def report_for_group(
 
 
 def days_since_stop(origin: Origin, judgment: Judgment, source_group: str | None) -> int:
-    """Return the age in days of a stop, if nothing shows whether the job was restarted, else 0."""
+    """Return a stop's age in days if nothing shows whether the job was restarted, else 0."""
     is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
     if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
         return 0
@@ -572,7 +573,7 @@ def check_before_write(
     flink_rest: str | None = None,
     signs: Callable[[], Sequence[str]] | None = None,
 ) -> None:
-    """Check just before a checkpoint location, a savepoint, or a plan is written.
+    """Check the job just before a checkpoint location, a savepoint, or a plan is written.
 
     - For a retained checkpoint without evidence that the job has stopped, wait for a newer
       checkpoint, as in a move to a group.
@@ -627,10 +628,10 @@ RAN_ON_SINCE = "the job kept running; "
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
-    """Yield signs in the job's checkpoint directory, one line each, that the job has continued.
+    """Yield signs in the job's checkpoint directory that the job has continued, one line each.
 
-    Log a note if the directory cannot be read. The newer checkpoints in ``origin.newer`` do not
-    show that the job is running, because they were found earlier.
+    Log a note if the directory cannot be read. Checkpoints in ``origin.newer`` do not count as
+    signs, because they were already known.
     """
     if origin.kind != "checkpoint":
         return
@@ -744,13 +745,13 @@ def wait_for_checkpoint(
 
     Args:
         watch: the result of ``find_watch``.
-        signs: a function that returns signs that the job has continued, and raises ``Refused``
-            unless this is allowed.
+        signs: a function that returns the signs that the job has continued, and raises ``Refused``
+            if there are any and the user has not allowed this.
         watched: other objects that ``signs`` watches, for the log.
 
     Returns:
-        True if the absence of a newer checkpoint suggests that the job has stopped. False without a
-        wait.
+        True if the absence of a newer checkpoint suggests that the job has stopped. False
+        otherwise, for example if there was no wait.
 
     Raises:
         Refused: as in ``signs``.

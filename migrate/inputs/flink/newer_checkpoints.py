@@ -17,8 +17,8 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The number of most recent checkpoints from which the interval is measured. Before these
-# checkpoints, the job may have had a different interval.
+# The number of recent checkpoints from which the interval is measured. The job may have had a
+# different interval before these checkpoints.
 _LAST_CHECKPOINTS = 5
 
 
@@ -74,8 +74,8 @@ def find_newer_checkpoints(
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
     """Return the longest time between successive checkpoints, in seconds; None for fewer than two.
 
-    Between checkpoints whose numbers are not consecutive, the time is divided by the difference of
-    the numbers.
+    If the numbers of two successive checkpoints are not consecutive, the time between them is
+    divided by the difference of the numbers.
 
     Args:
         written: each checkpoint's number and its completion time in epoch milliseconds, ascending

@@ -1,8 +1,9 @@
-"""The REST API of a Flink JobManager for jobs, their checkpoints, and stop-with-savepoint.
+"""A Flink JobManager's REST API for jobs, their checkpoints, and stop-with-savepoint.
 
 The caller chooses the trigger ID of a stop. A second request with the same ID does not start a
-second stop, so a killed program can find its stop again. A stop is completed when the job is
-FINISHED. If the savepoint was written but the job failed and restarted, the stop has failed.
+second stop, so that after a program was killed, a later run can find its stop. A stop is completed
+when the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop
+has failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
 {JobsOverviewHeaders, DashboardConfiguration, ConfigurationInfo, JobConfigInfo,
@@ -77,7 +78,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointNumbers:
-    """The numbers of a job's newest checkpoints; None if Flink has none.
+    """The numbers of a job's newest checkpoints; each is None if Flink reports none.
 
     A restarted JobManager forgets the checkpoints from before the restart.
 
@@ -92,7 +93,7 @@ class CheckpointNumbers:
 
 @dataclass(frozen=True, slots=True)
 class LastDurations:
-    """The durations of a job's newest savepoint and newest checkpoint; None if Flink has none.
+    """The durations of a job's newest savepoint and checkpoint; None if Flink reports none.
 
     They are measured from the trigger to the last acknowledgment, in seconds.
     """
@@ -107,7 +108,8 @@ class StopAttempt:
 
     Attributes:
         savepoint: the savepoint's path, if the stop is completed.
-        problem: the reason for the failure if the stop failed; the job may still be running.
+        problem: the reason for the failure, if the stop has failed. In that case, the job may still
+            be running.
     """
 
     savepoint: str | None = None
@@ -122,7 +124,7 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     """Return the jobs of ``GET <url>/jobs/overview``.
 
     The JobManager drops ended jobs, by default after an hour (``jobstore.expiration-time``). A
-    restarted JobManager lacks the jobs that ended before the restart.
+    restarted JobManager does not list the jobs that ended before its restart.
 
     Args:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
@@ -144,8 +146,8 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
         url: as in ``known_jobs``.
 
     Raises:
-        UsageError: as in ``known_jobs``, or the address is the address of a HistoryServer, which
-            lists only ended jobs.
+        UsageError: as in ``known_jobs``; or the address belongs to a HistoryServer, which lists
+            only ended jobs.
         FlinkRestError: as in ``known_jobs``.
     """
     flink = JobManager(url)
@@ -180,7 +182,7 @@ class JobManager:
         return {entry.key: entry.value for entry in options}
 
     def job_parameters(self, job_id: str) -> dict[str, str]:
-        """Return the global parameters that a job has registered; empty if Flink has none."""
+        """Return the global parameters that a job has registered; empty if there are none."""
         try:
             job = get(self._url, _JobConfiguration, f"/jobs/{job_id}/config")
         except UnknownToFlink:
@@ -205,8 +207,8 @@ class JobManager:
     def restored_from(self, job_id: str) -> str | None:
         """Return the path of the checkpoint or savepoint from which a job was restored, or None.
 
-        After a recovery, the path belongs to the state from which the job recovered, not to the
-        state from which it was started. The result is also None for a job that Flink has dropped.
+        After a recovery, this is the state from which the job recovered, not the state from which
+        it was started. The result is also None for a job that Flink has dropped.
         """
         try:
             restored = self._latest(job_id).restored
@@ -215,7 +217,7 @@ class JobManager:
         return restored.external_path if restored is not None else None
 
     def checkpoint_numbers(self, job_id: str) -> CheckpointNumbers:
-        """Return the numbers of a job's newest checkpoints; without numbers if Flink has none."""
+        """Return the numbers of a job's newest checkpoints; all None if Flink reports none."""
         try:
             latest = self._latest(job_id)
         except UnknownToFlink:
@@ -262,7 +264,7 @@ class JobManager:
         )
 
     def clock_ahead_ms(self, jobs: Sequence[FlinkJob]) -> float:
-        """Return the lead of the JobManager's clock over this machine's clock, in milliseconds.
+        """Return how far the JobManager's clock is ahead of this machine's clock, in milliseconds.
 
         The value is too high by at most the duration of a request. It is 0 if Flink has dropped
         every job in ``jobs``, because Flink reports its clock only with the details of a job.
@@ -274,7 +276,7 @@ class JobManager:
         return 0.0
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Ask Flink to stop a job with a savepoint in a folder, without waiting for the end."""
+        """Ask Flink to stop a job with a savepoint in a folder; do not wait until it stops."""
         body = {
             "targetDirectory": folder,
             "drain": drain,
@@ -284,10 +286,10 @@ class JobManager:
         request(self._url, f"/jobs/{job_id}/stop", body)
 
     def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
-        """Return the state of a stop, or None if the JobManager has no such stop.
+        """Return the state of a stop, or None if the JobManager has no record of it.
 
         The JobManager drops a stop five minutes after its end (``rest.async.store-duration``). A
-        restarted JobManager lacks all earlier stops.
+        restarted JobManager has no record of earlier stops.
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")

@@ -25,7 +25,8 @@ from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
-# Seconds per connect or read. A JobManager answers from memory, and its answers are small.
+# Seconds for connecting or for one read. A JobManager answers from memory, and its answers are
+# small.
 TIMEOUT = 10.0
 # Seconds for a request including its redirects.
 DEADLINE = 30.0
@@ -40,7 +41,7 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 class FlinkRestError(ServiceError):
-    """The JobManager did not answer or refused, or a different service answered."""
+    """The JobManager did not answer or refused the request, or a different service answered."""
 
 
 class UnknownToFlink(FlinkRestError):
@@ -84,7 +85,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
     Raises:
         UsageError: as in ``check_address``.
-        UnknownToFlink: the JobManager does not have the path.
+        UnknownToFlink: the path does not exist on the JobManager.
         FlinkRestError: the JobManager did not answer in time or refused the request; or the answer
             is too large.
     """

@@ -63,8 +63,8 @@ class Source:
             loop over ``positions``.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
-        is_from_position_list: True if the source was made from the positions of another input, not
-            from a checkpoint.
+        is_from_position_list: True if the source was created from the positions in another kind of
+            input, not from a checkpoint.
     """
 
     operator_id: str
@@ -97,8 +97,8 @@ class Source:
         """True if the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start offset. If it had not, the job's starting
-        policy decides; the state does not contain this policy.
+        that the state lacks starts at the log start offset. If it had not finished, the start
+        depends on the job's starting policy, which is not in the state.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -178,7 +178,7 @@ def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, Kaf
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Return a KafkaIO as a KafkaSource; unassigned splits become enumerator entries."""
+    """Convert a KafkaIO to a KafkaSource; unassigned splits become enumerator entries."""
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
         for subtask, mark in state.assigned
@@ -240,7 +240,7 @@ def _legacy_start(stored: set[int], copies: int) -> PositionStart:
         return PositionState(marker.value), marker, ""
     if offset == NOT_SET:
         return unknown_start("its start was not set yet when the checkpoint was taken")
-    # The stored offset belongs to the last processed record; -1 is the offset before offset 0.
+    # The stored offset is the last processed record's; -1 is the offset before offset 0.
     return PositionState.NEXT, offset + 1, ""
 
 

@@ -98,8 +98,8 @@ def kafka_config(
 
     Raises:
         ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
-            used, a name in the file seems to be mistyped, or there is no address. librdkafka
-            refuses unknown properties among the arguments later.
+            used, a name in the file seems to be mistyped, or there is no address. Unknown
+            properties among the arguments are refused later, by librdkafka.
     """
     file_layer = _read_layer(file) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -173,7 +173,7 @@ def _read_layer(file: Path) -> Translation:
 
 
 def _refusal(name: str, value: str) -> str | None:
-    """Return why librdkafka refuses a value, or an empty string; None for an unknown property.
+    """Return why librdkafka refuses a value ("" if it accepts it); None for an unknown property.
 
     librdkafka sets the properties in order and stops at the first error. No client is created,
     because the second property does not exist.
@@ -193,7 +193,7 @@ def _refusal(name: str, value: str) -> str | None:
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
-    """Refuse an unknown protocol or mechanism, and a SASL connection that lacks a property.
+    """Refuse an unknown protocol or mechanism, or a SASL connection without a required property.
 
     Kafka's default mechanism is Kerberos (GSSAPI). The confluent-kafka wheels lack it, so it is
     accepted but not suggested.

@@ -158,9 +158,9 @@ _OIDC_OPTIONS = {
     "scope": "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
-# Properties without a match in librdkafka that determine whom the client trusts, its identity, or
-# the servers that it queries. Without them, the connection would differ from the Java client's
-# connection.
+# Properties that have no equivalent in librdkafka and determine the client's identity, whom it
+# trusts, or which servers it queries. Without them, the connection would differ from the Java
+# client's connection.
 REFUSED: Mapping[str, str] = {
     "bootstrap.controllers": "its value is a list of controllers, not of brokers "
     "(bootstrap.servers)",
@@ -199,7 +199,7 @@ class Translation:
     caller replaces it.
 
     Attributes:
-        ignored: the names of the properties that are irrelevant here, written as in the layer.
+        ignored: the names of the properties that are irrelevant here, spelled as in the layer.
     """
 
     properties: dict[str, str]
@@ -298,7 +298,7 @@ def _check_options(module: LoginModule, *known: str) -> None:
 
 
 def _pem_lines(block: re.Match[str]) -> str:
-    """Split a PEM block into lines, because OpenSSL, unlike Java, does not accept a single line."""
+    """Split a PEM block into lines; OpenSSL, unlike Java, does not accept a single line."""
     label, body = block[1], "".join(block[2].split())
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])

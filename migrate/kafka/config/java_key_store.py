@@ -78,7 +78,7 @@ def trusted_certificates(content: bytes, password: str | None) -> list[str]:
         password: the password to check, or None. The certificates are not encrypted.
 
     Raises:
-        StoreError: see the class.
+        StoreError: as described in the class.
     """
     return [entry for entry in _entries(content, password) if isinstance(entry, str)]
 
@@ -92,7 +92,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
         key_password: the password of each key.
 
     Raises:
-        StoreError: as for the class; also if the store is a JCEKS store.
+        StoreError: as described in the class, or the store is a JCEKS store.
     """
     if content.startswith(JCEKS_MAGIC):
         raise StoreError("migrate does not read the keys of a JCEKS store")
@@ -105,7 +105,7 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
 
 
 def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes, list[str]]]:
-    """For each entry, yield a certificate in PEM, or an encrypted key and its chain."""
+    """Yield a certificate in PEM, or an encrypted key and its chain, for each entry."""
     body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if password is not None:
         expected = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body)

@@ -24,7 +24,8 @@ from migrate.kafka.config.java_key_store import (
 from migrate.kafka.config.properties import ConfigError
 from migrate.model.wording import install_command
 
-# ssl.keystore.password and ssl.key.password are not translated, because librdkafka has them, too.
+# ssl.keystore.password and ssl.key.password are not translated, because librdkafka has the same
+# properties.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -164,7 +165,7 @@ def check_file(name: str, path: str) -> None:
 
 
 def unreadable_file(name: str, path: str, reason: str | None) -> ConfigError:
-    """Return the error of a file that cannot be read.
+    """Return the error for a file that cannot be read.
 
     A value that does not look like a file name may be a password on the wrong line, so it is not
     shown.

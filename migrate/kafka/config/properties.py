@@ -25,7 +25,8 @@ _SECRET_NAME = re.compile(
 # where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
-# Secrets with fewer characters may be part of many words, so they are hidden only as whole words.
+# Secrets with fewer characters than this may be part of many words, so they are hidden only where
+# they are whole words.
 _SHORT = 4
 # The maximum size of a properties file in bytes. A file with a certificate chain is about 10 KB.
 MAX_BYTES = 1024 * 1024
@@ -47,7 +48,7 @@ class ConfigError(UsageError):
 
 
 def redact_secrets(text: str, config: KafkaConfig) -> str:
-    """Hide passwords, other secrets, and URL credentials in a text."""
+    """Hide passwords, other secrets, and URL credentials in a string."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
         short = rf"(?<!\w){re.escape(value)}(?!\w)"

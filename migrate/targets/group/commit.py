@@ -1,4 +1,4 @@
-"""The commit of offsets for a consumer group, and the outcome of each partition.
+"""Commit offsets for a consumer group, and determine the outcome for each partition.
 
 The group is reread just before the commit, and a rollback file is written before anything changes.
 After the commit, the error of each partition is checked, and the group is read back.
@@ -31,7 +31,7 @@ from migrate.targets.group.rollback_file import Offsets
 # The number of seconds to retry after a temporary error, such as a broker restart or a move of the
 # group coordinator. No attempt starts after that time, but the last attempt may end later.
 RETRY_SECONDS = 60.0
-# A run that has not seen this commit can commit up to this number of seconds later.
+# A different run that has not seen this commit may still commit up to this number of seconds later.
 _SETTLE_SECONDS = 0.5
 # The first and the longest pause between attempts, in seconds.
 _FIRST_PAUSE = 0.2
@@ -63,7 +63,7 @@ class PartitionOutcome(PartitionRow):
     """The outcome for one partition.
 
     Attributes:
-        target: the offset to commit; None if the partition is to have no committed offset.
+        target: the offset to commit; None if the partition should have no committed offset.
         now: the offset that was read back; None if there is no offset, or if the result is UNKNOWN.
         failure: the error from the commit; None without an error, or if the target was read back.
     """
@@ -112,18 +112,18 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for an empty group.
 
-    The group's offsets for partitions outside ``target`` do not change. A partition that already
-    has its target is not written (``holds_offset``).
+    The group's offsets for partitions outside ``target`` do not change. Nothing is written for a
+    partition that already has its target (``holds_offset``).
 
     Args:
         config: the librdkafka properties.
         group: the group.
         target: the offsets to commit.
-        before: the state of the group at the time when the offsets were planned.
+        before: the state of the group when the offsets were planned.
         rollback_path: the rollback file to write.
-        cut_over: the ID of the cut-over that commits, or None. A cut-over writes its rollback file
-            even if the group already has all offsets, because the file shows that the cut-over has
-            run.
+        cut_over: the ID of the cut-over that makes the commit, or None. A cut-over writes its
+            rollback file even if the group already has all offsets, because the file shows that the
+            cut-over has run.
         from_cluster_id: as in ``RollbackFile``.
 
     Raises:
@@ -161,7 +161,7 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """The offsets that are not committed yet."""
+    """The offsets that have not been committed yet."""
 
     offsets: Offsets
     unchanged: tuple[PartitionOutcome, ...]
@@ -169,7 +169,7 @@ class PendingCommit:
 
 
 def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> PendingCommit:
-    """Compare a commit's target with ``now``, the group's current state; see ``commit``."""
+    """Compare a commit's target with the group's current state (``now``); see ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()
@@ -226,7 +226,7 @@ def write_rollback_file(
 
 
 def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
-    """Check that no client committed while the rollback file was being written.
+    """Check that no client has committed offsets while the rollback file was being written.
 
     Raises:
         Refused: the group's offsets have changed; the rollback file is removed.
@@ -245,8 +245,8 @@ def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
 
     Args:
         group: the current state of the group.
-        restores: True if the group previously had the offsets. Such offsets match the state of a
-            Kafka Streams application.
+        restores: True if the group previously had the offsets. Restoring them is safe even for a
+            Kafka Streams application, because they match its state.
     """
     if group.exists and group.type == "streams" and not restores:
         return [
@@ -307,9 +307,9 @@ class CommitAttempt:
 def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) -> CommitAttempt:
     """Commit offsets, retry after temporary errors, and read the group back.
 
-    The group is read before each retry. If an offset arrived and only the broker's answer was lost,
-    the offset is not committed again. If another client has committed an offset in the meantime,
-    this offset is not overwritten.
+    The group is read before each retry. If an offset was committed and only the broker's answer was
+    lost, the offset is not committed again. If another client has committed an offset in the
+    meantime, this offset is not overwritten.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     pending = dict(target)

@@ -1,4 +1,4 @@
-"""Warn about metadata that a commit replaces; no I/O here."""
+"""Warn about metadata that a commit would replace; no I/O here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.model.wording import counted
 def warn_of_discarded_metadata(
     group: GroupView, new_offsets: Mapping[TopicPartition, Committed], remedy: str = ""
 ) -> None:
-    """Warn if a commit replaces metadata that may be meaningful to the group's client.
+    """Warn if a commit would replace metadata that may be meaningful to the group's client.
 
     Args:
         group: the group before the commit.

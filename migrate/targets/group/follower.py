@@ -1,9 +1,9 @@
 """A consumer group that follows the commits of a Spark query, so that tools can show its lag.
 
 Spark itself does not commit to a consumer group. The follower commits the positions of the newest
-batch in the commit log (``commits/N``), in one request. It does not commit positions of a batch
-that is only planned (``offsets/N``). If the follower is killed, the group is at a committed batch,
-possibly an older one. Deleted topics and partitions are omitted, with a warning.
+batch in the commit log (``commits/N``), in one request. It does not commit the positions of a batch
+that is only planned (``offsets/N``). If the follower is killed, the group is left at a committed
+batch, possibly an older one. Deleted topics and partitions are omitted, with a warning.
 
 Each round reads first the group, then the query's commit log, and then the end offsets of the Kafka
 partitions. With this order, neither a new batch nor another follower can make the group seem to be
@@ -58,7 +58,7 @@ class Followed:
 
 
 class GroupFollower:
-    """A follower of one query that commits for one group.
+    """A follower of one query, which commits its positions for one group.
 
     Args:
         config: the librdkafka properties.
@@ -75,7 +75,7 @@ class GroupFollower:
 
     @property
     def query(self) -> str | None:
-        """The query's ID; None if the query has no ID yet. For the errors, see ``query_id``."""
+        """The query's ID; None if it does not have one yet. For the errors, see ``query_id``."""
         return query_id(self.directory, self._files)
 
     def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:
@@ -161,7 +161,7 @@ class GroupFollower:
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """Return the distance of each position from the log end offset; omit partitions without a log.
+    """Return the distance from each position to the log end offset, if there is a log.
 
     Raises:
         Refused: a position is beyond the log end offset, or no partition has a log.

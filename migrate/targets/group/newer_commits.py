@@ -26,9 +26,8 @@ def newer_commit_refusals(
     Args:
         group: the current state of the group.
         next_offsets: the offsets to commit.
-        changes: the changes to the group according to rollback files, newest first. If one of
-            these changes wrote an offset, the offset may be rewound, because no consumer has
-            committed after the change.
+        changes: the changes to the group according to rollback files, newest first. An offset that
+            one of these changes wrote may be rewound, because no consumer has committed since then.
     """
     ours = {
         partition

@@ -1,10 +1,10 @@
 """Roll back a change to a consumer group with its rollback file.
 
 The rollback first commits the offsets to restore. It then removes the offsets that the group did
-not have before the change (OffsetDelete, Kafka 2.4 and newer). With this order, nothing is removed
-before all target offsets are committed. Offsets in topics that this Kafka user cannot see do not
-change. Kafka itself removes a group without offsets within ``offsets.retention.check.interval.ms``,
-10 minutes by default.
+not have before the change (OffsetDelete, Kafka 2.4 and newer). This order ensures that nothing is
+removed before all target offsets are committed. Offsets in topics that this Kafka user cannot see
+do not change. Kafka itself removes a group without offsets within
+``offsets.retention.check.interval.ms``, 10 minutes by default.
 
 Before anything changes, the rollback writes its own rollback file.
 """
@@ -40,7 +40,7 @@ from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 
 def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
-    """Read the group, and return a preview of a rollback without changing anything.
+    """Read the group, and return a preview of a rollback; nothing is changed.
 
     Raises:
         Refused: the file was written for a different cluster.
@@ -71,7 +71,7 @@ def restore(
 
     Raises:
         Refused: as in ``read_preview``; the group is active, or it has changed since the preview;
-            there is a reason that only ``force`` overrides; or a file already exists at
+            there is a reason that ``force`` would override; or a file already exists at
             ``rollback_path``. Nothing was changed.
         BrokerError: as in ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
@@ -103,7 +103,7 @@ def restore(
 def _write_and_remove(
     groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Commit offsets, and then remove other offsets only if the group has all committed ones."""
+    """Commit offsets; then, only if the group has all of them, remove other offsets."""
     attempt = write(groups, now.name, written, now.committed)
     view = attempt.group
     if not removed or view is None:
@@ -125,7 +125,7 @@ def _remove(
 ) -> CommitAttempt:
     """Remove offsets, retry after temporary errors, and read the group back.
 
-    An offset that differs from ``before`` in the last read is not removed, because another client
+    An offset is not removed if, when last read, it differed from ``before``, because another client
     has committed it in the meantime.
     """
     deadline = time.monotonic() + RETRY_SECONDS

@@ -32,7 +32,7 @@ class Doubt(str, Enum):
     BEYOND_END = "beyond log end"
 
 
-# The words after "the group held 5".
+# The text that follows "the group held 5".
 _DOUBT_TEXTS = {
     Doubt.GONE: " is of a partition that no longer exists",
     Doubt.RECREATED: " is of a topic that was recreated",
@@ -47,7 +47,7 @@ class RestoredOffset(PartitionRow):
 
     Attributes:
         now: the group's committed offset, or None.
-        target: the offset to restore; None if the group is to have no offset.
+        target: the offset to restore; None if the group should have no offset.
         log: the current log of the partition; None if the partition was deleted, or if ``target``
             is None.
         doubt: the reason that ``target`` might no longer be valid, or None.
@@ -67,7 +67,7 @@ class RollbackPreview:
         file: the change to roll back.
         progress: the progress of that change.
         now: the current state of the group.
-        target: every offset that the group is to have after the rollback.
+        target: every offset that the group should have after the rollback.
         partitions: the offsets that change, in order.
         refusals: the reasons not to roll back.
         unless_forced: further reasons to refuse, which ``force`` overrides: the rollback would undo
@@ -86,11 +86,11 @@ class RollbackPreview:
 
 
 def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
-    """Return every offset that the group is to have.
+    """Return every offset that the group should have after the rollback.
 
     Partitions that the change did not affect keep their offsets. If the group has no offsets at
-    all, the group was deleted, or its offsets expired. The offsets of these partitions from before
-    the change are then restored. If the group has some offsets, another client has removed the
+    all, the group was deleted, or its offsets expired. In that case, these partitions get their
+    offsets from before the change. If the group has some offsets, another client has removed the
     missing offsets or their topic.
     """
     before = file.before.committed
@@ -182,8 +182,8 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
     """Return the offsets that a rollback writes.
 
     Returns:
-        Every offset that the group is to have, without deleted partitions; and the partitions that
-        change.
+        Every offset that the group should have, except those of deleted partitions; and the
+        partitions that change.
     """
     gone = {
         restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE
@@ -233,7 +233,7 @@ def _forceable_refusals(
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
-    """Warn about restored offsets that had been lost."""
+    """Warn about offsets to restore that had been lost."""
     lost = [
         restored
         for restored in partitions

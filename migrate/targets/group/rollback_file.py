@@ -1,4 +1,4 @@
-"""The rollback file, with a consumer group's offsets before a change, and the planned offsets.
+"""The rollback file: a consumer group's offsets before a change, and the planned offsets after it.
 
 The file is written before anything changes, so the change can be rolled back after a crash, with
 ``migrate rollback FILE`` or by hand. The schema has a version. Version 1 files, from release 0.2.0
@@ -6,8 +6,8 @@ and earlier, may contain inexact metadata and have no checksum, so they are show
 Files of any other version and edited files (``sha256``) are refused. The file contains the broker
 addresses but no secrets.
 
-The files of a group are also its history. They identify the commits of ``migrate``, because
-``migrate`` writes no metadata by default (see ``writers``).
+A group's rollback files are also its history. Only they identify the commits that ``migrate`` made,
+because ``migrate`` writes no metadata by default (see ``writers``).
 """
 
 from __future__ import annotations
@@ -83,14 +83,15 @@ class SavedGroup(Model):
 
 
 class RollbackFile(Model):
-    """A change to a consumer group, with the state before and the planned state after it.
+    """A change to a consumer group, with the state before it and the planned state after it.
 
     Attributes:
         topic_ids: Kafka's topic IDs, if the brokers have them. A recreated topic has a new ID.
         unchanged: the partitions in the change that already had their offset.
         cut_over: the ID of the cut-over that made the change, or None.
-        from_cluster_id: the cluster that the job reads, if the offsets in ``after`` were translated
-            from that cluster (an empty string if its ID is unknown); otherwise None.
+        from_cluster_id: the ID of the cluster that the job reads from, if the offsets in ``after``
+            were translated from that cluster; an empty string if the ID is unknown. None without a
+            translation.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
@@ -300,7 +301,7 @@ def history(
 def writers(
     changes: Iterable[RollbackFile], group: GroupView
 ) -> dict[TopicPartition, RollbackFile]:
-    """Return the change that wrote the offset of each partition, as far as the files show it.
+    """Return the change that wrote each partition's offset, as far as the files show it.
 
     A partition is omitted if no file covers it. It is also omitted if its offset, metadata, or
     leader epoch differs from the result of the newest change, because another client has then
@@ -329,7 +330,7 @@ def writers(
 
 
 def cut_over_folders(parent: Path) -> list[Path]:
-    """Return the folders of the cut-overs in a folder, except cut-overs that were rolled back.
+    """Return the folders of a folder's cut-overs, except those that were rolled back.
 
     The rollback files of these cut-overs are part of a group's history. A cut-over with an
     unreadable record counts as not rolled back.

@@ -1,6 +1,6 @@
 """Findings about a whole checkpoint.
 
-Examples are a job that kept running, and the release that wrote the checkpoint.
+Examples are findings about a job that kept running or about the release that wrote the checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from migrate.model.wording import counted
 
 
 def sink_memory_text() -> str:
-    """Return a part of messages; ``migrate.sinks`` describes sinks that remember checkpoint ids."""
+    """Return text for messages; ``migrate.sinks`` describes sinks that remember checkpoint IDs."""
     return (
         "a sink that remembers checkpoint IDs may drop records of a Flink job that starts from "
         f"these offsets without state; to check the table, add {option('sink', 'TABLE')}"
@@ -127,7 +127,7 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
 
 
 def _written_by_finding(checkpoint: Checkpoint) -> Finding:
-    """Return the finding about the releases that may have written the checkpoint."""
+    """Return the finding about the Flink releases that may have written the checkpoint."""
     version = checkpoint.metadata_version
     writers = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
     connectors = {

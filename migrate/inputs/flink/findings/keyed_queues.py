@@ -1,8 +1,9 @@
-"""Findings about records that wait in keyed state for the answer to a lookup.
+"""Findings about records in keyed state that are waiting for the answer to a lookup.
 
 The key-ordered async lookup join and the delta join of Flink SQL store their unprocessed records in
 a keyed list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink
-2.2.0 and 2.3.0). As with AsyncWaitOperator, a stop waits for the answers only with --drain.
+2.2.0 and 2.3.0). As with AsyncWaitOperator, stopping the job waits for the answers only with
+--drain.
 
 The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
 includes the join in the names of these operators, so other operators are omitted. From metadata
@@ -34,7 +35,7 @@ _WAY_OUT = (
 def findings_of_keyed_queues(
     checkpoint: Checkpoint, files: ByteSource, *, allow_external_files: bool = False
 ) -> Iterator[Finding]:
-    """Yield a finding for each operator with records that wait in keyed state.
+    """Yield a finding for each operator that has waiting records in its keyed state.
 
     Args:
         checkpoint: the checkpoint.

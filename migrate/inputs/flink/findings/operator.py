@@ -26,7 +26,7 @@ _FILE_SINK_STATE = "bucket-states"
 _ASYNC_QUEUE = "_async_wait_operator_state_"
 # List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the prefix of the state's name (the names
 # for @RequiresStableInput end with a number; see BufferingDoFnRunner). The texts describe the
-# records in the state, and the way to release them.
+# records in the state and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that the operator emitted for the checkpoint at the end of a bundle",

@@ -21,7 +21,7 @@ from migrate.model.wording import counted
 # The metadata version of Flink releases up to 1.10.
 _METADATA_2 = 2
 # Looked up only once, because 100,000 lookups of the enum member (one per position) would take
-# longer than everything else.
+# longer than all other work.
 _NEXT = PositionState.NEXT
 
 
