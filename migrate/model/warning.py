@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import Any, overload
 
@@ -130,13 +131,13 @@ def warn(
         text = warning_text(warning)
     else:
         text = warning_text(warning, sentence)
-    for record in _records:
+    for record in _records.get():
         record.append(text)
     log.warning(text, extra={REPEATED: repeated})
 
 
-# The lists of the active ``record_warnings`` blocks.
-_records: list[list[WarningText]] = []
+# The lists of the active ``record_warnings`` blocks. Each thread has its own.
+_records: ContextVar[tuple[list[WarningText], ...]] = ContextVar("records", default=())
 
 
 @contextmanager
@@ -147,8 +148,8 @@ def record_warnings() -> Iterator[list[WarningText]]:
     show the log.
     """
     record: list[WarningText] = []
-    _records.append(record)
+    token = _records.set((*_records.get(), record))
     try:
         yield record
     finally:
-        _records[:] = [other for other in _records if other is not record]
+        _records.reset(token)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition
+from migrate.model.progress import INTERVAL
 from migrate.model.record import Read
 from migrate.model.wording import counted
 from migrate.planning.find_copy import Depth, Reading, find_copy
@@ -40,8 +41,6 @@ _LONG_READ = 4000
 _MOST_RECORDS = 10_000_000
 # Seconds between polls of a lagging mirror.
 _PAUSE = 2.0
-# Seconds between progress messages.
-_PROGRESS = 10.0
 
 
 def translate_positions(
@@ -301,6 +300,6 @@ class _Progress:
 
     def add(self, records: int) -> None:
         self._records += records
-        if time.monotonic() - self._logged_at > _PROGRESS:
+        if time.monotonic() - self._logged_at > INTERVAL:
             self._logged_at = time.monotonic()
             log.info(f"comparing: {self._records:,} records of both clusters read so far")

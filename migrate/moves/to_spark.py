@@ -86,11 +86,6 @@ def to_spark(
     request = move_request(SPARK, arguments, plan)
     sources: Sequence[SourceStart]
     if keep_state is not None:
-        if request.to_kafka.is_given:
-            raise UsageError(
-                "a copied query continues in its own cluster, and cannot be combined with a "
-                "different target cluster"
-            )
         if plan is not None or spark_source or state:
             raise UsageError(
                 "keep_state requires a side, and cannot be combined with plan, spark_source, "

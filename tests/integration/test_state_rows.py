@@ -325,6 +325,23 @@ def test_value_rounded_by_query_is_refused(
         primed(by_user("count(*)", aggregate), rows)
 
 
+def test_hopping_and_session_windows_cannot_be_combined(session: SparkSession) -> None:
+    state = session.createDataFrame(
+        [(1, 2, (0, 10_000))], "key BIGINT, n BIGINT, w STRUCT<start: BIGINT, end: BIGINT>"
+    )
+    with pytest.raises(migrate.UsageError, match=r"slide_ms .* session_gap_ms"):
+        aggregate_rows(
+            state,
+            SCHEMA,
+            keys={"user": "key"},
+            count="n",
+            window="w",
+            time="at",
+            slide_ms=5_000,
+            session_gap_ms=5_000,
+        )
+
+
 def test_floats_are_summed_as_doubles(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(1, 1)], "key BIGINT, n BIGINT")
     stream = "user BIGINT, price FLOAT"

@@ -24,8 +24,9 @@ from migrate.cli.verify import report_verification
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
+from migrate.model.positions import SPARK
 from migrate.model.wording import parse_duration
-from migrate.moves.options import MoveArguments, SideArguments, spark_settings
+from migrate.moves.options import MoveArguments, SideArguments, move_request, spark_settings
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
 from migrate.targets.source_options import IsolationLevel, kafka_connector
@@ -85,15 +86,10 @@ def prime(
     new_file = local_path(query_file) if query_file is not None else None
     if new_file is not None:
         check_new_file("query_file", new_file)
-    start = migrate.to_spark(
-        chk,
-        checkpoint_dir=checkpoint_dir,
-        sink=sink,
-        sink_writer=sink_writer,
-        isolation_level=isolation_level,
-        state=state,
-        **with_move_environment(arguments),
-    )
+    request = move_request(SPARK, with_move_environment(arguments))
+    from migrate.extensions.stateful_query.prime_query import prime_query  # not for the help
+
+    start = prime_query(chk, request, state, checkpoint_dir, sink, sink_writer, isolation_level)
     code = start.code("python", spark_version, str(new_file) if new_file else None)
     with output_after_writing(""):
         if new_file is not None:
@@ -139,14 +135,10 @@ def copy_query(
     if isolation_level is not None and format is not CopyFormat.OPTIONS:
         raise UsageError("--isolation-level requires --format options")
     arguments = with_move_environment(arguments)
-    start = migrate.to_spark(
-        from_side,
-        checkpoint_dir=checkpoint_dir,
-        sink=sink,
-        keep_state=old,
-        isolation_level=isolation_level,
-        **arguments,
-    )
+    request = move_request(SPARK, arguments)
+    from migrate.extensions.stateful_query import copy_query as copies  # not for the help
+
+    start = copies.copy_query(from_side, request, old, checkpoint_dir, sink, isolation_level)
     with output_after_writing(f"the checkpoint location {checkpoint_dir} is complete"):
         emit(start.code("options") if format is CopyFormat.OPTIONS else start.starting_offsets)
     compare = next_step.comparison(from_side, f"spark:{checkpoint_dir}", arguments)

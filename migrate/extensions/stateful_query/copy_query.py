@@ -51,6 +51,11 @@ def copy_query(
     Raises:
         MigrateError, DecodeError, OSError: as in ``to_spark``.
     """
+    if request.to_kafka.is_given:
+        raise UsageError(
+            "a copied query continues in its own cluster, and cannot be combined with a "
+            "different target cluster"
+        )
     target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(

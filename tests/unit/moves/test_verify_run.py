@@ -57,7 +57,7 @@ def test_conflicting_verify_options_are_usage_errors(
         ("group:g", ["--state", "a/b", "-b", NOBODY], "requires a Spark query, spark:DIR"),
         ("query", ["--state", "a/b", "--sample", "0"], "expected a positive number of keys"),
         ("query", ["--state", "a"], "expected OPERATOR/NAME"),
-        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long' is not a duration"),
+        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl: 'long' is not a duration"),
         ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x is not a time"),
     ],
 )

@@ -243,7 +243,7 @@ def aggregate_rows(
         time: the stream's event-time column, a TIMESTAMP; it requires ``window``.
         slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
             ``split_into_panes``). It requires ``window`` and ``count``, and cannot be combined with
-            ``minima`` or ``maxima``.
+            ``minima``, ``maxima``, or ``session_gap_ms``.
         session_gap_ms: the job's session gap, in milliseconds.
         ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired when
             the job was stopped are omitted (``StateRows.expired``). None keeps every entry.
@@ -287,10 +287,12 @@ def aggregate_rows(
             f"{time} has type {types[time].simpleString().upper()}, but the event time must be a "
             "TIMESTAMP, which does not depend on the session's time zone; use a TIMESTAMP column"
         )
-    if slide_ms is not None and (count is None or window is None or minima or maxima):
+    if slide_ms is not None and (
+        count is None or window is None or minima or maxima or session_gap_ms is not None
+    ):
         raise UsageError(
-            "slide_ms requires window, time, and count, and cannot be combined with minima "
-            "or maxima"
+            "slide_ms requires window, time, and count, and cannot be combined with minima, "
+            "maxima, or session_gap_ms"
         )
     whole = state
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)

@@ -1,0 +1,21 @@
+"""Warnings that a block records."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+from migrate.model.warning import WarningCode, record_warnings, warn
+
+
+def test_block_does_not_record_warnings_of_another_thread() -> None:
+    """Regression: Two calls of ``prime`` in two threads got each other's warnings."""
+    with record_warnings() as outer:
+        warn(WarningCode.NOT_CHECKED, "first")
+        with record_warnings() as inner:
+            warn(WarningCode.NOT_CHECKED, "second")
+        thread = Thread(target=lambda: warn(WarningCode.NOT_CHECKED, "other"))
+        thread.start()
+        thread.join()
+    warn(WarningCode.NOT_CHECKED, "last")
+    assert outer == ["first [not-checked]", "second [not-checked]"]
+    assert inner == ["second [not-checked]"]
