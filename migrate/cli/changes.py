@@ -13,6 +13,7 @@ from migrate.cli import next_step
 from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
 from migrate.cli.typer_parameters import option
+from migrate.model.catalog import CHANGE_NOT_CONFIRMED
 from migrate.model.errors import Refused, UsageError, add_notes
 from migrate.model.log import log
 from migrate.model.positions import target_of
@@ -43,7 +44,7 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
         raise UsageError("--execute cannot be combined with --dry-run")
     if execute and not yes and not (sys.stdin is not None and sys.stdin.isatty()):
         raise UsageError(
-            "--execute asks for confirmation on a terminal; stdin is not a terminal; add --yes"
+            "--execute asks for confirmation, but stdin is not a terminal; add --yes to confirm"
         )
 
 
@@ -57,7 +58,7 @@ def ask(question: str, yes: bool) -> None:
         return
     say(f"{question} [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused(["the change was not confirmed"])
+        raise Refused(CHANGE_NOT_CONFIRMED())
 
 
 def check_plan_alone(given: Mapping[str, bool]) -> None:
@@ -102,7 +103,7 @@ def save_plan(
         DecodeError, MigrateError: as in ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
-        raise UsageError("--plan, which applies a plan, cannot be combined with --plan-out")
+        raise UsageError("--plan applies a plan, and --plan-out creates one; pass only one of them")
     if chk is None:
         raise UsageError("--plan-out needs a checkpoint; pass CHK")
     file = local_path(path)  # refuses a URL before the plan is made

@@ -84,7 +84,9 @@ def commit_group(
     from migrate.report.plan import plan_table
 
     if execute and plan_out is not None:
-        raise UsageError("--execute, which applies a plan, cannot be combined with --plan-out")
+        raise UsageError(
+            "--plan-out only saves the plan; omit --execute, and pass it later with --plan"
+        )
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     arguments = with_move_environment(arguments)
     if plan_out is not None:

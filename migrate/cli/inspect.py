@@ -14,6 +14,7 @@ from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces
 from migrate.cli.typer_parameters import WIDE, Checkpoint, TextFormat, option, with_options
 from migrate.inputs.flink.extract import Extraction
+from migrate.model.catalog import NO_COMPLETE_CHECKPOINT
 from migrate.model.errors import InputError
 from migrate.model.finding import Finding, Severity
 from migrate.model.log import log, timed
@@ -97,7 +98,7 @@ def _list(chk: str, format: TextFormat) -> None:
     with timed(f"listing {redact_url(chk)}"):
         checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
-        raise InputError(f"{chk} contains no complete chk-N; pass a job's checkpoint directory")
+        raise InputError(NO_COMPLETE_CHECKPOINT(chk=chk))
     match format:
         case TextFormat.JSON:
             import json

@@ -30,6 +30,18 @@ _MOST_PATHS = 5
 # The names in Kafka's own tools for options of ``migrate``.
 _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
+# The names that users try for the option with the brokers.
+_BROKERS = ("--broker", "--brokers", "--bootstrap", "--kafka", "--servers")
+
+# The replacements for options that users try.
+_ADVICE = {
+    ("rollback", "--group"): "rollback reads the group from FILE, so omit --group",
+    ("to-spark", "--dry-run"): "to-spark writes nothing without --checkpoint-dir, --query-file, "
+    "and --plan-out, so omit --dry-run",
+    ("verify", "--group"): "pass the group as the second argument, such as group:orders",
+    ("diff", "--group"): "pass the group as an argument, such as group:orders",
+}
+
 # Commands that users try, and the commands to run instead.
 _COMMANDS_OF_OTHERS = {
     "plan": "to save the plan of a move, add --plan-out FILE, as in `migrate to-spark CHK "
@@ -96,10 +108,15 @@ class Command(TyperCommand):
             except _USAGE_ERROR as error:
                 if error.message.startswith("Got unexpected extra argument"):
                     _check_pattern(original)
-                unknown = error.message.startswith("No such option")
-                if unknown and (reason := _why_no_option(ctx, self, error.option_name)):
-                    error.possibilities = None
-                    error.message = f"No such option: {reason}"
+                    error.message += _after_extra_arguments(ctx, self, original)
+                elif error.message.startswith("No such option"):
+                    if reason := _why_no_option(ctx, self, error.option_name):
+                        error.possibilities = None
+                        error.message = f"No such option: {reason}"
+                    elif not error.possibilities:
+                        error.message += f"; to list the options, run `migrate {self.name} --help`"
+                elif not error.message and getattr(error, "param", None) is not None:
+                    error.message = f"For example: {_example(self)}"
                 raise
         if not ctx.resilient_parsing:
             self._check_once(ctx, original)
@@ -134,6 +151,28 @@ class Command(TyperCommand):
                 ctx.fail(f"{option.opts[0]} takes one value, but was passed {times} times.")
 
 
+def _example(command: Any) -> str:
+    """Return the first example in a command's help."""
+    from migrate.cli.help import examples
+
+    lines = examples()[command.name].splitlines()
+    return next(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+
+
+def _after_extra_arguments(ctx: Any, command: Any, args: list[str]) -> str:
+    """Return the end of the message about too many arguments."""
+    from migrate.model.wording import did_you_mean
+
+    parameters = command.get_params(ctx)
+    takes = [str(p.metavar) for p in parameters if p.param_type_name == "argument"]
+    own = {name for parameter in parameters for name in parameter.opts}
+    meant = did_you_mean(sorted({f"--{word}" for word in args} & own))
+    return (
+        f"{meant}; migrate {command.name} takes only {' and '.join(takes) or 'options'}; for "
+        f"example: {_example(command)}"
+    )
+
+
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     """Return why a command lacks ``--execute`` or another command's option, or ""."""
     from migrate.cli.help import commands
@@ -144,7 +183,11 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     replacement = declared("MOVED_OPTIONS").get(f"{command.name} {option}")
     if replacement is not None:
         return f"{option} of {command.name} is now a command: {replacement}"
+    if advice := _ADVICE.get((command.name, option)):
+        return f"{option}; {advice}"
     own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
+    if option in _BROKERS and "--bootstrap-servers" in own:
+        return f"{option} (did you mean --bootstrap-servers?)"
     having = [
         name
         for name in commands()
@@ -153,10 +196,11 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     means_execute = option == "--execute" or (
         not having and similar_names(option, own | {"--execute"})[:1] == ("--execute",)
     )
-    if means_execute and "--execute" not in own:
-        typed = "" if option == "--execute" else f"{option}: "
+    if (means_execute and "--execute" not in own) or option == "--dry-run":
+        missing = "--dry-run" if option == "--dry-run" else "--execute"
+        typed = "" if option == missing else f"{option}: "
         return (
-            f"{typed}this command has no --execute because it writes only new files, to the paths "
+            f"{typed}this command has no {missing} because it writes only new files, to the paths "
             "in its options"
         )
     return f"{option} is an option of {join_some(having, _MOST_PATHS)}" if having else ""

@@ -52,6 +52,11 @@ BATCH_MISSING = input_error(
     "Spark would fail (batch {missing} doesn't exist)",
     "restore offsets/{missing} from a backup",
 )
+BATCH_NOT_IN_LOG = input_error(
+    "batch-not-in-log",
+    "{directory}: the offset log of the query no longer contains batch {batch}",
+    "create a new plan from the current batch of the query",
+)
 BEYOND_END = refusal(
     "beyond-end",
     "next offset {next_offset} is higher than the log end offset {log_end}; the topic was "
@@ -74,11 +79,24 @@ CANNOT_READ_FILE = input_error(
     "the file {path} cannot be read: {reason}",
     "check the path and the permissions",
 )
+CHANGE_NOT_CONFIRMED = refusal(
+    "change-not-confirmed",
+    "the change was not confirmed",
+    "rerun the command and answer y, or add {option.yes:true}",
+)
 CLUSTER_NOT_IDENTIFIED = refusal(
     "cluster-not-identified",
     "the state of some sources does not identify their Kafka cluster (operators {operators}); "
     "their cluster may differ from the other sources' cluster {clusters}",
     "move these sources one at a time with {option.source}",
+)
+COMMITS_AFTER_CHANGE = refusal(
+    "commits-after-change",
+    "group {group} has newer commits; after the change, {count:offset} came from another client, "
+    "or from a run of migrate whose rollback file is in a different directory (the first is "
+    "{partition}: {current})",
+    "keep the newer commits; or add {option.force:true} to roll back anyway, although consumers "
+    "may then reprocess up to {reprocessed:record} and skip up to {skipped:record}",
 )
 COMMITS_BEYOND_OFFSETS = input_error(
     "commits-beyond-offsets",
@@ -138,6 +156,17 @@ COPY_DUPLICATED = refusal(
     "these offsets with {option.on_ambiguous:first}; this loses no records and duplicates "
     "{records}",
 )
+COPY_DUPLICATED_SINCE_PLAN = refusal(
+    "copy-duplicated-since-plan",
+    "{partition}: the match of the planned offset is now {outcome}; the records may be duplicated",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
+COPY_ELSEWHERE_SINCE_PLAN = refusal(
+    "copy-elsewhere-since-plan",
+    "{partition}: the next record after {position} in the job's cluster is at {found} in the "
+    "target's cluster, but the plan has {next_offset}",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
 COPY_EXPIRED = refusal(
     "copy-expired",
     "the target's log starts {records} later",
@@ -158,6 +187,11 @@ COPY_LAGGING = refusal(
     "copy-lagging",
     "{records} not copied yet",
     "wait for the mirror with {option.wait:5m}",
+)
+COPY_LOST_SINCE_PLAN = refusal(
+    "copy-lost-since-plan",
+    "{partition}: no certain match for the planned offset ({reason})",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 COPY_MISSING = refusal(
     "copy-missing",
@@ -212,6 +246,11 @@ CSV_PASSED_AS_JSON = input_error(
     "the file {path} is CSV, not JSON",
     "pass it as csv:{path}",
 )
+CUT_OVER_RECORD_SHOWN = input_error(
+    "cut-over-record-shown",
+    "{name}: this file is the record of a cut-over",
+    "open record.html in the same directory",
+)
 DESCRIBE_DENIED = service_error(
     "describe-denied",
     "access to {subject} is denied",
@@ -223,11 +262,53 @@ DESCRIBE_OUTPUT = input_error(
     "pass the group as group:NAME, or export the offsets with --reset-offsets --to-current "
     "--dry-run --export",
 )
+EARLIER_OFFSET_BEYOND_END = refusal(
+    "earlier-offset-beyond-end",
+    "{partition}: the group's earlier offset {offset} is higher than the log end offset; the log "
+    "now contains {start} to {end}",
+    "add {option.force:true} to restore the offset anyway",
+)
+EARLIER_OFFSET_EXPIRED = refusal(
+    "earlier-offset-expired",
+    "{partition}: the group's earlier offset {offset} is below the log start offset; the log now "
+    "contains {start} to {end}",
+    "add {option.force:true} to restore the offset anyway",
+)
+EARLIER_PARTITION_GONE = refusal(
+    "earlier-partition-gone",
+    "{partition}: the group's earlier offset {offset} belongs to a partition that no longer exists",
+    "add {option.force:true} to omit the offset",
+)
+EARLIER_TOPIC_RECREATED = refusal(
+    "earlier-topic-recreated",
+    "{partition}: the group's earlier offset {offset} belongs to a topic that was recreated; the "
+    "log now contains {start} to {end}",
+    "add {option.force:true} to restore the offset anyway",
+)
 EARLIEST_MARKER_OFFLINE = refusal(
     "earliest-marker-offline",
     "the job has read no record, so the position is still the 'earliest' marker; only a broker "
     "can resolve it",
     "add {option.bootstrap_servers:HOST:PORT}",
+)
+EARLIEST_NOT_RESOLVED = refusal(
+    "earliest-not-resolved",
+    "{side}: {partition} is earliest, which is not an offset",
+    "add {option.bootstrap_servers:HOST:PORT} to resolve it",
+)
+EXPECTED_POSITIONS_AMBIGUOUS = refusal(
+    "expected-positions-ambiguous",
+    "{chk}: {sources} sources read topic {topic} ({readers}), and their state does not identify "
+    "their Kafka cluster; in two clusters, these are two topics",
+    "choose one source with {option.source:OPERATOR_ID}, add {option.one_cluster:true} if the "
+    "sources read the same Kafka cluster, or verify the plan that was applied (plan:FILE)",
+)
+EXPECTED_POSITIONS_DIFFER = refusal(
+    "expected-positions-differ",
+    "{chk}: {sources} sources of topic {topic} have different positions in {count} of its "
+    "partitions (operators {operators}; {partition}: {starts})",
+    "choose one source with {option.source:OPERATOR_ID}, or verify the plan that was applied "
+    "(plan:FILE)",
 )
 EXPIRED = refusal(
     "expired",
@@ -313,6 +394,60 @@ FLINK_UNREACHABLE = service_error(
     "{option.flink_rest:{address}}: no answer ({reason})",
     "check that this is the address of the JobManager, and that the JobManager is running",
 )
+GROUP_ACTIVE = refusal(
+    "group-active",
+    "group {group} has {count:member} ({members:5})",
+    "first stop all members of the group (a killed member stays in the group until its session "
+    "times out, by default after 45 s)",
+)
+GROUP_AHEAD_OF_QUERY = refusal(
+    "group-ahead-of-query",
+    "group {group} is ahead of the query in {count:partition} (the first is {partition}: "
+    "{current}, but the query is at {next_offset}); another client has committed for the group, "
+    "or the query restarted from scratch",
+    "add {option.allow_moved_on:true} to rewind the group, or choose a different group",
+)
+GROUP_BECAME_ACTIVE = refusal(
+    "group-became-active",
+    "group {group} received members before the commit ({reason})",
+    "stop all members of the group, and rerun the command",
+)
+GROUP_CHANGED = refusal(
+    "group-changed",
+    "{count:offset} of group {group} changed after the group was read (the first is {partition}: "
+    "{old} then, {new} now)",
+    "stop all clients that commit for the group, and rerun the command",
+)
+GROUP_CHANGED_SINCE_PLAN = refusal(
+    "group-changed-since-plan",
+    "the group's offset for {partition} has changed from {old} to {new}",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
+GROUP_HAS_NEWER_COMMITS = refusal(
+    "group-has-newer-commits",
+    "group {group} has newer commits; this commit would rewind {count:offset} (the first is "
+    "{partition}: from {current} to {next_offset}), and consumers would reprocess up to "
+    "{records:record}",
+    "add {option.allow_moved_on:true} to rewind the group",
+)
+GROUP_LEADER_EPOCH_CHANGED = refusal(
+    "group-leader-epoch-changed",
+    "{count:offset} of group {group} changed after the group was read (the first is {partition}: "
+    "{offset} with a different leader epoch)",
+    "stop all clients that commit for the group, and rerun the command",
+)
+GROUP_METADATA_CHANGED = refusal(
+    "group-metadata-changed",
+    "{count:offset} of group {group} changed after the group was read (the first is {partition}: "
+    "{offset} with different metadata)",
+    "stop all clients that commit for the group, and rerun the command",
+)
+GROUP_METADATA_NOT_UTF_8 = refusal(
+    "group-metadata-not-utf-8",
+    "group {group}: the metadata of {partition} is not UTF-8; a rollback file cannot store it, so "
+    "a change could not be undone",
+    "choose a different group",
+)
 GROUP_MISSING = refusal(
     "group-missing",
     "group {group} does not exist{alike:did you mean}, so it has no committed offsets",
@@ -322,6 +457,12 @@ GROUP_OFFSET_UNREADABLE = service_error(
     "group-offset-unreadable",
     "group {group}: the offset of {partition} cannot be read: {reason}",
     "check the state of the brokers, and rerun the command",
+)
+GROUP_OVERWRITTEN = service_error(
+    "group-overwritten",
+    "group {group}: {failed} of {count:offset} not committed (the first is {partition}: the group "
+    "has a different offset, so another client may commit for the group)",
+    "stop the other client, or choose a different group",
 )
 GROUP_TRANSACTION_OPEN = service_error(
     "group-transaction-open",
@@ -350,6 +491,11 @@ JOB_HAS_NEWER_OFFSETS = refusal(
 )
 JOB_KEPT_RUNNING = refusal(
     "job-kept-running",
+    "the job kept running; {sign}",
+    "{how_to_stop}, and move from that savepoint",
+)
+JOB_KEPT_RUNNING_SINCE_PLAN = refusal(
+    "job-kept-running-since-plan",
     "the job kept running; {sign}",
     "{how_to_stop}, and move from that savepoint",
 )
@@ -399,12 +545,57 @@ KEPT_PARTITIONS = refusal(
     "take a savepoint while the source reads all its partitions, or start the job without the "
     "state of this source",
 )
+LATER_CHANGE = refusal(
+    "later-change",
+    "a later change by migrate wrote {count:offset} of group {group} (the first is {partition}: "
+    "{current}; rollback file {newest})",
+    "first run `migrate rollback {newest}`; or add {option.force:true} to restore the offsets "
+    "from before both changes, although consumers may then reprocess up to {reprocessed:record} "
+    "and skip up to {skipped:record}",
+)
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",
     "the job has read no record, so the position is still the 'latest' marker; only a broker can "
     "resolve it",
     "wait until the partition has a record, and move from a later checkpoint, or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
+)
+LOCATION_AND_SINK_OVERLAP = refusal(
+    "location-and-sink-overlap",
+    "{directory} and the sink {sink} are the same directory, or one contains the other",
+    "choose two separate directories",
+)
+LOCATION_IN_USE = refusal(
+    "location-in-use",
+    "{directory} is already the checkpoint location of a query",
+    "choose a new directory",
+)
+LOCATION_INSIDE_CHECKPOINT = refusal(
+    "location-inside-checkpoint",
+    "{directory} is inside a Flink checkpoint or savepoint ({path}), so Flink may delete it",
+    "choose a directory outside",
+)
+LOCATION_NOT_A_DIRECTORY = refusal(
+    "location-not-a-directory",
+    "{directory} is a file or a symbolic link, or it is inside a file",
+    "choose a directory",
+)
+LOCATION_NOT_EMPTY = refusal(
+    "location-not-empty",
+    "{directory} is not empty",
+    "choose a new directory",
+)
+LOCATION_UNFINISHED = refusal(
+    "location-unfinished",
+    "{directory} contains an unfinished seed; a run is still writing it, or a run was interrupted",
+    "if no run is active, remove the directory",
+)
+LOG_END_DECREASED = refusal(
+    "log-end-decreased",
+    "the log end offset of {partition} has decreased from {planned} to {log_end}; either records "
+    "were lost, or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
+    "this)",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 LOG_ENTRY_DAMAGED = input_error(
     "log-entry-damaged",
@@ -461,6 +652,11 @@ NO_COMMITTED_OFFSETS = refusal(
     "group {group} has no committed offsets",
     "check the name of the group, or move from a checkpoint of the job",
 )
+NO_COMPLETE_CHECKPOINT = input_error(
+    "no-complete-checkpoint",
+    "{chk} contains no complete chk-N",
+    "pass a job's checkpoint directory",
+)
 NO_KAFKA_SEED = input_error(
     "no-kafka-seed",
     "{location} contains no seed of a Kafka source (sources/0/0)",
@@ -475,6 +671,11 @@ NO_OFFSET = refusal(
     "no-offset",
     "there is nothing to move; no partition has an offset",
     "choose a checkpoint that the job took after it read its first record",
+)
+NO_OFFSET_TO_WRITE = refusal(
+    "no-offset-to-write",
+    "{side} has no offset to write",
+    "choose a side with offsets",
 )
 NO_OFFSETS_IN_FILE = input_error(
     "no-offsets-in-file",
@@ -517,6 +718,11 @@ NO_SUCH_PARTITION = refusal(
     "neither the checkpoint nor the broker has {partitions:1}, which {option.partitions} names",
     "pass existing partitions",
 )
+NOT_A_CONSUMER_GROUP = refusal(
+    "not-a-consumer-group",
+    "group {group} is not a consumer group; it may be a share group or a streams group",
+    "choose a different group",
+)
 NOT_A_JOB_MANAGER = service_error(
     "not-a-job-manager",
     "{option.flink_rest:{address}}: the service at this address is not a JobManager",
@@ -548,6 +754,11 @@ NOTHING_SELECTED = refusal(
     "no partition in {option.partitions} has an offset; the checkpoint contains {partitions:3}",
     "pass some of these partitions",
 )
+OFFSETS_NOT_COMMITTED = service_error(
+    "offsets-not-committed",
+    "group {group}: {failed} of {count:offset} not committed (the first is {partition}: {reason})",
+    "fix the cause, and rerun the command",
+)
 ONE_GROUP_FOR_SEVERAL_SOURCES = refusal(
     "one-group-for-several-sources",
     "{count} sources are still at the 'committed' marker (operators {operators}), but "
@@ -561,15 +772,35 @@ OPEN_TRANSACTION = refusal(
     "restore the job from here once, let it commit, and stop it with a new savepoint; or add "
     "{option.allow_in_flight:true} to accept the loss",
 )
+PARTITION_CREATED_SINCE_PLAN = refusal(
+    "partition-created-since-plan",
+    "{partition} did not exist when the plan was created, but exists now",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
+PARTITION_DELETED_SINCE_PLAN = refusal(
+    "partition-deleted-since-plan",
+    "{partition} no longer exists",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
 PARTITION_GONE = refusal(
     "partition-gone",
     "the broker has no such partition",
     "pass the job's brokers with {option.bootstrap_servers}, or omit it with {option.gone:skip}",
 )
+PARTITION_NEW_SINCE_PLAN = refusal(
+    "partition-new-since-plan",
+    "{partition} is new since the plan was created",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
 PATH_IS_DIRECTORY = input_error(
     "path-is-directory",
     "{path} is a directory, not a file",
     "{way_out}",
+)
+PLAN_ALREADY_APPLIED = refusal(
+    "plan-already-applied",
+    "the plan was already applied, because the group has all offsets of the plan",
+    "to move the group again, create a new plan with {option.plan_out}",
 )
 PLAN_FOR_OTHER_CLUSTER = refusal(
     "plan-for-other-cluster",
@@ -581,6 +812,22 @@ PLAN_OF_VERSION_1 = input_error(
     "plan-of-version-1",
     "the plan {path} has version 1, which has no checksum; an older release wrote it",
     "create a new plan with {option.plan_out}",
+)
+PLANNED_OFFSET_OUTSIDE_LOG = refusal(
+    "planned-offset-outside-log",
+    "the log of {partition} now ranges from offset {start} to {end}, so it no longer contains the "
+    "next offset {next_offset}",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
+PLANNED_RECORDS_DELETED = refusal(
+    "planned-records-deleted",
+    "{partition}: the job's cluster no longer contains the records",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+)
+POSITION_NOT_RESOLVED = refusal(
+    "position-not-resolved",
+    "{side}: {partition} is {state}, which is not an offset",
+    "choose a side with known offsets, or omit {option.format}",
 )
 POSITION_UNKNOWN = refusal(
     "position-unknown",
@@ -602,16 +849,39 @@ POSITIONS_DIFFER_CLUSTER_UNKNOWN = refusal(
     "cluster (their state does not show whether they do), add {option.one_cluster:true} and "
     "{option.merge_sources:min} to use the lower offsets",
 )
+POSITIONS_NOT_READABLE_AGAIN = input_error(
+    "positions-not-readable-again",
+    "{pointer}: the positions from the time of the plan can no longer be read",
+    "create a new plan",
+)
 PROGRESS_REPORT = input_error(
     "progress-report",
     "the file {path} is a progress report of a Spark query",
     "save the endOffset of its Kafka source to a new file, and pass this file (endOffset has the "
     "format of startingOffsets)",
 )
+QUERY_BEYOND_END = refusal(
+    "query-beyond-end",
+    "{partition}: the query's next offset {next_offset} is higher than the log end offset "
+    "{log_end}; the topic was recreated, or these brokers belong to a different cluster",
+    "pass the brokers that the query reads with {option.bootstrap_servers}; if the topic was "
+    "recreated, start the query with a new checkpoint location",
+)
 QUERY_ID_UNREADABLE = input_error(
     "query-id-unreadable",
     "the file {path} does not contain a query ID",
     "restore it from a backup",
+)
+QUERY_METADATA_MISSING = input_error(
+    "query-metadata-missing",
+    "{directory}: the checkpoint location has no metadata file, so the query cannot be identified",
+    "pass the complete checkpoint location of the query",
+)
+QUERY_PARTITIONS_MISSING = refusal(
+    "query-partitions-missing",
+    "{partition}: these brokers do not have this partition, nor any other partition that the "
+    "query reads",
+    "pass the brokers that the query reads with {option.bootstrap_servers}",
 )
 QUERY_START_UNKNOWN = input_error(
     "query-start-unknown",
@@ -631,6 +901,12 @@ READER_CLUSTER_UNKNOWN = refusal(
     "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
     "that it reads",
 )
+READER_KEPT_RUNNING_SINCE_PLAN = refusal(
+    "reader-kept-running-since-plan",
+    "the {reader} kept running; {sign}",
+    "stop the {reader}, and rerun the command; to apply a saved plan, first create a new plan "
+    "with {option.plan_out}",
+)
 READER_UNKNOWN = refusal(
     "reader-unknown",
     "none of {count} sources is certain to read {partition}, because they read other partitions "
@@ -649,6 +925,19 @@ RECORDS_TIMEOUT = service_error(
     "records-timeout",
     "no records of {partition} were read within {seconds} s",
     "check that this machine can reach the leader of the partition",
+)
+ROLLBACK_FILE_WITHOUT_CHECKSUM = input_error(
+    "rollback-file-without-checksum",
+    "{path}: the rollback file has no checksum, so it may have been edited",
+    "pass the original file; for a file from release 0.2.0 or earlier, use the release that wrote "
+    "it",
+)
+ROLLBACK_FOR_OTHER_CLUSTER = refusal(
+    "rollback-for-other-cluster",
+    "the brokers belong to cluster {cluster}, but the rollback file was written for cluster "
+    "{saved}",
+    "pass the brokers of that cluster with {option.bootstrap_servers} (the file contains "
+    "{servers})",
 )
 SAME_TOPIC_TWO_CLUSTERS = refusal(
     "same-topic-two-clusters",
@@ -686,6 +975,11 @@ SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
     "make a new plan with {option.source_group:G} (the job's group), or with "
     "{option.allow_ran_on:true} if the job was not restarted",
 )
+SEED_IN_USE = refusal(
+    "seed-in-use",
+    "{directory} contains more than a seed, because a query has already started from it",
+    "stop the query, and remove the directory yourself if you no longer need the query's progress",
+)
 SEVERAL_CLUSTERS = refusal(
     "several-clusters",
     "the positions belong to {count} Kafka clusters ({clusters!r}), but a target reads only one",
@@ -702,10 +996,78 @@ SEVERAL_TOPICS_FOR_HUDI = refusal(
     "only one topic",
     "choose a topic with {option.source:topic:NAME}",
 )
+SHOWN_FILE_MISSING = input_error(
+    "shown-file-missing",
+    "{name}: no such file or directory",
+    "pass a plan, a rollback file, or a checkpoint location of a Spark query",
+)
+SHOWN_FILE_UNKNOWN = input_error(
+    "shown-file-unknown",
+    "{name}: not a plan ({option.plan_out}), a rollback file (commit-group with "
+    "{option.execute:true}), or the checkpoint location of a Spark query",
+    "use `migrate inspect` for Flink checkpoints",
+)
+SHOWN_FILE_UNREADABLE = input_error(
+    "shown-file-unreadable",
+    "{path}: cannot be read: {reason}",
+    "check the permissions of the file",
+)
 SIDE_IN_SEVERAL_CLUSTERS = refusal(
     "side-in-several-clusters",
     "{label} has positions in several clusters ({clusters!r})",
     "choose a cluster with {option.cluster:ID}, or a source with {option.source:OPERATOR_ID}",
+)
+SINK_AHEAD = refusal(
+    "sink-ahead",
+    "{sink} remembers batch {last}, but the query would continue with batch {next}; the sink "
+    "would skip the output of the query",
+    "choose a new directory for the sink",
+)
+SINK_DELTA_TXN_APP_ID = refusal(
+    "sink-delta-txn-app-id",
+    "{sink} is a Delta table, and remembers version {last} of txnAppId {identifier!r}; the sink "
+    "would silently skip batches 0 to {last} of a new query, and their records would be lost",
+    "choose a new txnAppId, and pass it with {option.sink_writer} too",
+)
+SINK_FILES_AHEAD = refusal(
+    "sink-files-ahead",
+    "{sink} is a file sink with batch {last}, but the query would continue with batch {next}; the "
+    "sink would skip the output of the query",
+    "copy the checkpoint location of the query that wrote the sink",
+)
+SINK_FILES_BEHIND = refusal(
+    "sink-files-behind",
+    "{sink} is a file sink with batches up to {last}, but the query would continue with batch "
+    "{next}; Spark cannot read a file sink without the batches in between",
+    "pass the sink that the query itself writes",
+)
+SINK_HUDI_DEFAULT_IDENTIFIER = refusal(
+    "sink-hudi-default-identifier",
+    "{sink} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
+    "{identifier!r} (the default of queries without one); the sink would silently skip batches 0 "
+    "to {last} of a new query, and their records would be lost",
+    "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass this "
+    "name with {option.sink_writer} too",
+)
+SINK_HUDI_IDENTIFIER = refusal(
+    "sink-hudi-identifier",
+    "{sink} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
+    "{identifier!r}; the sink would silently skip batches 0 to {last} of a new query, and their "
+    "records would be lost",
+    "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass this "
+    "name with {option.sink_writer} too",
+)
+SINK_OF_OTHER_QUERY = refusal(
+    "sink-of-other-query",
+    "{sink} is the file sink of a different query, and remembers its batches up to {last} "
+    "(_spark_metadata); the sink would silently skip batches 0 to {last} of a new query, and "
+    "their records would be lost",
+    "choose a new directory for the sink, and read both directories",
+)
+SINK_UNREADABLE = refusal(
+    "sink-unreadable",
+    "{option.sink:{sink}}: {error}",
+    "pass a sink that this machine can read; to move without this check, omit {option.sink}",
 )
 SOURCES_AT_DIFFERENT_POSITIONS = refusal(
     "sources-at-different-positions",
@@ -747,6 +1109,17 @@ STREAMS_AT_DIFFERENT_POSITIONS = refusal(
     "({first} and {second})",
     "save the offsets of one of these sources to a file, and pass it as json:FILE",
 )
+STREAMS_GROUP = refusal(
+    "streams-group",
+    "group {group} belongs to a Kafka Streams application, and the application's local state "
+    "would not match the new offsets",
+    "choose a different group",
+)
+TARGET_ON_OTHER_CLUSTER = refusal(
+    "target-on-other-cluster",
+    "the offsets of {target} belong to a different cluster than the offsets in the checkpoint",
+    "verify the plan that was applied (plan:FILE), and add {option.to_kafka_config:FILE}",
+)
 TLS_FAILED = service_error(
     "tls-failed",
     "TLS failed at {servers}: {reason}",
@@ -773,6 +1146,18 @@ TOPIC_NAME_TAKEN = refusal(
     "the checkpoint already has a topic {new}, to which {option.topic_map:{old}={new}} renames a "
     "topic",
     "rename that topic too, or omit it with {option.partitions}",
+)
+TOPIC_NOT_ASSIGNED = refusal(
+    "topic-not-assigned",
+    "topic {topic} of operator {operator} is not assigned to a Spark source, so the query would "
+    "not read its records",
+    "add {option.spark_source:N=topic:{topic}}, or choose the topics with {option.source} or "
+    "{option.partitions}",
+)
+TOPIC_RECREATED_SINCE_PLAN = refusal(
+    "topic-recreated-since-plan",
+    "topic {topic} was recreated after the plan was created",
+    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",

@@ -9,6 +9,7 @@ Tests and callers use the code and the facts; people read the text.
 
 A template is a Python format string with these format specifications:
 
+- ``{offset}``: a fact; None is written as ``none``.
 - ``{count:partition}``: an integer and its noun, such as ``3 partitions``. The specification
   ``{count:entry|entries}`` contains an irregular plural.
 - ``{names}``, ``{names:3}``: the items of a collection, separated by commas. Only the first 20 (or
@@ -188,6 +189,8 @@ class _TextFormatter(Formatter):
         if isinstance(value, int) and not isinstance(value, bool) and format_spec:
             singular, _, plural = format_spec.partition("|")
             return counted(value, singular, plural or None)
+        if value is None:
+            value = "none"
         if isinstance(value, Enum):
             value = value.value
         return format(value, format_spec)

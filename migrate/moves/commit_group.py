@@ -58,7 +58,7 @@ class GroupChange:
 
     Attributes:
         group: the state of the group at the time of the broker query.
-        refusals: the reasons against the change, one line each, with the remedy.
+        refusals: the reasons against the change, each with its remedy.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
         metadata: the string to commit with each offset; empty by default, because clients such as
@@ -225,7 +225,10 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
-        raise UsageError("this plan was created without a broker; create a new plan for the group")
+        raise UsageError(
+            "this plan was created without a broker, so it does not contain the offsets of the "
+            "group; create a new plan for the group"
+        )
     path = path or rollback_files.default_path(before.name, Path())
     newest_change, watch = None, NO_WATCH
     refusals: tuple[str, ...] = move.refusals

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -15,6 +16,7 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
+from migrate.model.log import log
 from migrate.model.option_names import option
 from migrate.model.policies import (
     Compare,
@@ -394,6 +396,17 @@ class PlanArguments(MoveArguments, total=False):
     ]
 
 
+@cache  # so that a command logs the note once
+def _note_default_port(bootstrap_servers: str) -> None:
+    """Log a note about addresses without a port."""
+    for address in filter(None, map(str.strip, bootstrap_servers.split(","))):
+        if not address.rpartition(":")[2].isdecimal():
+            log.info(
+                f"note: {option('bootstrap_servers', redact_url(address))} has no port, so the "
+                "Kafka client uses port 9092"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Kafka:
     """The user's options for the connection to Kafka.
@@ -444,6 +457,7 @@ class Kafka:
         """
         from migrate.kafka.config import kafka_config
 
+        _note_default_port(self.bootstrap_servers or "")
         # AWS tools also read AWS_REGION.
         region = os.environ.get("AWS_REGION")
         return kafka_config(

@@ -16,10 +16,15 @@ from migrate.inputs.flink.job_state import (
     check_job,
     checkpoint_signs,
 )
+from migrate.model.catalog import (
+    JOB_KEPT_RUNNING_SINCE_PLAN,
+    READER_KEPT_RUNNING_SINCE_PLAN,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Compare
 from migrate.model.positions import SPARK, Origin, target_of
@@ -156,12 +161,12 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
         add = option("bootstrap_servers", "HOST:PORT")
-        raise UsageError(f"this plan was created with a broker; add {add}")
+        raise UsageError(f"this plan was created with a broker, so it requires a broker; add {add}")
     from migrate.moves.translate import check_target_kafka  # here, because most moves read no plan
 
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
-    snapshot, _ = recheck_plan(request, plan, f"; create a new plan with {option('plan_out')}")
+    snapshot, _ = recheck_plan(request, plan)
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
@@ -196,12 +201,8 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
     return UsageError(f"{name} is a plan for {command}{way_out}")
 
 
-def recheck_plan(
-    request: Request, plan: Plan, way_out: str = ""
-) -> tuple[ClusterSnapshot | None, list[str]]:
+def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, list[str]]:
     """Check that a plan is still valid. Commands that write repeat this check.
-
-    ``way_out`` ends each line of a refusal, except for a job that kept running.
 
     Returns:
         The current state of the target's cluster (None if the plan was made without a broker), and
@@ -211,7 +212,7 @@ def recheck_plan(
         Refused: the cluster or the group has changed; or the job kept running, and the plan does
             not allow it.
     """
-    snapshot, moved = None, list[str]()
+    snapshot, refusals = None, list[Message]()
     own = plan.in_job_cluster()
     if plan.cluster_id is not None:
         question = Question(
@@ -221,13 +222,13 @@ def recheck_plan(
             pattern=topic_pattern(plan.topic_pattern) if plan.topic_pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), question)
-        moved += find_cluster_changes(own, snapshot)
+        refusals += find_cluster_changes(own, snapshot)
     ran_on = [*checkpoint_signs(plan.origin), *signs_of_progress(own, snapshot)]
     if plan.is_translated:
         question = Question(frozenset(plan.topics), target_group=request.target.group)
         snapshot = ask_broker(request.to_kafka.config(), question)
-        moved += find_cluster_changes(plan.in_target_cluster(), snapshot)
-        if not moved:
+        refusals += find_cluster_changes(plan.in_target_cluster(), snapshot)
+        if not refusals:
             from migrate.moves.translate import find_translation_changes
 
             changes = find_translation_changes(
@@ -236,26 +237,28 @@ def recheck_plan(
                 request.to_kafka.config(),
                 is_whole=request.compare is Compare.ALL,
             )
-            moved += [*changes.other_places, *changes.unmatched]
+            refusals += [*changes.other_places, *changes.unmatched]
     if plan.origin.kind == "batch":
         from migrate.moves.plan_origin import describe_batches_since
 
         if since := describe_batches_since(plan):
             ran_on.append(since)
     since = RAN_ON_SINCE.replace("job", _READERS[plan.origin.kind])
-    lines = [f"{since}{line}" for line in ran_on]
-    refusals = [line + way_out for line in moved]
     if not plan.allow_ran_on:
-        # A new plan from a checkpoint would be refused once the job has written its next
-        # checkpoint.
-        is_job = plan.origin.kind == "checkpoint"
-        end = f"; {plan.origin.how_to_stop}, and move from that savepoint" if is_job else way_out
-        refusals += [line + end for line in lines]
+        refusals += [_ran_on_refusal(plan.origin, sign) for sign in ran_on]
     if refusals:
         raise Refused(refusals)
-    for line in lines:
-        warn(Code.RAN_ON, f"{line}; more records are duplicated than planned")
+    for sign in ran_on:
+        warn(Code.RAN_ON, f"{since}{sign}; more records are duplicated than planned")
     return snapshot, ran_on
+
+
+def _ran_on_refusal(origin: Origin, sign: str) -> Message:
+    if origin.kind == "checkpoint":
+        # A new plan from a checkpoint would be refused once the job has written its next
+        # checkpoint.
+        return JOB_KEPT_RUNNING_SINCE_PLAN(sign=sign, how_to_stop=origin.how_to_stop)
+    return READER_KEPT_RUNNING_SINCE_PLAN(reader=_READERS[origin.kind], sign=sign)
 
 
 # The reader that may have kept running, by the kind of the plan's origin.

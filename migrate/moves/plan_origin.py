@@ -13,6 +13,7 @@ from migrate.inputs.position_inputs import FILE_READERS, SideKind, parse_side, s
 from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_query import query_directory, query_operator_id
+from migrate.model.catalog import BATCH_NOT_IN_LOG, POSITIONS_NOT_READABLE_AGAIN
 from migrate.model.errors import InputError
 from migrate.model.positions import Marker, TopicPartition, format_position
 from migrate.planning import Plan, PlannedPartition
@@ -55,23 +56,20 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             if extraction.origin.number != origin.number:
                 raise _AnotherOrigin(
                     f"{origin.pointer} now contains checkpoint {extraction.origin.number}, but "
-                    f"the plan is of checkpoint {origin.number}"
+                    f"the plan is for checkpoint {origin.number}"
                 )
             return extraction.sources
         case "batch":
             files = Files()
             directory, operator_id = _find_query(plan, files)
             if not files.is_file(offsets_path(directory, origin.number)):
-                missing = f"its log no longer contains batch {origin.number}"
-                raise InputError(f"{directory}: {missing}")
+                raise InputError(BATCH_NOT_IN_LOG(directory=directory, batch=origin.number))
             positions = positions_after(origin.pointer, directory, origin.number, files)
             return [listed_source(operator_id, "Spark query", positions, starts_others=True)]
         case "positions":
             side = parse_side(origin.pointer)
             if side.kind not in {*FILE_READERS, SideKind.HUDI}:
-                raise InputError(
-                    f"the positions of {origin.pointer} at that time can no longer be read"
-                )
+                raise InputError(POSITIONS_NOT_READABLE_AGAIN(pointer=origin.pointer))
             sources = side_input(side, None, ()).sources
             return [
                 replace(source, operator_id=name) for source in sources for name in plan.operators
@@ -89,13 +87,13 @@ def describe_batches_since(plan: Plan) -> str:
         directory, _ = _find_query(plan, files)
         newest = newest_committed_batch(directory, files)
     except _UNREADABLE as error:
-        return f"cannot determine whether it has committed a different batch ({error})"
+        return f"migrate cannot determine whether it has committed a different batch ({error})"
     except _AnotherOrigin as other:
         return str(other)
     if newest == plan.origin.number:
         return ""
     committed = "no batch" if newest is None else f"batch {newest}"
-    return f"it has committed {committed}, but the plan is of batch {plan.origin.number}"
+    return f"it has committed {committed}, but the plan is for batch {plan.origin.number}"
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
@@ -108,7 +106,7 @@ def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
     directory = query_directory(plan.origin.pointer, files)
     operator_id = query_operator_id(directory, files)
     if operator_id not in plan.operators:
-        raise _AnotherOrigin(f"{directory} is now of a different query")
+        raise _AnotherOrigin(f"{directory} now belongs to a different query")
     return directory, operator_id
 
 

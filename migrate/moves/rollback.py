@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.moves.options import KafkaArguments, kafka
+from migrate.storage.json_models import EditedFile
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.rollback_file import ChangeProgress
+from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,7 +46,7 @@ class GroupRollback:
     """
 
     preview: RollbackPreview
-    refusals: tuple[str, ...]
+    refusals: tuple[Message, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
     _config: KafkaConfig = field(repr=False, kw_only=True)
@@ -85,6 +87,14 @@ class GroupRollback:
         group = self.preview.file.group
         with timed(f"bringing group {group} back"):
             return restore(self._config, self.preview, self.rollback_path, force=self._force)
+
+
+def _history(file: Path, change: RollbackFile) -> Sequence[tuple[Path, RollbackFile]]:
+    """Return the changes to the group whose rollback files are next to ``file``."""
+    try:
+        return rollback_files.history([file.parent], change.cluster_id, change.group)
+    except EditedFile:  # the refusal of newer commits then does not know who made them
+        return ()
 
 
 def rollback(
@@ -129,7 +139,7 @@ def rollback(
         brokers = replace(brokers, bootstrap_servers=change.bootstrap_servers)
     config = brokers.config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
-        preview = read_preview(config, change)
+        preview = read_preview(config, change, _history(file, change))
     progress = _PROGRESS[preview.progress].format(f"this {change.change}", change.created_at)
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:

@@ -10,8 +10,13 @@ from pathlib import Path
 from decoder.storage import join, read_file
 from migrate.inputs.spark_log import committed_positions, has_begun_batch, starting_positions
 from migrate.inputs.spark_query import QueryLocation
+from migrate.model.catalog import (
+    CUT_OVER_RECORD_SHOWN,
+    SHOWN_FILE_MISSING,
+    SHOWN_FILE_UNKNOWN,
+    SHOWN_FILE_UNREADABLE,
+)
 from migrate.model.errors import InputError
-from migrate.model.option_names import option
 from migrate.model.positions import SPARK_PREFIX
 from migrate.planning import Plan, plan_file
 from migrate.storage.files import Files
@@ -47,30 +52,26 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     path = path_of(name.removeprefix(SPARK_PREFIX).removeprefix("plan:"), files)
     if not files.is_file(path):
         if files.list_directory(path) is None:
-            raise NothingToShow(f"{name}: no such file or directory")
+            raise NothingToShow(SHOWN_FILE_MISSING(name=name))
         return _location(name, files.absolute(path), files)
     kind = _kind(Path(path))
     reader = _READERS.get(kind)
     if kind == "flink-offset-migrate cut-over":
-        raise NothingToShow(f"{name}: a record of a cut-over; open record.html in its directory")
+        raise NothingToShow(CUT_OVER_RECORD_SHOWN(name=name))
     if reader is None:
         raise _unknown_file(name)
     return reader(Path(path))
 
 
 def _unknown_file(name: str) -> NothingToShow:
-    return NothingToShow(
-        f"{name}: not a plan ({option('plan_out')}), a rollback file (commit-group with "
-        f"{option('execute', True)}), or a Spark query's checkpoint location; use `migrate "
-        "inspect` for Flink checkpoints"
-    )
+    return NothingToShow(SHOWN_FILE_UNKNOWN(name=name))
 
 
 def _kind(path: Path) -> str:
     try:
         document = json.loads(read_file(path))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(SHOWN_FILE_UNREADABLE(path=path, reason=error.strerror)) from error
     except (ValueError, RecursionError):
         return ""
     return str(document.get("kind")) if isinstance(document, dict) else ""

@@ -7,9 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
+from migrate.model.catalog import (
+    LOCATION_AND_SINK_OVERLAP,
+    SINK_AHEAD,
+    SINK_DELTA_TXN_APP_ID,
+    SINK_FILES_AHEAD,
+    SINK_FILES_BEHIND,
+    SINK_HUDI_DEFAULT_IDENTIFIER,
+    SINK_HUDI_IDENTIFIER,
+    SINK_OF_OTHER_QUERY,
+    SINK_UNREADABLE,
+)
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
@@ -61,10 +73,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     output = place_of(named_location("sink", sink).to_read[0]).rstrip("/")
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
-        raise Refused(
-            f"{location.name} and the sink {sink} are the same directory, or one contains the "
-            "other; choose two separate directories"
-        )
+        raise Refused(LOCATION_AND_SINK_OVERLAP(directory=location.name, sink=sink))
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
@@ -90,8 +99,8 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     ):
         if writers := memory.last_numbers(kind):
             log.info(
-                f"the sink remembers {what} ({len(writers)}); a new query differs from all of "
-                "them, so the sink skips no batches because of them"
+                f"the sink remembers {what} ({len(writers)}); a new query is none of these "
+                "writers, so the sink does not skip its batches"
             )
     if writer is None:
         warnings += _other_name_warnings(name, memory)
@@ -114,8 +123,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     """
     if sink is None:
         log.info(
-            "note: a sink that remembers batches skips the batches that the query has written "
-            f"after batch {batch}; to check a sink, pass {option('sink', 'DIR')}"
+            "note: if the query has written batches to its sink after batch "
+            f"{batch}, a sink that remembers batches skips these batches of the copy; to check a "
+            f"sink, pass {option('sink', 'DIR')}"
         )
         return
     name, memory, warnings = _read_memory(sink)
@@ -127,22 +137,11 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         and (writer.kind is not WriterKind.QUERY or writer.name == query)
     ]
     if ahead:
-        way_out = (
-            "copy the checkpoint location of the query that wrote it"
-            if ahead[0].kind is WriterKind.FILES
-            else "choose a new directory"
-        )
-        raise Refused(
-            f"{name} remembers batch {ahead[0].last}, but the query would continue with batch "
-            f"{batch + 1}; the sink would skip the query's output; {way_out}"
-        )
+        refusal = SINK_FILES_AHEAD if ahead[0].kind is WriterKind.FILES else SINK_AHEAD
+        raise Refused(refusal(sink=name, last=ahead[0].last, next=batch + 1))
     last_file_batch = memory.last_numbers(WriterKind.FILES).get("")
     if last_file_batch is not None and last_file_batch < batch:
-        raise Refused(
-            f"{name} is a file sink with batches up to {last_file_batch}, but the query would "
-            f"continue with batch {batch + 1}; Spark cannot read a file sink without the batches "
-            "between; pass the query's own sink"
-        )
+        raise Refused(SINK_FILES_BEHIND(sink=name, last=last_file_batch, next=batch + 1))
     from migrate.sinks.spark_files import FORMAT  # here, because most moves pass no sink
 
     if last_file_batch is None and not set(memory.formats) - {FORMAT}:
@@ -189,7 +188,7 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
         with timed(f"reading {name}"):
             memory = sink_memory(*directory.to_read)
     except UnreadableSink as error:
-        raise Refused(f"{option('sink', name)}: {error}") from error
+        raise Refused(SINK_UNREADABLE(sink=name, error=str(error))) from error
     unread = [f"{name} was not read completely: {why}" for why in memory.unread]
     if memory.empty:
         log.info(f"{name}: the sink is empty, so it remembers no batch")
@@ -208,44 +207,23 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
     return tuple(warnings)
 
 
-def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[Message]:
     """Yield refusals of a sink that would skip the first batches of a new query.
 
     A file sink skips the first batches of every new query. Other sinks skip them only if the query
     writes under a name that they remember.
     """
-    scope = " (the default of queries without one)" if writer is None else ""
+    last = memory.last_numbers(WriterKind.FILES).get("")
+    if last is not None:
+        yield SINK_OF_OTHER_QUERY(sink=name, last=last)
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
-    for kind, key, what, under, way_out in (
-        (
-            WriterKind.FILES,
-            "",
-            "is the file sink of a different query, and remembers its batches up to",
-            "(_spark_metadata)",
-            "choose a new directory for the sink, and read both directories",
-        ),
-        (
-            WriterKind.HUDI,
-            identifier,
-            "is a Hudi table, and remembers batch",
-            f"of the checkpoint identifier {identifier!r}{scope}",
-            "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass "
-            f"this name with {option('sink_writer')} too",
-        ),
-        (
-            WriterKind.TXN_APP,
-            writer,
-            "is a Delta table, and remembers version",
-            f"of txnAppId {writer!r}",
-            "choose a new txnAppId",
-        ),
-    ):
-        last = memory.last_numbers(kind).get(key) if key is not None else None
-        if last is not None:
-            yield (
-                f"{name} {what} {last} {under}; the sink would silently skip batches 0 to {last} "
-                f"of a new query, and their records would be lost; {way_out}"
-            )
+    last = memory.last_numbers(WriterKind.HUDI).get(identifier)
+    if last is not None:
+        refusal = SINK_HUDI_DEFAULT_IDENTIFIER if writer is None else SINK_HUDI_IDENTIFIER
+        yield refusal(sink=name, last=last, identifier=identifier)
+    last = memory.last_numbers(WriterKind.TXN_APP).get(writer) if writer is not None else None
+    if last is not None:
+        yield SINK_DELTA_TXN_APP_ID(sink=name, last=last, identifier=writer)
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:

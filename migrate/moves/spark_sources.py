@@ -7,9 +7,10 @@ from itertools import chain
 
 from migrate.inputs.flink.assign_sources import Assignment, assign_sources
 from migrate.inputs.flink.source import Source
-from migrate.model.catalog import SPARK_SOURCES_TWO_CLUSTERS
+from migrate.model.catalog import SPARK_SOURCES_TWO_CLUSTERS, TOPIC_NOT_ASSIGNED
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.warning import WarningCode, warn
@@ -106,8 +107,8 @@ def _assign(
     for number, source_names in names.items():
         if not 0 <= number <= _MAX_NUMBER or not source_names or isinstance(source_names, str):
             raise UsageError(
-                f"{option('spark_source')} {number}: {source_names!r}: not a source number and "
-                "names"
+                f"{option('spark_source')} {number}: {source_names!r}: expected the number of a "
+                "stream and a list of Flink sources"
             )
     if request.policies.topic_pattern is not None and len(names) > 1:
         raise UsageError(
@@ -127,23 +128,23 @@ def _report_assignment(assignment: Assignment) -> None:
     for topic, topic_readers in sorted(readers.items()):
         if len(topic_readers) > 1:
             log.info(
-                f"note: {topic} goes to Spark sources {' and '.join(map(str, topic_readers))}; "
-                "this is correct if they are joined, but a union would duplicate its records"
+                f"note: Spark sources {' and '.join(map(str, topic_readers))} read {topic}; a join "
+                "of these sources is correct, but a union would duplicate the records"
             )
     last = max(assignment.by_number)
     if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
         warn(
             WarningCode.UNSEEDED_STREAM,
             f"streams of the query before {last} start without a seed: "
-            f"{join_some(map(str, unseeded), _MAX_NAMED)}; a Kafka stream among them starts at its "
-            "own startingOffsets",
+            f"{join_some(map(str, unseeded), _MAX_NAMED)}; each of them that reads Kafka starts at "
+            "its own startingOffsets",
         )
     for source in assignment.left_out:
         names = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({names}) is not assigned to a Spark source")
 
 
-def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
+def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[Message]:
     """Yield refusals of topics that several Flink sources read, possibly from two clusters.
 
     The broker answers for only one cluster. Without a broker, nothing is refused, because each
@@ -160,7 +161,7 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
 
 def _unassigned_topic_refusals(
     sources: Sequence[Source], assignment: Assignment, policies: Policies
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """Yield refusals of topics that should move but are not assigned to any Spark source."""
     taken = {
         (part.operator_id, topic)
@@ -171,9 +172,4 @@ def _unassigned_topic_refusals(
         for topic in sorted(source.topics):
             moves = policies.partitions is None or topic in policies.partitions
             if moves and (source.operator_id, topic) not in taken:
-                yield (
-                    f"topic {topic} of operator {source.operator_id} is not assigned to a Spark "
-                    "source, so the query would not read its records; add "
-                    f"{option('spark_source', {'N': f'topic:{topic}'})}, or choose the topics with "
-                    f"{option('source')} or {option('partitions')}"
-                )
+                yield TOPIC_NOT_ASSIGNED(topic=topic, operator=source.operator_id)

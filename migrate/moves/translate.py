@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker, ask_logs
+from migrate.model.catalog import (
+    COPY_DUPLICATED_SINCE_PLAN,
+    COPY_ELSEWHERE_SINCE_PLAN,
+    COPY_LOST_SINCE_PLAN,
+    PLANNED_RECORDS_DELETED,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Compare
 from migrate.model.positions import (
@@ -125,19 +132,19 @@ def translate_side(
 
 @dataclass(frozen=True, slots=True)
 class TranslationChanges:
-    """A saved plan's positions that no longer match the other cluster, one line each.
+    """A saved plan's positions that no longer match the other cluster.
 
     Attributes:
         other_places: positions that are now at a different offset.
         unmatched: positions that have no certain match.
         duplicates: positions without a certain match, if the plan accepts that the cluster contains
             some records twice.
-        sampled: positions that match, although not all records were compared.
+        sampled: lines about positions that match, although not all records were compared.
     """
 
-    other_places: Sequence[str]
-    unmatched: Sequence[str]
-    duplicates: Sequence[str]
+    other_places: Sequence[Message]
+    unmatched: Sequence[Message]
+    duplicates: Sequence[Message]
     sampled: Sequence[str]
 
 
@@ -150,8 +157,8 @@ def find_translation_changes(
     cluster; ``is_whole`` is the same as in ``translate_positions``. If a plan has proved positions,
     all records are compared.
     """
-    other_places, unmatched = list[str](), list[str]()
-    duplicates, sampled = list[str](), list[str]()
+    other_places, unmatched = list[Message](), list[Message]()
+    duplicates, sampled = list[Message](), list[str]()
     is_whole |= any(
         planned.translation is not None and planned.translation.outcome is MatchOutcome.PROVED
         for planned in plan.partitions
@@ -172,18 +179,22 @@ def find_translation_changes(
             continue
         match = translated.get((own.topic, planned.partition))
         if match is None:
-            unmatched.append(f"{planned.name}: the job's cluster no longer contains the records")
+            unmatched.append(PLANNED_RECORDS_DELETED(partition=planned.name))
         elif match.next_offset is None:
-            unmatched.append(f"{planned.name}: {match.reason or match.outcome.value}")
+            reason = match.reason or match.outcome.value
+            unmatched.append(COPY_LOST_SINCE_PLAN(partition=planned.name, reason=reason))
         elif not match.agrees_with(next_offset):
             other_places.append(
-                f"{planned.name}: the next record after {own.next_offset} in the job's cluster "
-                f"is at {match.next_offset} in the target's cluster, but the plan has "
-                f"{next_offset}"
+                COPY_ELSEWHERE_SINCE_PLAN(
+                    partition=planned.name,
+                    position=own.next_offset,
+                    found=match.next_offset,
+                    next_offset=next_offset,
+                )
             )
         elif match.outcome.is_lossless:
-            line = f"{planned.name}: {match.outcome.value}; its records may be duplicated"
-            (duplicates if own.outcome.is_lossless else unmatched).append(line)
+            message = COPY_DUPLICATED_SINCE_PLAN(partition=planned.name, outcome=match.outcome)
+            (duplicates if own.outcome.is_lossless else unmatched).append(message)
         elif match.is_sampled:
             sampled.append(
                 f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "

@@ -21,6 +21,11 @@ from migrate.inputs.position_inputs import (
     parse_side,
 )
 from migrate.inputs.spark_query import query_start
+from migrate.model.catalog import (
+    EXPECTED_POSITIONS_AMBIGUOUS,
+    EXPECTED_POSITIONS_DIFFER,
+    TARGET_ON_OTHER_CLUSTER,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.extensions import service
@@ -168,7 +173,7 @@ def verify(
         check_target_kafka(plan, to_kafka)
     side = _parse_target(target)
     if run and side.kind is not SideKind.SPARK:
-        raise UsageError(f"{option('run', True)} verifies a Spark query, and requires spark:DIR")
+        raise UsageError(f"{option('run', True)} requires spark:DIR, because it runs a Spark query")
     broker = to_kafka.broker if to_kafka.is_given else job.broker
     if broker is None and side.kind is SideKind.GROUP:
         raise broker_needed(side.label)
@@ -195,10 +200,11 @@ def _check_order(moved: str, target: str) -> None:
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
-                "both arguments are targets; put the savepoint or plan:FILE before one of them"
+                "both arguments are targets; pass the savepoint or plan:FILE first, and then one "
+                "target"
             )
         swapped = f"{redact_url(target)} {redact_url(moved)}"
-        raise UsageError(f"the checkpoint comes first: verify {swapped}")
+        raise UsageError(f"pass the checkpoint before the target: migrate verify {swapped}")
     exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name
     if not exists and (similar := _similar_name(moved, ("plan", "group", "spark"))):
         raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
@@ -218,8 +224,8 @@ def _parse_target(target: str) -> Side:
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
     if target.startswith(("json:", "csv:", "broker:")):
         raise UsageError(
-            f"{target}: verify requires spark:DIR or group:NAME; `migrate diff CHK {target}` "
-            "compares any two sides"
+            f"{target}: verify requires spark:DIR or group:NAME; to compare any two sides, run "
+            f"`migrate diff CHK {target}`"
         )
     raise UsageError(
         f"{target}: not a target; write spark:{target} (a query's checkpoint location) or "
@@ -275,7 +281,7 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
                 f"{option(name)} requires a checkpoint, and cannot be combined with plan:FILE"
             )
     if moved == _PLAN:
-        raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
+        raise UsageError(f"{moved!r}: the file name is missing; write {_PLAN}FILE")
     plan = read_plan(local_path(moved.removeprefix(_PLAN)))
     written_at = plan.origin.written_at if not (plan.topic_ids or plan.is_translated) else None
     return _Expected(PositionSet(moved, plan.next_offsets), False, plan, written_at)
@@ -292,16 +298,11 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
     chosen = choose(extraction, choice)
     for topic in shared_topics(chosen):
         if one_cluster and topic.differing:
-            refusal, same = topic.disagreement_refusal(one_cluster=True), ""
-        elif topic.may_be_two_topics and not one_cluster:
-            refusal = topic.unnamed_cluster_refusal()
-            same = f"add {option('one_cluster', True)} if they read the same Kafka cluster, "
-        else:
-            continue
-        raise Refused(
-            f"{moved}: {refusal.what}; choose one source with {option('source', 'OPERATOR_ID')}, "
-            f"{same}or verify the plan that was applied (plan:FILE)"
-        )
+            facts = topic.disagreement_refusal(one_cluster=True).facts
+            raise Refused(EXPECTED_POSITIONS_DIFFER(chk=moved, **facts))
+        if topic.may_be_two_topics and not one_cluster:
+            facts = topic.unnamed_cluster_refusal().facts
+            raise Refused(EXPECTED_POSITIONS_AMBIGUOUS(chk=moved, **facts))
     at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
     written_at = extraction.origin.written_at
     return _Expected(source_positions(moved, chosen), at_earliest, written_at=written_at)
@@ -328,11 +329,7 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
 
 
 def _translated_error(target: str) -> Refused:
-    return Refused(
-        f"the offsets of {target} are of a different cluster than the checkpoint's offsets; "
-        "verify the plan that was applied (plan:FILE), and add "
-        f"{option('to_kafka_config', 'FILE')}"
-    )
+    return Refused(TARGET_ON_OTHER_CLUSTER(target=target))
 
 
 def _only_planned(
@@ -360,8 +357,9 @@ def _compare_records(
         )
         return (), (f"{plan.origin.pointer}: no record compared: {both_clusters}",)
     changes = find_translation_changes(plan, job.config(), to_kafka.config())
-    unmatched = (*changes.unmatched, *changes.duplicates, *changes.sampled)
-    return tuple(changes.other_places), unmatched
+    unmatched = [message.what for message in (*changes.unmatched, *changes.duplicates)]
+    other_places = tuple(message.what for message in changes.other_places)
+    return other_places, (*unmatched, *changes.sampled)
 
 
 def _verify_query(
@@ -435,6 +433,6 @@ def _verify_group(
         warn(
             WarningCode.GROUP_ORIGIN_UNKNOWN,
             "no rollback file in this directory shows which client committed the offsets of "
-            f"{side.label}; they are compared as offsets of the job's cluster",
+            f"{side.label}; migrate assumes that they belong to the job's cluster",
         )
     return verification

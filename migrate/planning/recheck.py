@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.model.catalog import PLAN_FOR_OTHER_CLUSTER
+from migrate.model.catalog import (
+    GROUP_CHANGED_SINCE_PLAN,
+    LOG_END_DECREASED,
+    PARTITION_CREATED_SINCE_PLAN,
+    PARTITION_DELETED_SINCE_PLAN,
+    PARTITION_NEW_SINCE_PLAN,
+    PLAN_ALREADY_APPLIED,
+    PLAN_FOR_OTHER_CLUSTER,
+    PLANNED_OFFSET_OUTSIDE_LOG,
+    TOPIC_RECREATED_SINCE_PLAN,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
+from migrate.model.message import Message
 from migrate.model.positions import format_position
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
@@ -28,8 +39,8 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
     )
 
 
-def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
-    """Yield the changes in the cluster since the plan was made, one line each.
+def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Message]:
+    """Yield a refusal for each change in the cluster since the plan was made.
 
     New records do not change the plan's effect, nor do deleted records below the planned offsets.
     ``suspect`` is not recomputed, because a topic that was recreated after the plan was made has a
@@ -41,26 +52,27 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     check_cluster(plan, snapshot)
     recreated = recreated_topics(plan, snapshot)
     for topic in recreated:
-        yield f"topic {topic} was recreated after the plan was created"
+        yield TOPIC_RECREATED_SINCE_PLAN(topic=topic)
     if recreated:
         return
     if _is_applied(plan, snapshot):
-        yield "the plan was already applied, because the group has all offsets of the plan"
+        yield PLAN_ALREADY_APPLIED()
         return
     known = {planned.topic_partition: planned for planned in plan.partitions}
     now = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
         for topic, partition in sorted(now.keys() - known.keys()):
-            yield f"{topic}-{partition} is new since the plan was created"
+            yield PARTITION_NEW_SINCE_PLAN(partition=f"{topic}-{partition}")
     for topic_partition, planned in known.items():
         log = now.get(topic_partition)
         yield from _find_log_changes(planned, log)
         if log is not None and snapshot.target_group is not None:
             current = snapshot.target_group.next_offset(*topic_partition)
             if current != planned.current:
-                yield (
-                    f"the group's offset for {planned.name} has changed from "
-                    f"{format_position(planned.current)} to {format_position(current)}"
+                yield GROUP_CHANGED_SINCE_PLAN(
+                    partition=planned.name,
+                    old=format_position(planned.current),
+                    new=format_position(current),
                 )
 
 
@@ -77,25 +89,20 @@ def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
     )
 
 
-def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:
+def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterator[Message]:
     name = planned.name
     if log is None:
         if planned.log_end is not None:
-            yield f"{name} no longer exists"
+            yield PARTITION_DELETED_SINCE_PLAN(partition=name)
         return
     if planned.log_end is None:
-        yield f"{name} did not exist when the plan was created, but exists now"
+        yield PARTITION_CREATED_SINCE_PLAN(partition=name)
     if planned.next_offset is not None and not log.covers(planned.next_offset):
-        yield (
-            f"the log of {name} now ranges from offset {log.start} to {log.end}, so it no longer "
-            f"contains the next offset {planned.next_offset}"
+        yield PLANNED_OFFSET_OUTSIDE_LOG(
+            partition=name, start=log.start, end=log.end, next_offset=planned.next_offset
         )
     if planned.log_end is not None and log.end < planned.log_end:
-        yield (
-            f"the log end offset of {name} has decreased from {planned.log_end} to {log.end}; "
-            "either records were lost, or the topic was recreated (before Kafka 2.8, topics have "
-            "no IDs that would show this)"
-        )
+        yield LOG_END_DECREASED(partition=name, planned=planned.log_end, log_end=log.end)
 
 
 def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Literal
 
 from migrate.inputs.group_csv import group_csv
+from migrate.model.catalog import EARLIEST_NOT_RESOLVED, NO_OFFSET_TO_WRITE, POSITION_NOT_RESOLVED
 from migrate.model.errors import Refused
-from migrate.model.option_names import option
 from migrate.model.positions import Marker, TopicPartition, Unknown, format_start
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import join_some
@@ -61,19 +61,18 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
         if row.right is Unknown.ABSENT:
             missing.append(name)
         elif row.right_offset is None:
-            known = ""
             if row.right is Marker.EARLIEST:
-                known = f"; to resolve it, add {option('bootstrap_servers', 'HOST:PORT')}"
+                raise Refused(EARLIEST_NOT_RESOLVED(side=label, partition=name))
             state = format_start(row.right)
-            raise Refused([f"{label}: {name} is {state}, and not an offset{known}"])
+            raise Refused(POSITION_NOT_RESOLVED(side=label, partition=name, state=state))
         else:
             next_offsets[row.topic, row.partition] = row.right_offset
     if not next_offsets:
-        raise Refused([f"{label} has no offset to write"])
+        raise Refused(NO_OFFSET_TO_WRITE(side=label))
     if missing:
         warn(
             WarningCode.MISSING_OFFSETS,
-            f"{label} has no offset of {join_some(missing, _MAX_NAMED)}; the reader of the "
+            f"{label} has no offset for {join_some(missing, _MAX_NAMED)}; the client that uses the "
             "output starts these partitions at its own default",
         )
     return next_offsets

@@ -124,6 +124,9 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
 
 def _meanings() -> dict[StartOutcome, str]:
     return {
+        StartOutcome.LOST: "the target starts above the position, and skips the records between; "
+        "if CHK is older than the checkpoint that was moved, pass the checkpoint that was moved, "
+        "or the plan that was applied (plan:FILE); otherwise, move again",
         StartOutcome.EXPIRED: "the target's next offset is below the log start offset; these "
         "records were deleted, and a query fails there; move again from a newer checkpoint, or "
         f"continue with {option('on_expired', OnExpired.EARLIEST)}",

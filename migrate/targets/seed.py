@@ -27,6 +27,14 @@ from collections.abc import Iterable
 from decoder.metadata.layout import MAGIC
 from decoder.storage import METADATA_FILE, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
+from migrate.model.catalog import (
+    LOCATION_IN_USE,
+    LOCATION_INSIDE_CHECKPOINT,
+    LOCATION_NOT_A_DIRECTORY,
+    LOCATION_NOT_EMPTY,
+    LOCATION_UNFINISHED,
+    SEED_IN_USE,
+)
 from migrate.model.errors import Refused
 from migrate.model.warning import WarningCode, warn
 from migrate.storage.new_file import new_directory, write_pieces
@@ -56,22 +64,15 @@ def check_free(location: Location) -> None:
     """
     names = location.names()
     if names is None:
-        raise Refused(
-            f"{location.name} is a file or a symbolic link, or is in a file; choose a directory"
-        )
+        raise Refused(LOCATION_NOT_A_DIRECTORY(directory=location.name))
     if not names:
         _check_outside_flink(location)
         return
     if is_unfinished(location):
-        raise Refused(
-            f"{location.name} contains an unfinished seed of an active or interrupted run; if no "
-            "run is active, remove it"
-        )
+        raise Refused(LOCATION_UNFINISHED(directory=location.name))
     if names & FILES_OF_A_QUERY:
-        raise Refused(
-            f"{location.name} is already the checkpoint location of a query; choose a new directory"
-        )
-    raise Refused(f"{location.name} is not empty; choose a new directory")
+        raise Refused(LOCATION_IN_USE(directory=location.name))
+    raise Refused(LOCATION_NOT_EMPTY(directory=location.name))
 
 
 def _check_outside_flink(location: Location) -> None:
@@ -84,10 +85,7 @@ def _check_outside_flink(location: Location) -> None:
             if METADATA_FILE in (names or ()):
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
         if head == _MAGIC or "taskowned" in (names or ()):
-            raise Refused(
-                f"{location.name} is in a Flink checkpoint or savepoint ({path}), so Flink "
-                "may delete it; choose a directory outside"
-            )
+            raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
 
 
 def write_seed(
@@ -154,9 +152,7 @@ def remove_seed(location: Location) -> None:
         OSError: the seed cannot be removed.
     """
     if location.names() is None or not _holds_only_seed(location):
-        raise Refused(
-            f"{location.name} contains more than a seed, because a query has already started"
-        )
+        raise Refused(SEED_IN_USE(directory=location.name))
     folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
     files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
     _remove_files(files, location)
@@ -190,8 +186,8 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
             if may_remain:  # a store's client may still complete an interrupted write
                 warn(
                     WarningCode.REMAINING_FILES,
-                    f"{location.name} may contain an unfinished seed, and Spark fails on it; "
-                    "remove it",
+                    f"{location.name} may contain an unfinished seed, on which Spark fails; remove "
+                    "the directory",
                 )
         raise
 

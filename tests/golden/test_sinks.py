@@ -123,7 +123,7 @@ def test_memory_without_effect_on_new_query_triggers_no_warning(
     caplog.set_level(logging.INFO, "migrate")
     assert _asked(GOLDEN / name, None) == ((), None)
     count = len(TABLES[name]["memory"])
-    assert f"({count}); a new query differs from all of them" in caplog.text
+    assert f"({count}); a new query is none of these writers" in caplog.text
 
 
 def test_file_sink_directory_hiding_flink_files_triggers_warning() -> None:

@@ -546,7 +546,7 @@ def test_group_with_newer_commits_is_refused_unless_forced(
         undo.read_preview(_config(broker), rollback_file.read(tmp_path / "r.json")).progress
         is ChangeProgress.MOVED_ON
     )
-    with pytest.raises(Refused, match=rf"has newer commits; 1 .*{topic}-1: 9.*force=True"):
+    with pytest.raises(Refused, match=rf"has newer commits; .*{topic}-1: 9.*force=True"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
     forced = _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
@@ -591,7 +591,7 @@ def test_rollback_file_of_different_cluster_is_refused(
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
     edit_and_seal_plan(path, lambda file: file.update(cluster_id="elsewhere"))
-    with pytest.raises(Refused, match="of cluster elsewhere"):
+    with pytest.raises(Refused, match="cluster elsewhere"):
         _restore(broker, path, tmp_path / "back.json", force=True)
     assert set(broker.committed(group).values()) == {5, 6, 7}
 

@@ -31,17 +31,17 @@ def _group(name: str, topic: str, *held: int) -> GroupView:
 @pytest.mark.parametrize(
     ("change", "set_to", "now", "refusals"),
     [
-        ("commit", (3, 4), (9, 4), ("1 offset would be rewound", "up to 6 records")),
-        ("commit", (3, 4), (9, 5), ("2 offsets would be rewound", "up to 7 records")),
-        ("commit", (3, 4), (2, 9), ("1 offset would be rewound", "up to 5 records")),
+        ("commit", (3, 4), (9, 4), ("rewind 1 offset", "up to 6 records")),
+        ("commit", (3, 4), (9, 5), ("rewind 2 offsets", "up to 7 records")),
+        ("commit", (3, 4), (2, 9), ("rewind 1 offset", "up to 5 records")),
         ("commit", (3, 4), (3, 4), ()),  # it is as the earlier run left it
         ("commit", (3, 4), (1, 1), ()),  # or found it
         ("commit", (3, 4), (2, 2), ()),  # it goes ahead, wherever it has been meanwhile
         ("commit", (9, 9), (9, 9), ()),  # nobody has read on from where it was set
         # No commit of ours is known.
-        ("rollback", (3, 4), (9, 9), ("2 offsets would be rewound", "up to 11 records")),
-        (None, (), (9, 9), ("2 offsets would be rewound", "up to 11 records")),
-        (None, (), (9, 1), ("1 offset would be rewound", "up to 6 records")),
+        ("rollback", (3, 4), (9, 9), ("rewind 2 offsets", "up to 11 records")),
+        (None, (), (9, 9), ("rewind 2 offsets", "up to 11 records")),
+        (None, (), (9, 1), ("rewind 1 offset", "up to 6 records")),
     ],
 )
 def test_repeated_move_of_group_with_newer_commits_is_refused(

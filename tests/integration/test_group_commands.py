@@ -46,9 +46,7 @@ def test_dry_run_shows_all_changes_and_commits_nothing(
     dry_run = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     refused = migrate(*dry_run)
     assert (refused.code, refused.stdout) == (4, "")
-    assert (
-        f"1 offset would be rewound (the first is {topic}-1: 9, to rewind to 4)" in refused.stderr
-    )
+    assert f"rewind 1 offset (the first is {topic}-1: from 9 to 4)" in refused.stderr
     result = migrate(*dry_run, "--wide", "--allow-moved-on")
     assert result.code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
@@ -420,7 +418,7 @@ def test_newer_commits_are_detected_without_rollback_file(
     for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
         assert (refused.code, refused.stdout) == (4, "")
         assert f"group {group} has newer commits" in refused.stderr
-        assert f"up to {back} records would be reprocessed; add --allow-moved-on" in refused.stderr
+        assert f"reprocess up to {back} records; add --allow-moved-on" in refused.stderr
     assert broker.committed(group) == there
     assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
     assert broker.committed(group) == moved
@@ -441,7 +439,7 @@ def test_repeated_move_after_consumption_requires_allow_moved_on(
     again = (*command, "--rollback-file", tmp_path / "again.json")
     for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
         assert (refused.code, refused.stdout) == (4, "")
-        assert f"up to {back} records would be reprocessed; add --allow-moved-on" in refused.stderr
+        assert f"reprocess up to {back} records; add --allow-moved-on" in refused.stderr
     assert broker.committed(group) == there
     assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
     assert broker.committed(group) == moved

@@ -94,12 +94,12 @@ def _recreate_larger(case: Case) -> None:
         (
             _recreate_smaller,
             ["topic recreated"] * 2,
-            "0: the group's earlier offset 4 is of a topic that was recreated",
+            "0: the group's earlier offset 4 belongs to a topic that was recreated",
         ),
         (
             _recreate_larger,
             ["topic recreated"] * 2,
-            "1: the group's earlier offset 4 is of a topic that was recreated",
+            "1: the group's earlier offset 4 belongs to a topic that was recreated",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_offset_outside_current_log_is_restored_only_with_force(
         refused = case.rollback(*flags)
         assert (refused.code, refused.stdout) == (4, "")
         assert f"{case.topic}-{says}" in refused.stderr
-        assert "add --force to restore it anyway" in refused.stderr
+        assert "add --force to restore the offset anyway" in refused.stderr
         # Each partition is shown all the same.
         rows = [line for line in refused.stderr.splitlines() if line.split()[:1] == [case.topic]]
         assert [row.rstrip().endswith(doubt) for row, doubt in zip(rows, doubts, strict=True)]
@@ -151,8 +151,8 @@ def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> 
     assert (refused.code, refused.stdout) == (4, "")
     for partition in range(2):
         assert (
-            f"{case.topic}-{partition}: the group's earlier offset 4 is of a partition that no "
-            "longer exists; add --force to omit it"
+            f"{case.topic}-{partition}: the group's earlier offset 4 belongs to a partition that "
+            "no longer exists; add --force to omit the offset"
         ) in refused.stderr
     left_out = case.rollback("--execute", "--yes", "--force")
     assert left_out.code == 0, left_out.stderr

@@ -189,9 +189,9 @@ def test_large_state_is_split_into_many_tasks(
         ({"state": "x"}, "no keyed state 'x'"),
         (
             {"state": "count", "operator": "nobody"},
-            "no operator with keyed state has the id, name, or uid",
+            "no operator with keyed state has the ID, name, or uid",
         ),
-        ({"state": "window-contents"}, "choose one with operator and"),
+        ({"state": "window-contents"}, "choose one of these operators"),
         ({"view": "rows"}, "must be one of entries, states, timers"),
         ({"stat": "count"}, "unknown option stat; the options are operator, state, view"),
     ],

@@ -1,1 +1,48 @@
 """The messages of the fleet extension; ``migrate.model.catalog`` describes catalogs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from migrate.model.message import Kind
+from migrate.model.message import MessageTemplate as refusal
+
+input_error = partial(refusal, kind=Kind.INPUT_ERROR)
+service_error = partial(refusal, kind=Kind.SERVICE_ERROR)
+CHECKPOINT_UNREADABLE = input_error(
+    "checkpoint-unreadable",
+    "a checkpoint cannot be read: {problem} ({kind})",
+    "fix the checkpoint, or set mode to PERMISSIVE or DROPMALFORMED to continue without it",
+)
+NO_POSITIONS = refusal(
+    "no-positions",
+    "the checkpoint has no position of a Kafka source",
+    "choose a checkpoint of a job that reads Kafka",
+)
+PLANS_DIRECTORY_NOT_EMPTY = refusal(
+    "plans-directory-not-empty",
+    "{directory} is not empty",
+    "choose a new directory for the plans",
+)
+ROOTS_UNREADABLE = input_error(
+    "roots-unreadable",
+    "none of the directories can be read: {failures}",
+    "pass directories that exist and that this machine can read",
+)
+TABLES_DIRECTORY_NOT_EMPTY = refusal(
+    "tables-directory-not-empty",
+    "{output} is not empty",
+    "choose a new directory for the tables",
+)
+WORKERS_ENDED = service_error(
+    "workers-ended",
+    "{attempts} successive worker processes ended at the same checkpoint; the machine may not "
+    "have enough memory",
+    "run the scan on a machine with more memory, or on Spark with {option.master}",
+)
+WORKERS_KILLED = service_error(
+    "workers-killed",
+    "{attempts} successive worker processes ended at the same checkpoint (the last was killed by "
+    "signal {signal}); the machine may not have enough memory",
+    "run the scan on a machine with more memory, or on Spark with {option.master}",
+)

@@ -173,7 +173,7 @@ class _Walk:
         entries = self._files.entries(path)
         if entries is None:
             is_file = self._files.is_file(path)
-            problem = "a file: name a directory" if is_file else "no such directory"
+            problem = "a file, not a directory" if is_file else "no such directory"
             return _failed(path, ErrorKind.NOT_FOUND, f"{path}: {problem}")
         for entry in entries:
             if entry.name == METADATA_FILE and not entry.is_directory:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from migrate.extensions.fleet.candidates import Candidate, Failure, read_each
+from migrate.extensions.fleet.catalog import CHECKPOINT_UNREADABLE
 from migrate.extensions.fleet.rows import Row, Selection, view_rows
 from migrate.extensions.fleet.view_columns import CheckpointView
 from migrate.model.errors import InputError, UsageError
@@ -111,6 +112,6 @@ def selected_rows(
     for candidate, outcome in read_each(candidates, files, allow_external_files=external):
         if isinstance(outcome, Failure) and options.mode is not Mode.PERMISSIVE:
             if options.mode is Mode.FAILFAST:
-                raise InputError(f"{outcome.message} ({outcome.kind})")
+                raise InputError(CHECKPOINT_UNREADABLE(problem=outcome.message, kind=outcome.kind))
             continue
         yield from view_rows(options.view, candidate, outcome, options.selection)

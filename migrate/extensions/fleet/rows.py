@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from decoder import Checkpoint
 from migrate.extensions.fleet import view_columns
 from migrate.extensions.fleet.candidates import Candidate, Failure
+from migrate.extensions.fleet.catalog import NO_POSITIONS
 from migrate.extensions.fleet.view_columns import CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.findings.checkpoint import job_ended_with
@@ -64,7 +65,7 @@ class Obstacle:
     """
 
     code: str
-    message: str
+    message: str  # a ``Message``, unless the obstacle is a finding
 
 
 class CheckpointRow(NamedTuple):
@@ -168,18 +169,18 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         or (finding.code.policy.scan_obstacle and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
-        reasons.append(Obstacle("no-positions", "the checkpoint has no position of a Kafka source"))
+        reasons.append(Obstacle(NO_POSITIONS.code, NO_POSITIONS().what))
     clusters = list(several_cluster_refusals(extraction.sources))
-    reasons += [Obstacle("several-clusters", str(refusal)) for refusal in clusters]
+    reasons += [Obstacle("several-clusters", refusal) for refusal in clusters]
     if not clusters:  # the same name in two clusters means two topics
         shared = shared_topics(extraction.sources)
         reasons += [
-            Obstacle("sources-disagree", str(topic.disagreement_refusal()))
+            Obstacle("sources-disagree", topic.disagreement_refusal())
             for topic in shared
             if topic.differing
         ]
         reasons += [
-            Obstacle("cluster-not-named", str(topic.unnamed_cluster_refusal()))
+            Obstacle("cluster-not-named", topic.unnamed_cluster_refusal())
             for topic in shared
             if topic.may_be_two_topics and not topic.differing
         ]

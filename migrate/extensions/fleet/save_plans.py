@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
+from migrate.extensions.fleet.catalog import PLANS_DIRECTORY_NOT_EMPTY
 from migrate.extensions.fleet.inventory import JobPlan, ScannedJob
 from migrate.extensions.fleet.scan_run import Progress
 from migrate.model.errors import MigrateError, Refused, UsageError
@@ -60,12 +61,12 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
             )
         if JOB_PLACEHOLDER not in group:
             raise UsageError(
-                f"{option('group')} {group!r}: all jobs would share this group; add "
-                f"{JOB_PLACEHOLDER} to the name, the placeholder for the job's ID"
+                f"{option('group')} {group!r}: all jobs would share this group; add the "
+                f"placeholder {JOB_PLACEHOLDER} (the ID of the job) to the name"
             )
     try:
         if any(directory.iterdir()):
-            raise Refused(f"{directory} is not empty; choose a new directory for the plans")
+            raise Refused(PLANS_DIRECTORY_NOT_EMPTY(directory=directory))
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -74,8 +75,8 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
 
 def _not_writable(directory: Path, error: OSError) -> UsageError:
     return UsageError(
-        f"{option('plans', str(directory))}: cannot be written: {error.strerror}; choose a new "
-        "directory"
+        f"{option('plans', str(directory))}: cannot write to this directory: {error.strerror}; "
+        "choose a new directory"
     )
 
 

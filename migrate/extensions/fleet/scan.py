@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal
 
 from migrate.extensions.fleet.candidates import mark_newest
+from migrate.extensions.fleet.catalog import ROOTS_UNREADABLE, TABLES_DIRECTORY_NOT_EMPTY
 from migrate.extensions.fleet.discovery import discover
 from migrate.extensions.fleet.inventory import Inventory, add_ran_on
 from migrate.extensions.fleet.scan_run import Progress, scan_locally
@@ -87,7 +88,7 @@ def scan(
         candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
     failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
     if failures and len(failures) == len(candidates):
-        raise InputError("; ".join(failure.message for failure in failures))
+        raise InputError(ROOTS_UNREADABLE(failures="; ".join(f.message for f in failures)))
     if not candidates:
         warn(WarningCode.NO_CHECKPOINT, "found no checkpoints or savepoints")
     candidates = mark_newest(candidates)
@@ -146,5 +147,5 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     # ``migrate`` does not support every kind of URI; Spark checks the others when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
-        raise Refused(f"{output} is not empty; choose a new directory for the tables")
+        raise Refused(TABLES_DIRECTORY_NOT_EMPTY(output=output))
     return tables

@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
+from migrate.extensions.fleet.catalog import WORKERS_ENDED, WORKERS_KILLED
 from migrate.model.errors import ServiceError
 from migrate.model.option_names import Notation, notation, process_notation
 
@@ -169,11 +170,9 @@ class _Worker:
             if error is not None:
                 raise error from _WorkerTraceback(f"\n{traceback}")
             return result
-        how = f" (the last was killed by signal {-code})" if code is not None and code < 0 else ""
-        raise ServiceError(
-            f"{_ATTEMPTS} successive worker processes ended at the same item{how}; the machine may "
-            "lack memory"
-        )
+        if code is not None and code < 0:
+            raise ServiceError(WORKERS_KILLED(attempts=_ATTEMPTS, signal=-code))
+        raise ServiceError(WORKERS_ENDED(attempts=_ATTEMPTS))
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._lock:

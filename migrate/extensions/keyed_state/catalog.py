@@ -1,1 +1,11 @@
 """The messages of the keyed_state extension; ``migrate.model.catalog`` describes catalogs."""
+
+from __future__ import annotations
+
+from migrate.model.message import MessageTemplate as refusal
+
+STATE_OF_SEVERAL_OPERATORS = refusal(
+    "state-of-several-operators",
+    "{count} operators have a state {state!r}: {operators}",
+    "choose one of these operators by its ID with {option.operator}",
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from decoder.keyed_state import KeyedState, KeyedStates, Unread
+from migrate.extensions.keyed_state.catalog import STATE_OF_SEVERAL_OPERATORS
 from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.option_names import option
@@ -31,7 +32,7 @@ def states_of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
     if not ids:
         names = {name for state in everything for name in (state.operator_name, state.uid) if name}
         raise NoSuchName(
-            f"no operator with keyed state has the id, name, or uid {operator!r}",
+            f"no operator with keyed state has the ID, name, or uid {operator!r}",
             operator,
             names,
             f"there are: {_operators(everything)}",
@@ -56,8 +57,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
         return chosen[0]
     if chosen:
         raise Refused(
-            f"{len(chosen)} operators have a state {name!r}; choose one with "
-            f"{option('operator')} and its operator id: {_operators(chosen)}"
+            STATE_OF_SEVERAL_OPERATORS(count=len(chosen), state=name, operators=_operators(chosen))
         )
     if candidates.unread:
         raise candidates.unread[0].error
@@ -65,6 +65,12 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     if not known:
         raise NoSuchName("this checkpoint contains no keyed state")
     of = "" if operator is None else f" of operator {operator!r}"
+    operator_name, slash, state_name = name.partition("/")
+    if slash and operator is None and state_name in known:
+        raise NoSuchName(
+            f"no keyed state {name!r}; pass {option('operator', operator_name)} and "
+            f"{option('state', state_name)}"
+        )
     raise NoSuchName(
         f"no keyed state {name!r}{of}", name, known, f"there are: {', '.join(map(repr, known))}"
     )

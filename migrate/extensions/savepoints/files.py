@@ -20,6 +20,11 @@ from decoder.cursor import ParsedSpan
 from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 from decoder.state_files import StateFiles
 from decoder.storage import METADATA_FILE
+from migrate.extensions.savepoints.catalog import (
+    SAVEPOINT_FILE_NAMED_TWICE,
+    SAVEPOINT_FORMAT_TOO_OLD,
+    SAVEPOINT_HANDLE_OUTSIDE,
+)
 from migrate.extensions.savepoints.layouts import relative_file
 from migrate.model.errors import Refused
 
@@ -71,15 +76,12 @@ def copies_of(
         match span.value:
             case RelativeFileState(path=path):
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
-                    raise Refused(f"a handle points to {path!r}, outside of the savepoint")
+                    raise Refused(SAVEPOINT_HANDLE_OUTSIDE(path=path))
                 if add_copy(span.value, path) != path:
-                    raise Refused(f"two handles use different names for the file {path!r}")
+                    raise Refused(SAVEPOINT_FILE_NAMED_TWICE(path=path))
             case FileState(uri=uri) as stream:
                 if version < _FIRST_RELATIVE:
-                    raise Refused(
-                        f"a copy of metadata version {version} would share its files; restore the "
-                        "job with Flink 1.11 or later, and take a new savepoint"
-                    )
+                    raise Refused(SAVEPOINT_FORMAT_TOO_OLD(version=version))
                 name = add_copy(stream, posixpath.basename(uri))
                 size = -1 if stream.stored_size is None else stream.stored_size
                 handles[span.start] = relative_file(name, size)

@@ -25,6 +25,7 @@ from decoder.kafka.hybrid import read_hybrid_enumerator
 from decoder.kafka.operator import Source
 from decoder.kafka.source import DynamicKafkaSource, HybridSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
+from migrate.extensions.savepoints.catalog import ENUMERATOR_TOO_OLD, NO_ENUMERATOR_FOR_CLUSTER
 from migrate.extensions.savepoints.layouts import blob, i32, i64, u8, utf
 from migrate.extensions.savepoints.positions import OffsetChanges
 from migrate.model.errors import Refused
@@ -170,9 +171,7 @@ def _changed_clusters(body: bytes, version: int, changes: OffsetChanges) -> byte
         if next_offset is not None and key.cluster not in clusters
     )
     if missing:
-        raise Refused(
-            f"no partition can be added to cluster {missing[0]!r}; it has no enumerator yet"
-        )
+        raise Refused(NO_ENUMERATOR_FOR_CLUSTER(cluster=missing[0]))
     spans = {id(span.value): span for span in cursor.spans}
     out, end = b"", 0
     for span, name in sorted((spans[id(frame)], name) for name, frame in clusters.items()):
@@ -190,11 +189,7 @@ def _changed_entries(
     if not own:
         return body
     if version == 0:
-        raise Refused(
-            "migrate cannot add or remove partitions; the state has enumerator version 0 "
-            "(connector 1.12.0 to 1.12.2); restore the job with a later connector, and take a "
-            "savepoint"
-        )
+        raise Refused(ENUMERATOR_TOO_OLD())
     cursor = Cursor(body, "enumerator state")
     count = cursor.i32("partitions")
     head = cursor.raw(4, "split version") if version == 3 else b""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
 from decoder.snappy import compress_chunks
+from migrate.extensions.savepoints.catalog import NAME_TOO_LONG
 from migrate.model.errors import Refused
 
 _LONGEST_UTF = 0xFFFF
@@ -49,9 +50,7 @@ def utf(text: str) -> bytes:
         for (unit,) in struct.iter_unpack(">H", units)
     )
     if len(data) > _LONGEST_UTF:
-        raise Refused(
-            f"a name is {len(data)} bytes long; Flink formats store at most {_LONGEST_UTF} bytes"
-        )
+        raise Refused(NAME_TOO_LONG(length=len(data), limit=_LONGEST_UTF))
     return struct.pack(">H", len(data)) + data
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from migrate.extensions.savepoints.catalog import (
+    NO_COMMON_TOPIC,
     SAVEPOINT_CLUSTERS_UNNAMED,
     SAVEPOINT_OF_OTHER_CLUSTER,
 )
@@ -95,13 +96,9 @@ def check_common_topic(
     if (request.source, request.policies.partitions) != (None, None):
         return
     if not any(match.side_sources for match in matches):
-        topics = ", ".join(sorted(topics_of(all_side_sources)))
-        own = ", ".join(sorted(topics_of(match.source for match in matches)))
-        raise Refused(
-            f"{side} has positions of {topics}, but the savepoint reads {own}; check that the "
-            f"savepoint is of the same job, or add {option('topic_map', {'OLD': 'NEW'})} for "
-            "renamed topics"
-        )
+        topics = sorted(topics_of(all_side_sources))
+        own = sorted(topics_of(match.source for match in matches))
+        raise Refused(NO_COMMON_TOPIC(side=side, topics=topics, own=own))
 
 
 def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Message]:
@@ -181,6 +178,6 @@ def check_topic_map(
                 f"{option('topic_map', {old: new})}: no source of the savepoint reads {new}",
                 new,
                 read,
-                f"the sources read: {', '.join(sorted(read))}. A savepoint keeps its topic "
+                f"the sources read: {', '.join(sorted(read))}; a savepoint keeps its topic "
                 f"names, so set NEW to the topic in the savepoint that gets the positions of {old}",
             )

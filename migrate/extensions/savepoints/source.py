@@ -30,6 +30,15 @@ from decoder.kafka.split import Split
 from decoder.metadata.model import EmptySegment, Operator, OperatorStateHandle
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
+from migrate.extensions.savepoints.catalog import (
+    BEAM_POSITIONS,
+    ENUMERATOR_MISSING,
+    NO_CURRENT_KAFKA_SOURCE,
+    PARTITION_ALREADY_FINISHED,
+    READER_STATE_MISSING,
+    SEVERAL_READERS,
+    STOP_OFFSET_MISSING,
+)
 from migrate.extensions.savepoints.kafka_state import (
     changed_coordinator,
     legacy_element,
@@ -42,9 +51,7 @@ from migrate.extensions.savepoints.layouts import Element, Kept, NewState, blob,
 from migrate.extensions.savepoints.positions import OffsetChanges
 from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.errors import Refused
-from migrate.model.option_names import option
 from migrate.model.positions import ClusterPartition
-from migrate.model.wording import counted, join_some
 
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
@@ -67,15 +74,10 @@ def changed_source(
         DecodeError: the state cannot be read.
     """
     if isinstance(source, BeamKafkaIO):
-        raise Refused(
-            f"{_name(operator)}: migrate cannot write the positions of an Apache Beam pipeline's "
-            "KafkaIO; choose other sources, or start the pipeline from a consumer group's offsets"
-        )
+        raise Refused(BEAM_POSITIONS(operator=operator.operator_id))
     current = source.current if isinstance(source, HybridSource) else source
     if isinstance(current, UnknownSource):
-        raise Refused(
-            f"{_name(operator)} does not currently read a Kafka source ({current.reason})"
-        )
+        raise Refused(NO_CURRENT_KAFKA_SOURCE(operator=operator.operator_id, reason=current.reason))
     is_legacy = isinstance(source, LegacyConsumer)
     state_name = LEGACY_CONSUMER_STATE if is_legacy else SOURCE_READER_STATE
     handles = _handles(operator, state_name)
@@ -84,8 +86,9 @@ def changed_source(
     shared = [key for key in changes if readers[key] > 1]
     if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
         raise Refused(
-            f"{_name(operator)}: {readers[shared[0]]} readers have {shared[0]}, and each of them "
-            f"would read it; omit it with {option('partitions')}, or take another savepoint"
+            SEVERAL_READERS(
+                operator=operator.operator_id, readers=readers[shared[0]], partition=str(shared[0])
+            )
         )
     added = {
         key: next_offset
@@ -203,10 +206,7 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
     for cluster, state in kafka_clusters(source).items():
         new = [key for key in added if key.cluster == cluster]
         if new and state.enumerator is None:
-            raise Refused(
-                f"{_name(operator)}: no partition can be added; the enumerator's state is missing, "
-                f"so Flink would also discover {new[0]}, and read it twice"
-            )
+            raise Refused(ENUMERATOR_MISSING(operator=operator.operator_id, partition=str(new[0])))
         entries = state.enumerator.entries if state.enumerator is not None else ()
         assigned = {
             (entry.topic, entry.partition)
@@ -216,17 +216,14 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
         finished = [key for key in new if (key.topic, key.partition) in assigned]
         if finished:
             raise Refused(
-                f"{_name(operator)}: {join_some(map(str, finished), 1)} was read to the end of a "
-                "bounded source, and no reader has it anymore; omit it with "
-                f"{option('partitions')}"
+                PARTITION_ALREADY_FINISHED(
+                    operator=operator.operator_id, partitions=list(map(str, finished))
+                )
             )
         splits = [reader.split for reader in state.reader_splits]
         splits += [entry.split for entry in entries if entry.split is not None]
         if new and any(split.stopping_offset is not None for split in splits):
-            raise Refused(
-                f"{_name(operator)} is bounded, but its state lacks the stop offset of {new[0]}; "
-                f"omit it with {option('partitions')}"
-            )
+            raise Refused(STOP_OFFSET_MISSING(operator=operator.operator_id, partition=str(new[0])))
 
 
 def _handles(operator: Operator, state: str) -> dict[int, OperatorStateHandle]:
@@ -254,9 +251,7 @@ def _subtask_for(
         if handle is not None and not isinstance(handle.stream, EmptySegment):
             return subtask
     raise Refused(
-        f"{_name(operator)}: {key} cannot be added; none of the "
-        f"{counted(parallelism, 'subtask')} has reader state; take the savepoint while the "
-        "subtasks are running"
+        READER_STATE_MISSING(operator=operator.operator_id, partition=key, count=parallelism)
     )
 
 

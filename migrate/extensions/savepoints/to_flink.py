@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
+from migrate.extensions.savepoints.catalog import OUTPUT_INSIDE_SAVEPOINT
 from migrate.extensions.savepoints.match_sources import (
     SourceMatch,
     check_common_topic,
@@ -24,6 +25,7 @@ from migrate.inputs.flink.choose_source import choose, choose_leniently
 from migrate.inputs.flink.extract import Extraction, read
 from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
+from migrate.model.catalog import LOCATION_NOT_A_DIRECTORY, LOCATION_NOT_EMPTY
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.message import Message
@@ -106,7 +108,7 @@ def to_flink(
     path, _ = directory.to_read
     old = read(str(savepoint), allow_external_files=request.allow_external_files)
     if is_within(path, old.checkpoint.pointer):
-        raise Refused(f"{path} is inside the original savepoint; choose a different directory")
+        raise Refused(OUTPUT_INSIDE_SAVEPOINT(directory=path))
     chosen, ignored = choose_leniently(old, request)
     side = side_input(
         parse_side(from_side),
@@ -125,16 +127,16 @@ def to_flink(
     policies = request.job_policies
     if request.to_kafka.is_given and policies.partitions is not None:
         raise UsageError(
-            f"{option('partitions')} cannot be combined with another cluster; all partitions of a "
-            "source must be in the same cluster"
+            f"{option('partitions')} cannot be combined with a different target cluster, because "
+            "all partitions of a source must be in the same cluster"
         )
     matches = match_sources(chosen, all_side_sources, policies)
     if other_clusters := list(other_cluster_refusals(matches, all_side_sources)):
-        raise Refused(list(map(str, other_clusters)))
+        raise Refused(other_clusters)
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
-            f"{option('topic_pattern')} requires one source; several sources may read a new topic; "
-            f"choose one with {option('source')}"
+            f"{option('topic_pattern')} requires one source, because several sources may read a "
+            f"new topic; choose one with {option('source')}"
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
@@ -232,11 +234,9 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
         )
     names, name = directory.names(), directory.for_spark
     if names is None:
-        raise Refused(
-            f"{name} is a file, a symbolic link, or inside a file; choose a new directory"
-        )
+        raise Refused(LOCATION_NOT_A_DIRECTORY(directory=name))
     if names:
-        raise Refused(f"{name} is not empty; choose a new directory")
+        raise Refused(LOCATION_NOT_EMPTY(directory=name))
     return directory
 
 

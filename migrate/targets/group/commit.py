@@ -11,18 +11,27 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import CommitFailure, ConsumerGroups
+from migrate.model.catalog import (
+    GROUP_ACTIVE,
+    GROUP_CHANGED,
+    GROUP_LEADER_EPOCH_CHANGED,
+    GROUP_METADATA_CHANGED,
+    NOT_A_CONSUMER_GROUP,
+    STREAMS_GROUP,
+)
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.log import log
+from migrate.model.message import Message
 from migrate.model.offset_metadata import holds_offset
 from migrate.model.option_names import option
 from migrate.model.positions import PartitionRow, TopicPartition
-from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
 from migrate.storage.new_file import already_there
 from migrate.targets.group import rollback_file
@@ -165,7 +174,7 @@ class PendingCommit:
 
     offsets: Offsets
     unchanged: tuple[PartitionOutcome, ...]
-    refusals: tuple[str, ...]
+    refusals: tuple[Message, ...]
 
 
 def pending_commit(target: Offsets, before: GroupView, now: GroupView) -> PendingCommit:
@@ -240,7 +249,7 @@ def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
         raise
 
 
-def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
+def commit_refusals(group: GroupView, *, restores: bool = False) -> list[Message]:
     """Return the reason that offsets cannot currently be committed for this group.
 
     Args:
@@ -249,47 +258,30 @@ def commit_refusals(group: GroupView, *, restores: bool = False) -> list[str]:
             Kafka Streams application, because they match its state.
     """
     if group.exists and group.type == "streams" and not restores:
-        return [
-            f"group {group.name} belongs to a Kafka Streams application, and its local state "
-            "would not match other offsets; choose a different group"
-        ]
+        return [STREAMS_GROUP(group=group.name)]
     if group.members:
-        members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
-        count = counted(len(group.members), "member")
-        them = "it" if len(group.members) == 1 else "them"
-        return [
-            f"group {group.name} has {count} ({members}); stop {them} first (a killed member "
-            "stays in the group until its session times out, by default after 45 s)"
-        ]
+        members = [f"{member.client_id} on {member.host}" for member in group.members]
+        return [GROUP_ACTIVE(group=group.name, count=len(members), members=members)]
     if group.exists and group.type == "unknown":
-        return [
-            f"group {group.name} is not a consumer group (a share group or a streams group?); "
-            "choose a different group"
-        ]
+        return [NOT_A_CONSUMER_GROUP(group=group.name)]
     return []
 
 
-def change_refusals(before: GroupView, now: GroupView) -> list[str]:
+def change_refusals(before: GroupView, now: GroupView) -> list[Message]:
     """Return a refusal if the group's offsets have changed."""
     partitions = rollback_file.differing_partitions(before.committed, now.committed)
     if not partitions:
         return []
     topic, partition = first = partitions[0]
     old, new = before.committed.get(first), now.committed.get(first)
-    change = (
-        f"{'none' if old is None else old.next_offset} then, "
-        f"{'none' if new is None else new.next_offset} now"
+    change = partial(
+        GROUP_CHANGED, old=old.next_offset if old else None, new=new.next_offset if new else None
     )
     if old is not None and new is not None and old.next_offset == new.next_offset:
-        what = "different metadata"
-        if old.metadata == new.metadata:
-            what = "a different leader epoch"
-        change = f"{new.next_offset} with {what}"
-    return [
-        f"{counted(len(partitions), 'offset')} of group {now.name} changed after the group was "
-        f"read (the first is {topic}-{partition}: {change}); stop all clients that commit for "
-        "the group"
-    ]
+        same_metadata = old.metadata == new.metadata
+        template = GROUP_LEADER_EPOCH_CHANGED if same_metadata else GROUP_METADATA_CHANGED
+        change = partial(template, offset=new.next_offset)
+    return [change(group=now.name, count=len(partitions), partition=f"{topic}-{partition}")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,21 @@ from dataclasses import dataclass
 from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import ConsumerGroups
+from migrate.model.catalog import (
+    GROUP_AHEAD_OF_QUERY,
+    GROUP_BECAME_ACTIVE,
+    GROUP_OVERWRITTEN,
+    OFFSETS_NOT_COMMITTED,
+    QUERY_BEYOND_END,
+    QUERY_METADATA_MISSING,
+    QUERY_PARTITIONS_MISSING,
+)
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import InputError, Refused
-from migrate.model.option_names import option
+from migrate.model.message import Message
 from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted, join_some
+from migrate.model.wording import join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.group.commit import (
@@ -99,7 +108,7 @@ class GroupFollower:
         if batch is None:
             return Followed(None, {}, 0, {})
         if query is None:
-            raise InputError(f"{self.directory}: the file metadata is missing")
+            raise InputError(QUERY_METADATA_MISSING(directory=self.directory))
         next_offsets = positions_after(
             self.directory, self.directory, batch, self._files
         ).next_offsets
@@ -127,7 +136,8 @@ class GroupFollower:
             names = join_some((f"{topic}-{partition}" for topic, partition in new), _MAX_NAMED)
             warn(
                 WarningCode.MISSING_PARTITIONS,
-                f"the query has read {names}, but these brokers have no such partition; omitted",
+                f"the query has read {names}, but these brokers do not have these partitions, so "
+                "the commit omits them",
                 repeated=True,
             )
         self._missing = missing
@@ -147,17 +157,16 @@ class GroupFollower:
             return
         failure = next((outcome.failure for outcome in bad if outcome.failure is not None), None)
         if failure is not None and failure.code == "UNKNOWN_MEMBER_ID":
-            raise Refused(f"group {self.group}: {failure.reason}")
-        first = bad[0]
-        why = (
-            ("the group has a different offset, so another client may commit for it")
-            if failure is None
-            else failure.reason
-        )
-        raise BrokerError(
-            f"group {self.group}: {len(bad)} of {counted(len(outcomes), 'offset')} not committed "
-            f"(the first is {first.name}: {why})"
-        )
+            raise Refused(GROUP_BECAME_ACTIVE(group=self.group, reason=failure.reason))
+        facts = {
+            "group": self.group,
+            "failed": len(bad),
+            "count": len(outcomes),
+            "partition": bad[0].name,
+        }
+        if failure is None:
+            raise BrokerError(GROUP_OVERWRITTEN(**facts))
+        raise BrokerError(OFFSETS_NOT_COMMITTED(**facts, reason=failure.reason))
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
@@ -171,17 +180,17 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
         log_range = log_of(logs, *partition)
         if log_range is not None and next_offset > log_range.end:
             refusals.append(
-                f"{partition[0]}-{partition[1]}: the query's next offset {next_offset} is higher "
-                f"than the log end offset {log_range.end}; the topic was recreated, or these "
-                "brokers are of a different cluster"
+                QUERY_BEYOND_END(
+                    partition=f"{partition[0]}-{partition[1]}",
+                    next_offset=next_offset,
+                    log_end=log_range.end,
+                )
             )
         elif log_range is not None:
             lag[partition] = log_range.end - next_offset
     if next_offsets and not lag and not refusals:
         topic, number = min(next_offsets)
-        refusals = [
-            f"{topic}-{number}: these brokers have no such partition; pass the query's own brokers"
-        ]
+        refusals = [QUERY_PARTITIONS_MISSING(partition=f"{topic}-{number}")]
     if refusals:
         raise Refused(refusals)
     return lag
@@ -189,7 +198,7 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
 
 def _backward_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """Yield a refusal if a commit would rewind the group."""
     back = {
         partition: current
@@ -198,10 +207,10 @@ def _backward_refusals(
     }
     if back:
         topic, partition = first = min(back)
-        yield (
-            f"group {group.name} is ahead of the query in {counted(len(back), 'partition')} (the "
-            f"first is {topic}-{partition}: {back[first]}, the query is at "
-            f"{next_offsets[first]}); another client has committed for the group, or the query "
-            f"restarted from scratch; add {option('allow_moved_on', True)} to rewind the group, or "
-            "choose a different group"
+        yield GROUP_AHEAD_OF_QUERY(
+            group=group.name,
+            count=len(back),
+            partition=f"{topic}-{partition}",
+            current=back[first],
+            next_offset=next_offsets[first],
         )

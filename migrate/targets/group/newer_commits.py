@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from migrate.model.catalog import GROUP_HAS_NEWER_COMMITS
 from migrate.model.cluster_snapshot import GroupView
-from migrate.model.option_names import option
+from migrate.model.message import Message
 from migrate.model.positions import TopicPartition
-from migrate.model.wording import counted
 from migrate.targets.group.rollback_file import RollbackFile, writers
 
 
@@ -20,7 +20,7 @@ def newer_commit_refusals(
     group: GroupView,
     next_offsets: Mapping[TopicPartition, int],
     changes: Iterable[RollbackFile] = (),
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """Yield a refusal if a commit of ``next_offsets`` would rewind commits by other clients.
 
     Args:
@@ -44,9 +44,11 @@ def newer_commit_refusals(
     if not ahead:
         return
     topic, partition = first = min(ahead)
-    yield (
-        f"group {group.name} has newer commits: {counted(len(ahead), 'offset')} would be rewound "
-        f"(the first is {topic}-{partition}: {group.committed[first].next_offset}, to rewind to "
-        f"{next_offsets[first]}), and up to {counted(sum(ahead.values()), 'record')} would be "
-        f"reprocessed; add {option('allow_moved_on', True)} to rewind the group"
+    yield GROUP_HAS_NEWER_COMMITS(
+        group=group.name,
+        count=len(ahead),
+        partition=f"{topic}-{partition}",
+        current=group.committed[first].next_offset,
+        next_offset=next_offsets[first],
+        records=sum(ahead.values()),
     )

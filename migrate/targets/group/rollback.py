@@ -12,7 +12,7 @@ Before anything changes, the rollback writes its own rollback file.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,21 +39,27 @@ from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 
-def read_preview(config: KafkaConfig, file: RollbackFile) -> RollbackPreview:
+def read_preview(
+    config: KafkaConfig, file: RollbackFile, history: Sequence[tuple[Path, RollbackFile]] = ()
+) -> RollbackPreview:
     """Read the group, and return a preview of a rollback; nothing is changed.
+
+    ``history`` are the changes to the group according to rollback files, newest first.
 
     Raises:
         Refused: the file was written for a different cluster.
         BrokerError: no broker answered in time, or access was denied.
     """
-    return _read_preview(ConsumerGroups(config), file)
+    return _read_preview(ConsumerGroups(config), file, history)
 
 
-def _read_preview(groups: ConsumerGroups, file: RollbackFile) -> RollbackPreview:
+def _read_preview(
+    groups: ConsumerGroups, file: RollbackFile, history: Sequence[tuple[Path, RollbackFile]]
+) -> RollbackPreview:
     now = groups.view(file.group)
     target = rollback_decision.rollback_target(file, now)
     cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, target))
-    return rollback_decision.rollback_preview(file, now, target, cluster)
+    return rollback_decision.rollback_preview(file, now, target, cluster, history)
 
 
 def restore(
@@ -77,7 +83,7 @@ def restore(
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
-    current = _read_preview(groups, approved.file)
+    current = _read_preview(groups, approved.file, approved.history)
     if refusals := rollback_decision.rollback_refusals(approved, current, force=force):
         raise Refused(refusals)
     now = current.now

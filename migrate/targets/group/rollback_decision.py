@@ -8,13 +8,24 @@ and the cluster, all of which ``rollback`` has read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
+from migrate.model.catalog import (
+    COMMITS_AFTER_CHANGE,
+    EARLIER_OFFSET_BEYOND_END,
+    EARLIER_OFFSET_EXPIRED,
+    EARLIER_PARTITION_GONE,
+    EARLIER_TOPIC_RECREATED,
+    LATER_CHANGE,
+    ROLLBACK_FOR_OTHER_CLUSTER,
+)
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
-from migrate.model.option_names import option
+from migrate.model.message import Message
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
@@ -32,12 +43,10 @@ class Doubt(str, Enum):
     BEYOND_END = "beyond log end"
 
 
-# The text that follows "the group held 5".
-_DOUBT_TEXTS = {
-    Doubt.GONE: " is of a partition that no longer exists",
-    Doubt.RECREATED: " is of a topic that was recreated",
-    Doubt.EXPIRED: " is below the log start offset",
-    Doubt.BEYOND_END: " is higher than the log end offset",
+_DOUBT_TEMPLATES = {
+    Doubt.RECREATED: EARLIER_TOPIC_RECREATED,
+    Doubt.EXPIRED: EARLIER_OFFSET_EXPIRED,
+    Doubt.BEYOND_END: EARLIER_OFFSET_BEYOND_END,
 }
 
 
@@ -65,7 +74,8 @@ class RollbackPreview:
 
     Attributes:
         file: the change to roll back.
-        progress: the progress of that change.
+        history: the changes to the group according to rollback files, newest first.
+        progress: the progress of the change in ``file``.
         now: the current state of the group.
         target: every offset that the group should have after the rollback.
         partitions: the offsets that change, in order.
@@ -76,12 +86,13 @@ class RollbackPreview:
     """
 
     file: RollbackFile
+    history: Sequence[tuple[Path, RollbackFile]]
     progress: ChangeProgress
     now: GroupView
     target: Offsets
     partitions: tuple[RestoredOffset, ...]
-    refusals: tuple[str, ...]
-    unless_forced: tuple[str, ...]
+    refusals: tuple[Message, ...]
+    unless_forced: tuple[Message, ...]
     warnings: tuple[str, ...]
 
 
@@ -114,7 +125,11 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: Offsets) -> set[st
 
 
 def rollback_preview(
-    file: RollbackFile, now: GroupView, target: Offsets, cluster: ClusterSnapshot
+    file: RollbackFile,
+    now: GroupView,
+    target: Offsets,
+    cluster: ClusterSnapshot,
+    history: Sequence[tuple[Path, RollbackFile]] = (),
 ) -> RollbackPreview:
     """Return a preview of a rollback in the current state.
 
@@ -123,25 +138,27 @@ def rollback_preview(
         now: the current state of the group.
         target: the result of ``rollback_target``.
         cluster: a snapshot of the topics that ``topics_to_ask`` returns.
+        history: the changes to the group according to rollback files, newest first.
 
     Raises:
         Refused: the file was written for a different cluster.
     """
     if cluster.cluster_id != file.cluster_id:
         raise Refused(
-            f"these brokers are of cluster {cluster.cluster_id}, but the file is of cluster "
-            f"{file.cluster_id}; pass its brokers with "
-            f"{option('bootstrap_servers')} (the file has {file.bootstrap_servers})"
+            ROLLBACK_FOR_OTHER_CLUSTER(
+                cluster=cluster.cluster_id, saved=file.cluster_id, servers=file.bootstrap_servers
+            )
         )
     partitions = _restored_offsets(file, now, target, cluster)
     return RollbackPreview(
         file,
+        history,
         rollback_file.change_progress(file, now),
         now,
         target,
         partitions,
         tuple(commit_refusals(now, restores=True)),
-        tuple(_forceable_refusals(file, now, partitions)),
+        tuple(_forceable_refusals(file, now, partitions, history)),
         tuple(_warnings(file, partitions)),
     )
 
@@ -163,7 +180,7 @@ def _restored_offsets(
 
 def rollback_refusals(
     approved: RollbackPreview, current: RollbackPreview, *, force: bool
-) -> tuple[str, ...]:
+) -> tuple[Message, ...]:
     """Return the reasons not to roll back, including changes since the approved preview.
 
     Args:
@@ -208,28 +225,49 @@ def _doubt(
 
 
 def _forceable_refusals(
-    file: RollbackFile, now: GroupView, partitions: Iterable[RestoredOffset]
-) -> Iterator[str]:
+    file: RollbackFile,
+    now: GroupView,
+    partitions: Iterable[RestoredOffset],
+    history: Sequence[tuple[Path, RollbackFile]],
+) -> Iterator[Message]:
     """Yield the items of ``RollbackPreview.unless_forced``."""
-    if moved_on := rollback_file.moved_on_partitions(file, now):
-        topic, partition = moved_on[0]
-        yield (
-            f"group {file.group} has newer commits; {len(moved_on)} of its offsets are neither "
-            f"the earlier nor the written ones (the first is {topic}-{partition}: "
-            f"{now.next_offset(topic, partition)}); add {option('force', True)} to roll "
-            "back anyway"
-        )
+    later = [change for _, change in history if change.created_at > file.created_at]
+    ours = rollback_file.last_writers(later, now)
+    newer = rollback_file.moved_on_partitions(file, now)
+    if by_us := [key for key in newer if key in ours]:
+        newest = next(path for path, change in history if change is ours[by_us[0]])
+        yield LATER_CHANGE(**_cost_of_force(file, now, by_us), newest=newest)
+    if by_others := [key for key in newer if key not in ours]:
+        yield COMMITS_AFTER_CHANGE(**_cost_of_force(file, now, by_others))
     for restored in partitions:
-        if restored.doubt is None or restored.target is None:
+        name, target, log = restored.name, restored.target, restored.log
+        if restored.doubt is None or target is None:
             continue
-        log = restored.log
-        log_text = f"; the log now contains {log.start} to {log.end}" if log is not None else ""
-        way_out = "omit it" if restored.doubt is Doubt.GONE else "restore it anyway"
-        yield (
-            f"{restored.name}: the group's earlier offset "
-            f"{restored.target.next_offset}{_DOUBT_TEXTS[restored.doubt]}{log_text}; add "
-            f"{option('force', True)} to {way_out}"
-        )
+        if log is None:
+            yield EARLIER_PARTITION_GONE(partition=name, offset=target.next_offset)
+        else:
+            template = _DOUBT_TEMPLATES[restored.doubt]
+            yield template(partition=name, offset=target.next_offset, start=log.start, end=log.end)
+
+
+def _cost_of_force(
+    file: RollbackFile, now: GroupView, partitions: Sequence[TopicPartition]
+) -> dict[str, Any]:
+    """Return the newer commits in some partitions, and the records that a rollback repeats."""
+    first, before = partitions[0], file.before.committed
+    distances = [
+        now.committed[key].next_offset - before[key].next_offset
+        for key in partitions
+        if key in before
+    ]
+    return {
+        "group": file.group,
+        "count": len(partitions),
+        "partition": f"{first[0]}-{first[1]}",
+        "current": now.committed[first].next_offset,
+        "reprocessed": sum(distance for distance in distances if distance > 0),
+        "skipped": -sum(distance for distance in distances if distance < 0),
+    }
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
@@ -243,5 +281,6 @@ def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Itera
         yield warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
             f"the group has lost {counted(len(lost), 'offset')} of other partitions (the first "
-            f"is {lost[0].name}); the rollback restores their offsets of {file.created_at}",
+            f"is {lost[0].name}); the rollback restores the offsets that these partitions had at "
+            f"{file.created_at}",
         )

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from migrate.model.catalog import GROUP_METADATA_NOT_UTF_8, ROLLBACK_FILE_WITHOUT_CHECKSUM
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
 from migrate.model.option_names import option
@@ -178,9 +179,7 @@ def rollback_file(
     for (topic, partition), committed in before.committed.items():
         if not _is_utf8(committed.metadata):
             raise Refused(
-                f"group {before.name}: the metadata of {topic}-{partition} is not UTF-8; a "
-                "rollback file cannot store it, so a change could not be undone; choose a "
-                "different group"
+                GROUP_METADATA_NOT_UTF_8(group=before.name, partition=f"{topic}-{partition}")
             )
     return RollbackFile(
         kind=KIND,
@@ -245,10 +244,7 @@ def read_to_apply(path: Path) -> RollbackFile:
     """
     file = read(path)
     if file.version == 1 or file.sha256 is None:
-        raise EditedFile(
-            f"{path}: the rollback file has no checksum, so it may have been edited; use the "
-            "original file, or the release that wrote it"
-        )
+        raise EditedFile(ROLLBACK_FILE_WITHOUT_CHECKSUM(path=path))
     return file
 
 
@@ -326,6 +322,26 @@ def writers(
             else:
                 found[partition] = change
                 decided.add(partition)
+    return found
+
+
+def last_writers(
+    changes: Iterable[RollbackFile], group: GroupView
+) -> dict[TopicPartition, RollbackFile]:
+    """Return the newest change that wrote the current offset of each partition.
+
+    Other than in ``writers``, a rollback is itself a writer.
+
+    Args:
+        changes: the changes to the group, newest first.
+        group: the current state of the group.
+    """
+    found: dict[TopicPartition, RollbackFile] = {}
+    for change in changes:
+        for partition in change.changed_partitions - found.keys():
+            held = group.committed.get(partition)
+            if held is not None and held == change.after.committed.get(partition):
+                found[partition] = change
     return found
 
 

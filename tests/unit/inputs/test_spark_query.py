@@ -180,8 +180,8 @@ def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path
     refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        "the query kept running; it has committed batch 1, but the plan is of batch 0; create a "
-        "new plan with --plan-out" in refused.stderr
+        "the query kept running; it has committed batch 1, but the plan is for batch 0; stop the "
+        "query" in refused.stderr
     )
     assert not (tmp_path / "new").exists()
 
@@ -207,7 +207,7 @@ def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
     (directory / "commits/0").unlink()
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "it has committed no batch, but the plan is of batch 0" in refused.stderr
+    assert "it has committed no batch, but the plan is for batch 0" in refused.stderr
 
 
 def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
@@ -215,4 +215,4 @@ def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
     (directory / "metadata").write_text(RUN["metadata"].replace("abcd", "dcba"))
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{directory} is now of a different query" in refused.stderr
+    assert f"{directory} now belongs to a different query" in refused.stderr

@@ -119,7 +119,7 @@ def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
 
 def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> None:
     result = to_spark(chk, "0=rest", "1=rest")
-    assert "c goes to Spark sources 0 and 1" in result.stderr
+    assert "Spark sources 0 and 1 read c; " in result.stderr
     assert (
         "operator 02020202020202020202020202020202 (a) is not assigned to a Spark source"
         in result.stderr

@@ -83,6 +83,16 @@ def _of_no_operator(plan: dict[str, Any]) -> None:
     plan["checkpoint"]["operators"] = ["ab" * 16]
 
 
+def test_verification_against_older_checkpoint_says_what_to_pass(chk: Path, tmp_path: Path) -> None:
+    """Regression: The report contained only the number of lost partitions."""
+    _plan(chk)
+    assert _verify_seed().code == 0
+    older = write_source(tmp_path / "chk-6", {0: splits("t", [1, 2])})
+    result = migrate("verify", older, "spark:query")
+    assert result.code == 5
+    assert "pass the checkpoint that was moved, or the plan that was applied" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
@@ -127,7 +137,7 @@ def test_replaced_checkpoint_fails_verification(chk: Path, tmp_path: Path) -> No
     write_checkpoint(chk, operator, checkpoint_id=8)
     result = _verify_seed()
     assert result.code == 5
-    assert f"{chk} now contains checkpoint 8, but the plan is of checkpoint 7" in result.stderr
+    assert f"{chk} now contains checkpoint 8, but the plan is for checkpoint 7" in result.stderr
 
 
 def test_unselected_partitions_are_not_missing(chk: Path) -> None:
@@ -186,7 +196,7 @@ def test_agreeing_sources_are_verified_with_one_cluster_option(tmp_path: Path) -
     assert f"migrate verify {chk} spark:query --one-cluster" in seeded.stderr
     refused = migrate("verify", chk, "spark:query")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "add --one-cluster if they read the same Kafka cluster" in refused.stderr
+    assert "add --one-cluster if the sources read the same Kafka cluster" in refused.stderr
     verified = migrate("verify", chk, "spark:query", "--one-cluster")
     assert verified.code == 0
     assert "verified: the one partition will start" in verified.stderr
@@ -280,7 +290,7 @@ def test_batch_deleted_from_log_limits_verification_to_plan(tmp_path: Path) -> N
     (old / "offsets/0").unlink()
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert f"{old}: its log no longer contains batch 0" in result.stderr
+    assert f"{old}: the offset log of the query no longer contains batch 0" in result.stderr
     assert "at the plan's offsets" in result.stderr
 
 
@@ -291,7 +301,7 @@ def test_replaced_query_fails_verification(tmp_path: Path) -> None:
     (old / "metadata").write_text(json.dumps({"id": _ID.replace("0f", "1f")}))
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 5
-    assert f"{old} is now of a different query" in result.stderr
+    assert f"{old} now belongs to a different query" in result.stderr
 
 
 def test_plan_of_positions_file_is_compared_with_file() -> None:
@@ -313,7 +323,7 @@ def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyP
     assert migrate(*apply).code == 0
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert "the positions of group:g at that time can no longer be read" in result.stderr
+    assert "group:g: the positions from the time of the plan can no longer be read" in result.stderr
     assert "at the plan's offsets" in result.stderr
 
 

@@ -450,11 +450,11 @@ def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, form
     side.write_text('{"a":{"0":-1}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "a-0 is latest, and not an offset\n" in refused.stderr
+    assert "a-0 is latest, which is not an offset; " in refused.stderr
     side.write_text('{"a":{"0":-2}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (
-        "a-0 is earliest, and not an offset; to resolve it, add --bootstrap-servers HOST:PORT"
+        "a-0 is earliest, which is not an offset; add --bootstrap-servers HOST:PORT to resolve it"
         in refused.stderr
     )
 
@@ -469,7 +469,7 @@ def test_partitions_missing_from_exported_side_are_warned_about(
     right.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
     written = migrate("diff", f"json:{left}", f"json:{right}", "--format", format)
     assert (written.code, written.stdout) == (0, _OTHERS[format])
-    assert f"warning: json:{right} has no offset of a-1, u-7" in written.stderr
+    assert f"warning: json:{right} has no offset for a-1, u-7" in written.stderr
     assert "warning" not in migrate("diff", *[f"json:{right}"] * 2, "--format", format).stderr
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ import pytest
 from migrate import plan as make_plan
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import InputError
+from migrate.model.message import Message
 from migrate.planning.plan_file import read_plan
 from migrate.planning.recheck import find_cluster_changes
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.plans import Edit, edit_and_seal_plan, edit_plan
+
+
+def _whats(messages: Iterable[Message]) -> list[str]:
+    return [message.what for message in messages]
 
 
 @pytest.fixture
@@ -207,7 +212,7 @@ def test_log_change_after_planning_is_reported(
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     now = ClusterSnapshot({"t": {0: LogRange(*log)}}, "cluster")
-    told = list(find_cluster_changes(saved, now))
+    told = _whats(find_cluster_changes(saved, now))
     assert len(told) == len(moved)
     assert all(line.startswith(says) for line, says in zip(told, moved, strict=True))
 
@@ -230,4 +235,4 @@ def test_partition_or_topic_deleted_after_planning_is_reported(
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
-    assert list(find_cluster_changes(saved, ClusterSnapshot(now, "cluster"))) == moved
+    assert _whats(find_cluster_changes(saved, ClusterSnapshot(now, "cluster"))) == moved

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from migrate.inputs.flink.job_state import completed_since
 from migrate.model.catalog import PLAN_FOR_OTHER_CLUSTER
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
+from migrate.model.message import Message
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
 from migrate.planning.recheck import find_cluster_changes, signs_of_progress
@@ -24,6 +26,10 @@ from tests.support.checkpoints import splits, write_source
 Logs = dict[str, dict[int, LogRange]]
 
 _LOG = LogRange(0, 10)
+
+
+def _whats(messages: Iterable[Message]) -> list[str]:
+    return [message.what for message in messages]
 
 
 def _group(name: str, **offsets: int) -> GroupView:
@@ -59,7 +65,7 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
         ({"t0": 1}, []),
     ):
         now = replace(_cluster(), target_group=_group("g", **offsets))
-        assert list(find_cluster_changes(plan, now)) == changes
+        assert _whats(find_cluster_changes(plan, now)) == changes
 
 
 @pytest.mark.parametrize(
@@ -103,13 +109,13 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
 def test_cluster_changes_after_planning_are_reported(
     tmp_path: Path, now: ClusterSnapshot, told: list[str]
 ) -> None:
-    assert list(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
+    assert _whats(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
 
 
 def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: Path) -> None:
     now = replace(_cluster({}), cluster_id="elsewhere")
     with pytest.raises(Refused) as refused:
-        list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
+        _whats(find_cluster_changes(_plan(tmp_path, _cluster()), now))
     assert refused.value.reasons == (
         PLAN_FOR_OTHER_CLUSTER(cluster="elsewhere", planned="cluster"),
     )
@@ -118,15 +124,15 @@ def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: 
 def test_new_partitions_are_ignored_if_only_selected_partitions_move(tmp_path: Path) -> None:
     plan = _plan(tmp_path, _cluster(), Policies(partitions={"t": frozenset({0, 1})}))
     more = _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG}})
-    assert list(find_cluster_changes(plan, more)) == []
+    assert _whats(find_cluster_changes(plan, more)) == []
 
 
 def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) -> None:
     """The plan skipped the partition, so the plan contains no bounds of its log."""
     then = _cluster({"t": {0: _LOG}})
     plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
-    assert list(find_cluster_changes(plan, then)) == []
-    assert list(find_cluster_changes(plan, _cluster())) == [
+    assert _whats(find_cluster_changes(plan, then)) == []
+    assert _whats(find_cluster_changes(plan, _cluster())) == [
         "t-1 did not exist when the plan was created, but exists now"
     ]
 
@@ -146,13 +152,13 @@ def test_newer_commits_of_target_group_are_reported(
 ) -> None:
     then = replace(_cluster(), target_group=_group("g", t0=1))
     plan = _plan(tmp_path, then)
-    assert list(find_cluster_changes(plan, replace(_cluster(), target_group=now))) == told
+    assert _whats(find_cluster_changes(plan, replace(_cluster(), target_group=now))) == told
 
 
 def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
-    assert list(find_cluster_changes(plan, now)) == ["t-1 no longer exists"]
+    assert _whats(find_cluster_changes(plan, now)) == ["t-1 no longer exists"]
 
 
 @pytest.mark.parametrize(

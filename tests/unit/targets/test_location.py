@@ -193,18 +193,18 @@ def test_interrupted_seed_is_reported_by_next_run(
     interrupted.complete()
     if writes == 1:
         assert content(in_place) == {"metadata": UNFINISHED}
-        with pytest.raises(Refused, match="contains an unfinished seed of an active or"):
+        with pytest.raises(Refused) as refused:
             write_seed(SOURCES, in_place)
+        assert refused.value.codes == ["location-unfinished"]
 
 
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
 def test_location_with_files_is_not_overwritten(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
-    with pytest.raises(
-        Refused,
-        match="already the checkpoint location of a query" if name != "anything" else "not empty",
-    ):
+    with pytest.raises(Refused) as refused:
         write_seed(SOURCES, in_place)
+    code = "location-in-use" if name != "anything" else "location-not-empty"
+    assert refused.value.codes == [code]
     assert read(in_place, name) == b"theirs"
     assert in_place.names() == {name.split("/")[0]}
 
@@ -232,8 +232,9 @@ def test_directory_filled_during_write_is_unchanged(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", late)
-    with pytest.raises(Refused, match="is not empty"):
+    with pytest.raises(Refused) as refused:
         write_seed(SOURCES, location(str(tmp_path / "seed")))
+    assert refused.value.codes == ["location-not-empty"]
     assert [path.name for path in tmp_path.iterdir()] == ["seed"]
     assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
 
@@ -245,14 +246,16 @@ def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
     (lake / "_metadata").write_bytes(b"PAR1 and more")
     check_free(location(str(lake / "_checkpoint")))
     write_source(chk, {0: splits("t", [1])})
-    with pytest.raises(Refused, match="in a Flink checkpoint or savepoint"):
+    with pytest.raises(Refused) as refused:
         check_free(location(str(chk / "query")))
+    assert refused.value.codes == ["location-inside-checkpoint"]
 
 
 def test_file_is_refused_as_location(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="is a file or a symbolic link"):
+    with pytest.raises(Refused) as refused:
         check_free(location(str(tmp_path / "file")))
+    assert refused.value.codes == ["location-not-a-directory"]
 
 
 def test_to_spark_writes_seed_to_object_store(tmp_path: Path, memory: str) -> None:

@@ -211,6 +211,16 @@ def test_job_directory_is_read_at_newest_checkpoint(tmp_path: Path) -> None:
     _refused(3, migrate("state", tmp_path / "nothing"), "nothing")
 
 
+def test_state_with_operator_in_its_name_is_refused_with_both_options(tmp_path: Path) -> None:
+    """``prime`` and ``verify-state`` accept OPERATOR/NAME, so users write it here too."""
+    chk = write_totals(tmp_path / "chk-8", 3)
+    _refused(
+        2,
+        migrate("state", chk, "--state", "totals/total"),
+        "no keyed state 'totals/total'; pass --operator totals and --state total",
+    )
+
+
 def test_checkpoint_without_keyed_state_has_empty_list(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-1", {0: splits("orders", [1])})
     done = migrate("state", chk)

@@ -303,8 +303,8 @@ def test_checkpoint_of_job_with_newer_checkpoint_requires_override(here: Path) -
         ({"t": [3, 4], "x": [1]}, "[topics-left-out]"),
         (
             {"x": [1]},
-            "has positions of x, but the savepoint reads t; check that the savepoint is of the "
-            "same job",
+            "has positions of x, but the savepoint reads t; check that the savepoint belongs to "
+            "the same job",
         ),
         ({"t": [3, -1]}, "[latest-marker-offline]"),
     ],
@@ -341,7 +341,7 @@ def test_split_in_two_readers_is_refused_unless_excluded(here: Path) -> None:
     entries = [EnumeratorSplit(KafkaSplit("t", n, 0)) for n in (0, 1)]
     readers = {0: [KafkaSplit("t", 0, 3)], 1: [KafkaSplit("t", 0, 5), KafkaSplit("t", 1, 9)]}
     chk = write_checkpoint(here / "chk-7", source_operator(SourceState(readers, entries)))
-    assert "2 readers have t-0" in _refused(_to_flink(chk, _side({"t": [4, 9]})))
+    assert "2 readers have t-0, " in _refused(_to_flink(chk, _side({"t": [4, 9]})))
     assert _to_flink(chk, _side({"t": [4, 8]}), "--partitions", "t:1").code == 0
 
 
@@ -368,7 +368,7 @@ def test_finished_partition_cannot_be_rewound(here: Path) -> None:
     state = SourceState({0: [KafkaSplit("t", 1, 4)]}, entries)
     chk = write_checkpoint(here / "chk-7", source_operator(state))
     told = _refused(_to_flink(chk, _side({"t": [2, 4]})))
-    assert "t-0 was read to the end of a bounded source" in told
+    assert "the bounded source has read t-0 to the end" in told
     assert _to_flink(chk, _side({"t": [9, 5]})).code == 0
     assert _positions() == {"t-0": 9, "t-1": 5}
 
@@ -627,7 +627,7 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
     assert (result.code, result.stdout) == (2, "")
     assert (
         "--topic-map orders=west.orders: no source of the savepoint reads west.orders (did you "
-        "mean 'orders'?); the sources read: orders. A savepoint keeps its topic names, so set "
+        "mean 'orders'?); the sources read: orders; a savepoint keeps its topic names, so set "
         "NEW to the topic in the savepoint that gets the positions of orders\n" in result.stderr
     )
     unknown = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "orders=west.orders")
@@ -682,7 +682,7 @@ def test_output_directory_inside_file_is_refused(here: Path) -> None:
     for out in ("file/in", "file/in/more"):
         result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
         assert (result.code, result.stdout) == (4, "")
-        assert "or inside a file; choose a new directory" in result.stderr
+        assert "[location-not-a-directory]" in result.stderr
 
 
 def test_mismatch_of_written_enumerator_is_internal_error(

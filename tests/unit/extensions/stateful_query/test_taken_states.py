@@ -80,7 +80,7 @@ def test_prime_writes_no_seed(tmp_path: Path) -> None:
         (
             ["--state", "nobody/total"],
             2,
-            "no operator with keyed state has the id, name, or uid 'nobody'",
+            "no operator with keyed state has the ID, name, or uid 'nobody'",
         ),
         (["--state", "totals/totl"], 2, "no keyed state 'totl'"),
         (

@@ -47,7 +47,6 @@ Offsets = dict[tuple[str, int], Committed]
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 MEMBER = Member("app", "host")
-KILLED = " (a killed member stays in the group until its session times out, by default after 45 s)"
 NOTHING: Offsets = {}
 
 
@@ -97,9 +96,8 @@ def test_offsets_missing_from_group_are_committed() -> None:
 
 def test_active_group_is_refused_unless_offsets_are_equal() -> None:
     before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
-    assert pending_commit(_at(a0=5), before, now).refusals == (
-        f"group g has 1 member (app on host); stop it first{KILLED}",
-    )
+    (refusal,) = pending_commit(_at(a0=5), before, now).refusals
+    assert (refusal.code, refusal.facts["members"]) == ("group-active", ["app on host"])
     # Nothing is written where it holds everything: nothing speaks against that.
     assert pending_commit(_at(a0=1), before, now).refusals == ()
 
@@ -111,54 +109,38 @@ def test_group_changed_since_planning_is_refused() -> None:
 
 def test_active_and_changed_group_has_two_refusals() -> None:
     change = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
-    assert len(change.refusals) == 2
+    assert [refusal.code for refusal in change.refusals] == ["group-active", "group-changed"]
 
 
 @pytest.mark.parametrize(
-    ("group", "told"),
+    ("group", "codes"),
     [
         (_group(NOTHING), []),
         (_group(NOTHING, kind="consumer"), []),
         (_group(NOTHING, kind="unknown", exists=False), []),
-        (
-            _group(NOTHING, kind="unknown"),
-            [
-                "group g is not a consumer group (a share group or a streams group?); choose a "
-                "different group"
-            ],
-        ),
-        (
-            _group(NOTHING, kind="streams"),
-            [
-                "group g belongs to a Kafka Streams application, and its local state would not "
-                "match other offsets; choose a different group"
-            ],
-        ),
-        (
-            _group(NOTHING, *(Member(f"c{n}", "h") for n in range(5))),
-            [
-                "group g has 5 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h); stop them "
-                f"first{KILLED}"
-            ],
-        ),
-        (
-            _group(NOTHING, *(Member(f"c{n}", "h") for n in range(7))),
-            [
-                "group g has 7 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h and 2 more); "
-                f"stop them first{KILLED}"
-            ],
-        ),
+        (_group(NOTHING, kind="unknown"), ["not-a-consumer-group"]),
+        (_group(NOTHING, kind="streams"), ["streams-group"]),
+        (_group(NOTHING, MEMBER), ["group-active"]),
     ],
 )
 def test_commit_refusals_depend_on_group_type_and_members(
-    group: GroupView, told: list[str]
+    group: GroupView, codes: list[str]
 ) -> None:
-    assert commit_refusals(group) == told
+    assert [refusal.code for refusal in commit_refusals(group)] == codes
+
+
+def test_active_group_refusal_lists_five_members() -> None:
+    five, seven = (
+        commit_refusals(_group(NOTHING, *(Member(f"c{n}", "h") for n in range(count))))
+        for count in (5, 7)
+    )
+    assert "has 5 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h);" in five[0]
+    assert "has 7 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h and 2 more);" in seven[0]
 
 
 def test_streams_group_refusal_precedes_active_group_refusal() -> None:
     (refusal,) = commit_refusals(_group(NOTHING, MEMBER, kind="streams"))
-    assert "belongs to a Kafka Streams application" in refusal
+    assert refusal.code == "streams-group"
 
 
 def test_rollback_of_streams_group_is_not_refused() -> None:

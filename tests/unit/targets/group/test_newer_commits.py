@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.message import Message
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.group.rollback_file import RollbackFile, rollback_file
 
@@ -21,7 +22,7 @@ def _commit(before: GroupView, after: GroupView) -> RollbackFile:
     return rollback_file("commit", "cluster", "b:9092", before, after.committed, {})
 
 
-def _refusals(now: GroupView, file: RollbackFile | None = None) -> list[str]:
+def _refusals(now: GroupView, file: RollbackFile | None = None) -> list[Message]:
     return list(newer_commit_refusals(now, TARGET, [file] if file is not None else []))
 
 
@@ -33,22 +34,27 @@ def test_forward_commit_is_allowed(now: GroupView) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "offsets", "records", "first"),
+    ("now", "count", "records", "first"),
     [
-        (_group(9, 7, 5), "2 offsets", 6, "t-0: 9"),
-        (_group(None, 9), "1 offset", 4, "t-1: 9"),
+        (_group(9, 7, 5), 2, 6, "t-0"),
+        (_group(None, 9), 1, 4, "t-1"),
         # Another partition that is behind does not make the rewind safe.
-        (_group(4, 9), "1 offset", 4, "t-1: 9"),
+        (_group(4, 9), 1, 4, "t-1"),
     ],
 )
 def test_commit_rewinding_group_is_refused_without_rollback_file(
-    now: GroupView, offsets: str, records: int, first: str
+    now: GroupView, count: int, records: int, first: str
 ) -> None:
-    assert _refusals(now) == [
-        f"group g has newer commits: {offsets} would be rewound (the first is {first}, to rewind "
-        f"to 5), and up to {records} records would be reprocessed; add allow_moved_on=True to "
-        "rewind the group"
-    ]
+    (refusal,) = _refusals(now)
+    assert refusal.code == "group-has-newer-commits"
+    assert refusal.facts == {
+        "group": "g",
+        "count": count,
+        "partition": first,
+        "current": 9,
+        "next_offset": 5,
+        "records": records,
+    }
 
 
 def test_commit_may_rewind_offsets_of_newest_rollback_file() -> None:
@@ -58,14 +64,14 @@ def test_commit_may_rewind_offsets_of_newest_rollback_file() -> None:
 def test_commit_rewinding_consumers_beyond_newest_rollback_file_is_refused() -> None:
     file = _commit(_group(), _group(9, 9, 9))
     (refusal,) = _refusals(_group(9, 12, 9), file)
-    assert "1 offset would be rewound (the first is t-1: 12" in refusal
+    assert [refusal.facts[name] for name in ("count", "partition", "current")] == [1, "t-1", 12]
 
 
 def test_commit_rewinding_partition_unchanged_by_earlier_commit_is_refused() -> None:
     """Regression: An unchanged partition hid the progress of consumers in a different partition."""
     file = _commit(_group(1, 9), _group(9, 9))  # partition 1 held its offset already
     (refusal,) = _refusals(_group(9, 12), file)
-    assert "(the first is t-1: 12" in refusal
+    assert (refusal.facts["partition"], refusal.facts["current"]) == ("t-1", 12)
 
 
 def test_offset_with_consumer_metadata_is_not_taken_for_our_commit() -> None:

@@ -6,6 +6,7 @@ use real groups and logs.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -137,72 +138,61 @@ def test_active_group_and_different_cluster_are_refused() -> None:
     group = _group(_at(a0=5), Member("app", "host"))
     found = _restoration(file, group)
     (refusal,) = found.refusals
-    assert refusal.startswith("group g has 1 member (app on host); stop it first")
+    assert refusal.code == "group-active"
     assert found.unless_forced == ()
     with pytest.raises(Refused) as refused:
         _restoration(file, group, _cluster(cluster_id="elsewhere"))
-    assert refused.value.reasons == (
-        "these brokers are of cluster elsewhere, but the file is of cluster cluster; pass its "
-        "brokers with bootstrap_servers (the file has localhost:9092)",
-    )
+    assert refused.value.codes == ["rollback-for-other-cluster"]
 
 
 def test_group_with_newer_commits_requires_force() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
     assert found.progress is ChangeProgress.MOVED_ON
-    assert found.unless_forced == (
-        "group g has newer commits; 1 of its offsets are neither the earlier nor the written "
-        "ones (the first is a-1: 9); add force=True to roll back anyway",
-    )
+    (refusal,) = found.unless_forced
+    assert refusal.code == "commits-after-change"
+    assert refusal.facts == {
+        "group": "g",
+        "count": 1,
+        "partition": "a-1",
+        "current": 9,
+        "reprocessed": 8,
+        "skipped": 0,
+    }
     # It has moved in what the change was not about.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
     assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
 
 
+def test_refusal_for_own_later_change_names_newer_rollback_file() -> None:
+    """Regression: The refusal named neither the newer file nor the records that --force repeats."""
+    file = _file(_at(a0=1, a1=9, b0=1), _at(a0=5, a1=5, b0=2))
+    later = _file(_at(a0=5, a1=5, b0=2), _at(a0=7, a1=6, b0=2))
+    history = [(Path("later.json"), later), (Path("first.json"), file)]
+    now = _group(_at(a0=7, a1=6, b0=4))
+    found = rollback_preview(file, now, rollback_target(file, now), _cluster(), history)
+    by_us, by_others = found.unless_forced
+    assert (by_us.code, by_us.facts["newest"]) == ("later-change", Path("later.json"))
+    assert [by_us.facts[name] for name in ("count", "reprocessed", "skipped")] == [2, 6, 3]
+    assert (by_others.code, by_others.facts["reprocessed"]) == ("commits-after-change", 3)
+
+
 @pytest.mark.parametrize(
-    ("log", "ids", "doubt", "told"),
+    ("log", "ids", "doubt", "code"),
     [
         ((0, 100), IDS, None, ""),
         ((10, 100), IDS, None, ""),  # it is the first there is
         ((0, 10), IDS, None, ""),  # and the last: the next that is written
-        (
-            None,
-            IDS,
-            Doubt.GONE,
-            "the group's earlier offset 10 is of a partition that no longer exists; add force=True "
-            "to omit it",
-        ),
-        (
-            (11, 100),
-            IDS,
-            Doubt.EXPIRED,
-            "the group's earlier offset 10 is below the log start offset; the log now contains "
-            "11 to 100; "
-            "add force=True to restore",
-        ),
-        (
-            (0, 9),
-            IDS,
-            Doubt.BEYOND_END,
-            "the group's earlier offset 10 is higher than the log end offset; the log "
-            "now contains 0 to 9; "
-            "add force=True to restore",
-        ),
-        (
-            (0, 100),
-            {"a": "another"},
-            Doubt.RECREATED,
-            "the group's earlier offset 10 is of a topic that was recreated; the log "
-            "now contains 0 to 100; "
-            "add force=True to restore it anyway",
-        ),
-        ((11, 100), {"a": "another"}, Doubt.RECREATED, "is of a topic that was recreated"),
+        (None, IDS, Doubt.GONE, "earlier-partition-gone"),
+        ((11, 100), IDS, Doubt.EXPIRED, "earlier-offset-expired"),
+        ((0, 9), IDS, Doubt.BEYOND_END, "earlier-offset-beyond-end"),
+        ((0, 100), {"a": "another"}, Doubt.RECREATED, "earlier-topic-recreated"),
+        ((11, 100), {"a": "another"}, Doubt.RECREATED, "earlier-topic-recreated"),
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
     ],
 )
 def test_offset_outside_current_log_requires_force(
-    log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, told: str
+    log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, code: str
 ) -> None:
     cluster = _cluster({A1: (0, 100), **({A0: log} if log is not None else {})}, ids)
     found = _restoration(_file(_at(a0=10), _at(a0=20)), _group(_at(a0=20)), cluster)
@@ -212,8 +202,8 @@ def test_offset_outside_current_log_requires_force(
     if doubt is None:
         assert found.unless_forced == ()
         return
-    (line,) = found.unless_forced
-    assert line.startswith("a-0: ") and told in line
+    (refusal,) = found.unless_forced
+    assert (refusal.code, refusal.facts["partition"], refusal.facts["offset"]) == (code, "a-0", 10)
 
 
 def test_topics_without_id_in_file_are_not_compared() -> None:
@@ -236,7 +226,8 @@ def test_restored_lost_offsets_trigger_warning() -> None:
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
         "the group has lost 2 offsets of other partitions (the first is b-0); the rollback "
-        f"restores their offsets of {file.created_at} [group-offsets-lost]",
+        f"restores the offsets that these partitions had at {file.created_at} "
+        "[group-offsets-lost]",
     )
     only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
     assert only_its_own.warnings == ()
