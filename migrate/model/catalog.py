@@ -185,7 +185,7 @@ COPY_FOREIGN = refusal(
 )
 COPY_LAGGING = refusal(
     "copy-lagging",
-    "{records} not copied yet",
+    "the copy is behind by {records}",
     "wait for the mirror with {option.wait:5m}",
 )
 COPY_LOST_SINCE_PLAN = refusal(
@@ -201,12 +201,12 @@ COPY_MISSING = refusal(
 )
 COPY_NOT_STARTED = refusal(
     "copy-not-started",
-    "no record is copied yet",
+    "the mirror has not copied any record yet",
     "wait for the mirror with {option.wait:5m}",
 )
 COPY_REPARTITIONED = refusal(
     "copy-repartitioned",
-    "{records} in a different partition than in the job's log",
+    "the mirror copied {records} to a different partition than in the job's log",
     "mirror to a new topic, and configure the mirror to keep each record's partition",
 )
 COPY_TOPIC_MISSING = refusal(

@@ -398,9 +398,9 @@ def test_equal_records_are_reported_as_expired_or_lagging(
     for more in ((), ("--wait", "1s")):
         refused = _to_spark(chk, broker, other, *more)
         assert (refused.code, refused.stdout) == (4, "")
-        assert "mirror lags: at least 61 consumed records not copied yet" in refused.stderr, (
-            refused.stderr
-        )
+        assert (
+            "mirror lags: the copy is behind by at least 61 consumed records" in refused.stderr
+        ), refused.stderr
     copier.copy(lagging, lagging, lambda record: (record.offset() or 0) >= 40)
     done = _to_spark(chk, broker, other)
     assert json.loads(done.stdout or "0") == {lagging: {"0": 101}}, done.stderr
@@ -730,7 +730,7 @@ def test_records_of_open_transaction_are_reported_as_mirror_lag(
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, [4])})
     refused = _to_spark(chk, broker, other, "--wait", "1s")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "mirror lags: at most 2 consumed records not copied yet" in refused.stderr
+    assert "mirror lags: the copy is behind by at most 2 consumed records" in refused.stderr
     producer.commit_transaction(30)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 2, "read_committed")
     result = _to_spark(chk, broker, other)
@@ -751,7 +751,7 @@ def test_lagging_mirror_of_compacted_topic_is_refused(
         chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
         refused = _to_spark(chk, broker, other)
         assert (refused.code, refused.stdout) == (4, "")
-        text = f"mirror lags: at most {missing} consumed records not copied yet"
+        text = f"mirror lags: the copy is behind by at most {missing} consumed records"
         assert text in refused.stderr, refused.stderr
 
 

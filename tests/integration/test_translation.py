@@ -249,7 +249,7 @@ def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: P
         at_end = {("slow", 0): 30}
         refused = translate(clusters, tmp_path, at_end)
         assert (refused.code, refused.stdout) == (4, "")
-        assert "not copied yet" in refused.stderr
+        assert "[copy-lagging]" in refused.stderr
         assert "--wait 5m" in refused.stderr
         resume.start()
         waited = translate(clusters, tmp_path, at_end, "--wait", "1m")
