@@ -13,6 +13,7 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, say
 from migrate.cli.typer_parameters import ALLOW_NEWER_COMMITS, WIDE, option, with_options
+from migrate.model.errors import QueryFailed
 from migrate.model.log import log
 from migrate.model.wording import printable
 from migrate.moves import verify as calls
@@ -65,8 +66,6 @@ def verify(
     that still runs, overwrites the start offsets. A partition with such a commit above the position
     has the outcome "moved on".
     """
-    from migrate.spark.resume_check import QueryFailed
-
     try:
         verification = calls.verify(
             moved,

@@ -67,7 +67,7 @@ def listed_source(
         operator_id=operator_id,
         name=name,
         uid=None,
-        kind=SourceKind.KAFKA_SOURCE,
+        kind=SourceKind.POSITION_LIST,
         parallelism=1,
         max_parallelism=1,
         discovery_finished={None: starts_others},
@@ -75,7 +75,6 @@ def listed_source(
             _position(topic, partition, start)
             for (topic, partition), start in sorted(positions.starts.items())
         ),
-        is_from_position_list=True,
     )
 
 

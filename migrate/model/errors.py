@@ -102,6 +102,10 @@ class ServiceError(MigrateError):
     """A service did not answer or denied access, or Spark or the worker processes failed."""
 
 
+class QueryFailed(MigrateError):
+    """A query's first batch failed or timed out; the user's query would probably also fail."""
+
+
 def add_notes(error: BaseException, *notes: str) -> None:
     """Add lines to show after an error, as ``add_note`` in Python 3.11 does."""
     vars(error).setdefault("__notes__", []).extend(notes)

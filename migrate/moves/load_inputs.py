@@ -1,24 +1,17 @@
-"""Read the inputs of a move: positions, and the broker's answers about them.
-
-The positions come from a *side*: a checkpoint, or another input (see ``parse_side``).
-"""
+"""Read the positions of a move from a *side*: a checkpoint, or another input (``parse_side``)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from migrate.inputs.ask_broker import ask_broker, broker_needed
 from migrate.inputs.flink.choose_source import choose
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
-from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import InputError, UsageError
 from migrate.model.option_names import option
-from migrate.model.positions import SPARK
 from migrate.moves.options import Request
-from migrate.planning import check_topic_names, make_question, may_have_a_pattern
 from migrate.storage.uris import AnyPath, check_no_credentials
 
 
@@ -63,42 +56,3 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
         allow_external_files=request.allow_external_files,
     )
     return ChosenInput(positions, choose(positions, request))
-
-
-def ask_about(
-    request: Request, chosen_input: ChosenInput, into: PlanInput | None = None
-) -> ClusterSnapshot | None:
-    """Query the broker about the sources' topics; return None if no broker is set.
-
-    ``into`` is the savepoint or query that receives the positions, or None. The broker is also
-    queried about the topics and transactions of ``into``.
-
-    Raises:
-        UsageError: options cannot be combined, or they list a topic that no source reads.
-        BrokerError: the broker did not answer, or it denied the request.
-    """
-    policies = request.policies
-    positions, chosen = chosen_input
-    check_topic_names(policies, chosen)
-    if not request.kafka.is_given:
-        if policies.topic_pattern is not None:
-            raise broker_needed(option("topic_pattern"))
-        if request.source_group is not None:
-            raise broker_needed(option("source_group"))
-        return None
-    if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
-        raise UsageError(
-            f"{option('topic_pattern')} cannot be used for a DynamicKafkaSource, because its "
-            "pattern matches streams, not topics"
-        )
-    question = make_question(
-        positions,
-        chosen,
-        request.job_policies,
-        source_group=request.source_group,
-        # SPARK is used for a target without a group. If the target reads another cluster,
-        # ``translate_plan`` queries that cluster about the target's group.
-        target=SPARK if request.to_kafka.is_given else request.target,
-        into=into,
-    )
-    return ask_broker(request.kafka.config(), question)

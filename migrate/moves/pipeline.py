@@ -6,15 +6,24 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from migrate.inputs.ask_broker import ask_broker, broker_needed
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.option_names import option
-from migrate.model.positions import SAVEPOINT
-from migrate.moves.load_inputs import ChosenInput, ask_about
+from migrate.model.positions import SAVEPOINT, SPARK
+from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.options import Request
-from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
+from migrate.planning import (
+    Plan,
+    check_topic_names,
+    make_plan,
+    make_question,
+    may_have_a_pattern,
+    plan_lines,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +84,15 @@ def make_move(
     """Query the job's cluster once, if a broker is set, and plan each part.
 
     ``parts`` contains the sources for each plan; by default, one plan covers all sources that move.
-    ``into`` is the same as in ``ask_about``. If ``request.source`` is set, other sources are always
-    ignored.
+    ``into`` is the savepoint or query that receives the positions, or None. If ``request.source``
+    is set, other sources are always ignored.
 
     Raises:
-        UsageError, BrokerError: as in ``ask_about``.
+        UsageError: options cannot be combined, or they list a topic that no source reads.
+        BrokerError: the broker did not answer, or it denied the request.
     """
     positions, chosen = chosen_input
-    snapshot = ask_about(request, chosen_input, into)
+    snapshot = _ask_broker_about(request, chosen_input, into)
     broker = request.kafka.broker
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
@@ -110,6 +120,44 @@ def make_move(
             plan = translate_plan(plan, request)
         plans.append(plan)
     return Move(request, chosen_input, snapshot, plans)
+
+
+def _ask_broker_about(
+    request: Request, chosen_input: ChosenInput, into: PlanInput | None = None
+) -> ClusterSnapshot | None:
+    """Query the broker about the sources' topics; return None if no broker is set.
+
+    The broker is also queried about the topics and transactions of ``into``.
+
+    Raises:
+        UsageError: options cannot be combined, or they list a topic that no source reads.
+        BrokerError: the broker did not answer, or it denied the request.
+    """
+    policies = request.policies
+    positions, chosen = chosen_input
+    check_topic_names(policies, chosen)
+    if not request.kafka.is_given:
+        if policies.topic_pattern is not None:
+            raise broker_needed(option("topic_pattern"))
+        if request.source_group is not None:
+            raise broker_needed(option("source_group"))
+        return None
+    if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
+        raise UsageError(
+            f"{option('topic_pattern')} cannot be used for a DynamicKafkaSource, because its "
+            "pattern matches streams, not topics"
+        )
+    question = make_question(
+        positions,
+        chosen,
+        request.job_policies,
+        source_group=request.source_group,
+        # SPARK is used for a target without a group. If the target reads another cluster,
+        # ``translate_plan`` queries that cluster about the target's group.
+        target=SPARK if request.to_kafka.is_given else request.target,
+        into=into,
+    )
+    return ask_broker(request.kafka.config(), question)
 
 
 def report_plans(

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from migrate.inputs.flink.source import Source, topics_of
+from migrate.inputs.flink.source import Source, SourceKind, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.catalog import NO_OFFSET, NOTHING_SELECTED
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
@@ -245,7 +245,7 @@ def _new_partitions(
     }
     for topic, readers in readers_by_topic.items():
         at_log_start = all(source.starts_absent_partitions_at_log_start for source in readers)
-        from_list = any(source.is_from_position_list for source in readers)
+        from_list = any(source.kind is SourceKind.POSITION_LIST for source in readers)
         for partition, log in snapshot.topics.get(topic, {}).items():
             is_selected = policies.partitions is None or partition in selected.get(topic, ())
             if is_selected and (topic, partition) not in known:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.inputs.flink.source import Source
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.catalog import (
     KEPT_PARTITIONS,
     NO_POSITION,
@@ -82,7 +82,7 @@ def source_change(
                 continue
             # Flink discovers the partition and starts it at this offset. A Spark query does so
             # only at offset 0, and otherwise fails.
-            is_query = source.is_from_position_list
+            is_query = source.kind is SourceKind.POSITION_LIST
             if source.starts_absent_partitions_at_log_start and not (
                 is_query and planned.next_offset
             ):
@@ -171,7 +171,8 @@ def _keeps_position(position: Position, policies: Policies) -> bool:
 def _refusals(
     source: Source, side: str, unknown: Sequence[TopicPartition], gone: Sequence[TopicPartition]
 ) -> Iterator[Message]:
-    reader = "the query" if source.is_from_position_list else f"operator {source.operator_id}"
+    is_query = source.kind is SourceKind.POSITION_LIST
+    reader = "the query" if is_query else f"operator {source.operator_id}"
     if unknown:
         yield NO_POSITION(reader=reader, partitions=_names(unknown), side=side)
     if gone:

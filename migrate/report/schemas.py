@@ -24,6 +24,11 @@ from migrate.report.diff import DiffReport
 from migrate.storage.json_models import TopicName, schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+_LIST = SourceKind.POSITION_LIST  # no report contains such a source
+SourceClass = Annotated[
+    str,
+    Field(json_schema_extra={"enum": [kind.value for kind in SourceKind if kind != _LIST]}),
+]
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
@@ -68,7 +73,7 @@ class SourceReport(TypedDict):
     operator_id: OperatorId
     name: str | None
     uid: str | None
-    kind: SourceKind
+    kind: SourceClass
     parallelism: AtLeastOne
     max_parallelism: AtLeastOne
     initial_discovery_finished: bool | None

@@ -32,7 +32,7 @@ from migrate.inputs.spark_log import kafka_seeds
 from migrate.inputs.spark_log_entries import seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, redact_secrets
 from migrate.model.catalog import NO_KAFKA_SEED, STARTS_DIFFER_BETWEEN_SOURCES
-from migrate.model.errors import InputError, MigrateError, Refused, UsageError
+from migrate.model.errors import InputError, QueryFailed, Refused, UsageError
 from migrate.model.option_names import option
 from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
@@ -73,10 +73,6 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-
-
-class QueryFailed(MigrateError):
-    """The first batch failed or timed out; the user's query would probably also fail."""
 
 
 @dataclass(frozen=True, slots=True)

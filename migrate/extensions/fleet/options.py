@@ -75,7 +75,7 @@ def _selection(topics: str, uid: str | None) -> Selection:
     names = frozenset(name for part in topics.split(",") if (name := part.strip()))
     if uid is None:
         return Selection(names)
-    from migrate.inputs.flink.choose_source import operator_id_of
+    from migrate.model.operator_id import operator_id_of
 
     return Selection(names, uid, operator_id_of(uid))
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from decoder.keyed_state import KeyedState, KeyedStates, Unread
 from migrate.extensions.keyed_state.catalog import STATE_OF_SEVERAL_OPERATORS
-from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
+from migrate.model.operator_id import operator_id_of
 from migrate.model.option_names import option
 
 # A keyed state, or an error; both have the operator's ID, name, and uid.

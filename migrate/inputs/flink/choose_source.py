@@ -1,11 +1,8 @@
 """Choose from a checkpoint's sources, according to ``--source`` and ``--cluster``.
 
 The user specifies a source by its operator ID, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 contains no uids. However, the operator ID of a source
-with a uid is the MurmurHash3 (128 bits, seed 0) of the uid.
-
-Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
-1.20.3.
+(``topic:NAME``). Metadata up to version 4 contains no uids, but the operator ID shows whether a
+source has a given uid.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.catalog import SIDE_IN_SEVERAL_CLUSTERS, SOURCES_AT_DIFFERENT_POSITIONS
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
+from migrate.model.operator_id import operator_id_of
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import (
@@ -161,13 +159,6 @@ def restrict_to_topics(
         )
         if kept:
             yield replace(source, position_fields=kept)
-
-
-def operator_id_of(uid: str) -> str:
-    """Return the operator ID that Flink derives from a uid: 32 hex digits."""
-    import mmh3  # imported here because few commands need it
-
-    return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
 
 
 def _has_name(source: Source, name: str) -> bool:

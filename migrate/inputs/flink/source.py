@@ -32,13 +32,14 @@ KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | 
 
 
 class SourceKind(str, Enum):
-    """The kind of a Kafka source, by its class in Flink or Beam."""
+    """The kind of a Kafka source: its class in Flink or Beam, or a list of positions."""
 
     KAFKA_SOURCE = "KafkaSource"
     FLINK_KAFKA_CONSUMER = "FlinkKafkaConsumer"
     DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
     HYBRID_SOURCE = "HybridSource"
     BEAM_KAFKA_IO = "BeamKafkaIO"
+    POSITION_LIST = "position list"  # of another input, such as a Spark query
 
 
 _KINDS = {
@@ -63,8 +64,6 @@ class Source:
             loop over ``positions``.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
-        is_from_position_list: True if the source was created from the positions in another kind of
-            input, not from a checkpoint.
     """
 
     operator_id: str
@@ -76,7 +75,6 @@ class Source:
     discovery_finished: Mapping[str | None, bool | None]
     position_fields: tuple[PositionFields, ...]
     brokers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    is_from_position_list: bool = False
 
     @cached_property
     def positions(self) -> tuple[Position, ...]:
