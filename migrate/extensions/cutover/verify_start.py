@@ -29,13 +29,14 @@ from migrate.inputs.spark_log import committed_positions
 from migrate.model.errors import CutOverStopped
 from migrate.model.option_names import option
 from migrate.model.positions import Logs, TopicPartition, log_of
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.moves.options import kafka
 from migrate.moves.verify import verify
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 
 _LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
 _REPEATED = (StartOutcome.REPEATED,)
+_MOST_NAMED = 3
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
@@ -188,6 +189,9 @@ def verify_start(
         start = "actual" if evidence.has_begun else "future"
         unknown = counted(report.unknown, "partition")
         text += f"; unknown {start} start offset of {unknown}: {'; '.join([*reasons][:3])}"
+    if verification.more_topics:
+        topics = join_some(verification.more_topics, _MOST_NAMED)
+        text += f"; not compared: {topics}, which the query also reads"
     plan = verification.plan
     if plan is not None and plan.differences:
         text += f"; the plan differs from the savepoint: {plan.differences[0]}"

@@ -124,6 +124,19 @@ def test_unknown_start_is_not_reported_as_lost_0() -> None:
     assert _judge(_row(), StartOutcome.LOST, 7).text == "1 lost; lost 7, repeated 0"
 
 
+def test_result_lists_topics_that_only_the_query_reads() -> None:
+    """Regression: A ``subscribePattern`` matched one more topic, and "3 ok" did not mention it."""
+    partitions = (VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),)
+    topics = ("orders-b", "orders-c", "orders-d", "orders-e")
+    verification = Verification("t", partitions, more_topics=topics)
+    evidence = Evidence(has_begun=True, query_has_committed=True, log_starts={_PLACE: 10})
+    result = verify_start([_row()], verification, evidence)
+    assert result.text == (
+        "1 ok; lost 0, repeated 0; not compared: orders-b, orders-c, orders-d and 1 more, which "
+        "the query also reads"
+    )
+
+
 def test_partition_missing_from_plan_prevents_verification() -> None:
     partitions = (
         VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
