@@ -112,8 +112,8 @@ def write_seed(
         _write_in_place(metadata, files, location)
 
 
-def replace_query_id(location: Location) -> str:
-    """Write a new query ID to a location from which no query has started; return the ID.
+def replace_query_id(location: Location, query_id: str) -> None:
+    """Write a new query ID to a location from which no query has started.
 
     A cut-over recognizes its own location by the query ID. After this call, the cut-over that wrote
     the old ID no longer recognizes this location.
@@ -121,10 +121,8 @@ def replace_query_id(location: Location) -> str:
     Raises:
         OSError: the location cannot be written to.
     """
-    query_id = str(uuid.uuid4())
     location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, if Spark wrote the file
     location.write(_METADATA, _metadata(query_id))
-    return query_id
 
 
 def _metadata(query_id: str) -> bytes:

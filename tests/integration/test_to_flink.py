@@ -191,7 +191,7 @@ def test_stopped_legacy_job_resumes_at_new_positions_with_unknown_mismatch(
         for one in source["positions"]
     }
     processed = len(_by_partition(first.counted)[topic, 0])
-    assert processed > stored[topic, 0] > 0
+    assert processed >= stored[topic, 0] > 0  # it depends on the time of the checkpoint before
     _produce(kafka, topic, 1, 10)
     _produce(kafka, other, 0, 1)
     starts = {(topic, 0): 0, (topic, 1): 4, (other, 0): stored[other, 0]}

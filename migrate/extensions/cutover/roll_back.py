@@ -246,11 +246,9 @@ def _restore_group(planned: GroupRollback) -> None:
         )
 
 
-def roll_back(context: CutOverContext, undo: Undo | None) -> None:
-    """Undo the write of the target, and rename the files that later runs must not find."""
+def record_roll_back(context: CutOverContext) -> None:
+    """Record the rollback, and rename the files that later runs must not find."""
     record = context.record
-    if undo is not None:
-        undo.call()
     start, prime = context.start_command, context.prime_command
     record.put_aside(record.plan_path, start.log, start.state, prime.log, prime.state)
     record.change(state="went back", moved_with=None, written=None, query_id=None)

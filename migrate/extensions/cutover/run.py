@@ -20,7 +20,7 @@ from migrate.extensions.cutover.predict_downtime import predict_downtime
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
-from migrate.extensions.cutover.roll_back import plan_roll_back, restart_advice, roll_back
+from migrate.extensions.cutover.roll_back import plan_roll_back, record_roll_back, restart_advice
 from migrate.extensions.cutover.spec_keys import SPEC_KEYS, each_message_once
 from migrate.extensions.cutover.start import watch_group
 from migrate.extensions.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
@@ -295,7 +295,8 @@ def _roll_back(
     context: CutOverContext, confirm: Callable[[str], None] | None
 ) -> Sequence[StepResult]:
     state = "the target is unchanged, or was partly removed"
-    with _recorded_run(context, _BACK, _Progress(_BACK, state, changed=False)):
+    progress = _Progress(_BACK, state, changed=False)
+    with _recorded_run(context, _BACK, progress):
         undo, advice = plan_roll_back(context)
         if confirm is not None:
             confirm(f"roll back: {undo.line if undo is not None else 'discard this record'}?")
@@ -304,7 +305,11 @@ def _roll_back(
         if undo is not None:
             log.info(undo.line)
             results.insert(0, StepResult(_BACK, "done", undo.line))
-        roll_back(context, undo)
+            undo.call()
+            progress.state_if_stopped = (
+                "the target was rolled back, but the record was not updated"
+            )
+        record_roll_back(context)
     return results
 
 

@@ -162,13 +162,20 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
     location = context.location()
     if location is None:
         return write(context, facts)
-    target = _location_facts(facts)
+    before, target, new_id = context.record.model, _location_facts(facts), str(uuid.uuid4())
+    # Before the location, because a location with an ID that no record contains has no owner.
     context.record.change(
         moved_with=context.file.deciding_values(),
-        query_id=replace_query_id(location),
+        query_id=new_id,
         primed=target.last_committed_batch if context.spec.states else None,
-        written=now(),
     )
+    try:
+        replace_query_id(location, new_id)
+    except OSError:
+        fields = ("moved_with", "query_id", "primed")
+        context.record.change(**{name: getattr(before, name) for name in fields})
+        raise
+    context.record.change(written=now())
     return f"took over {target.name}"
 
 

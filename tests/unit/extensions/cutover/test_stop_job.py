@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -36,6 +37,7 @@ from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
 from migrate.report.verification import outcome_lines
+from migrate.targets.location import LocalDirectory
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
@@ -365,6 +367,60 @@ def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) 
     assert code == "query-started"
     assert facts["evidence"].endswith("has planned batch 1")
     assert query.exists()
+
+
+def _fail_to_write_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, _: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
+
+
+def test_failed_record_of_roll_back_is_not_reported_as_unchanged_target(
+    seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: "the target is unchanged, or was partly removed" was reported on a full disk."""
+
+    def fill_disk(_: str) -> None:
+        _fail_to_write_record(monkeypatch)
+
+    with pytest.raises(OSError, match="No space left"):
+        cut_over(seeded, execute=True, back=True, nothing_started=True, confirm=fill_disk)
+    monkeypatch.undo()
+    assert not (seeded.parent / "query").exists()
+    (said,) = [line for line in caplog.messages if "[run-stopped]" in line]
+    assert "stopped at back: the target was rolled back, but the record was not updated" in said
+    assert _run(seeded, "--back", "--nothing-started").code == 0
+
+
+@pytest.mark.parametrize("fails", ["record", "location"])
+def test_failed_adoption_leaves_location_to_its_record(
+    seeded: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """Regression: On a full disk, the location got an ID that no record contained."""
+    two = seeded.with_name("two.yaml")
+    shutil.copy(seeded, two)
+    shutil.copytree(read_spec(seeded).folder, read_spec(two).folder)
+    nothing = {"moved_with": None, "written": None, "query_id": None}
+    open_context(two).record.change(id="f" * 16, **nothing)
+    context, metadata = open_context(two, adopt=True), seeded.parent / "query/metadata"
+    before = metadata.read_text()
+    if fails == "record":
+        _fail_to_write_record(monkeypatch)
+    else:
+        monkeypatch.setattr(LocalDirectory, "write", _full_location)
+    with pytest.raises(OSError, match="No space left"):
+        act(context, "apply")
+    monkeypatch.undo()
+    assert metadata.read_text() == before
+    assert reason_done(open_context(seeded), "apply") is not None
+    assert open_context(two).record.model.moved_with is None
+    act(open_context(two, adopt=True), "apply")
+    assert open_context(two).record.model.query_id in metadata.read_text()
+
+
+def _full_location(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
