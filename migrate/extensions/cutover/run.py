@@ -306,9 +306,7 @@ def _roll_back(
             log.info(undo.line)
             results.insert(0, StepResult(_BACK, "done", undo.line))
             undo.call()
-            progress.state_if_stopped = (
-                "the target was rolled back, but the record was not updated"
-            )
+            progress.state_if_stopped = "the target was rolled back, but the record was not updated"
         record_roll_back(context)
     return results
 
