@@ -1,10 +1,10 @@
-"""Moves of Kafka positions between Flink checkpoints, Spark queries, and consumer groups.
+"""Move Kafka positions between Flink checkpoints, Spark queries, and consumer groups.
 
 A move reads positions, checks them against Kafka if brokers are set, and plans the writes. If
 a check fails, the move writes nothing.
 
-Most commands are also functions: ``from migrate import to_spark`` for ``migrate to-spark``. A
-public name's module is imported when the name is first used.
+Most commands are also available as functions: for example, ``from migrate import to_spark`` for
+``migrate to-spark``. The module of a public name is imported when the name is first used.
 """
 
 from __future__ import annotations

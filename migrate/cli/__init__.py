@@ -6,8 +6,8 @@ client, Spark) are imported only by the commands that need them.
 
 import gc
 
-# The objects that the imports create stay until the process ends. Searching these objects for
-# reference cycles would take a twentieth of the startup time.
+# The objects that the imports create exist until the process ends. Searching them for reference
+# cycles would take a twentieth of the startup time.
 _collects = gc.isenabled()
 gc.disable()
 try:

@@ -62,7 +62,7 @@ def ask(question: str, yes: bool) -> None:
 
 
 def check_plan_alone(given: Mapping[str, bool]) -> None:
-    """Refuse options that --plan-out would ignore, because a saved plan does not store them.
+    """Refuse options that --plan-out would ignore because a saved plan does not store them.
 
     Args:
         given: True for each option that was passed, by the option's name.
@@ -119,7 +119,7 @@ def save_plan(
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
-    """Show, on stderr, the partitions of a plan that is refused, saved, or about to be applied."""
+    """Show a plan's partitions on stderr if it is refused, saved, or about to be applied."""
     from migrate.report.plan import plan_table
 
     if move.partitions and sys.stderr is not None:
@@ -198,7 +198,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"}
             # REFUSED: a consumer has joined the group in the meantime. SERVICE: Kafka rejected the
-            # change for another reason, or did not answer.
+            # change for a different reason, or did not answer.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:
             return Exit.NOT_VERIFIED

@@ -21,7 +21,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # Ctrl-C
 
 
-# The errors for a full or read-only disk, a quota or limit, and a broken disk.
+# The errors for a full, read-only, or broken disk, and for an exceeded quota or limit.
 _OF_THE_SYSTEM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
     (UsageError, Exit.USAGE),
@@ -32,7 +32,7 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 
 
 def exit_of(error: Exception) -> Exit:
-    """Return the exit code of an error; ``BUG`` for any other type.
+    """Return the exit code for an error; ``BUG`` for an unexpected type of error.
 
     The commands catch ``CutOverStopped`` and ``QueryFailed``, and exit with ``NOT_VERIFIED``.
     """
@@ -58,7 +58,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def _is_of_the_system(cause: BaseException | None) -> bool:
-    """Return whether a file could not be used for a reason other than its name."""
+    """Return whether a file could not be used, for a reason other than its name."""
     return isinstance(cause, PermissionError) or (
         isinstance(cause, OSError) and cause.errno in _OF_THE_SYSTEM
     )

@@ -58,7 +58,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> str:
-    """Return the numbers of sources, positions, and findings; with positions, the next command."""
+    """Return the numbers of sources, positions, and findings, and any next command."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in findings)
     summary = ", ".join(
@@ -79,7 +79,7 @@ def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> s
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Switch the garbage collector off inside the block.
+    """Turn off the garbage collector within the block.
 
     A decoded checkpoint has no reference cycles. For 100,000 positions, searches for cycles would
     take a quarter of the run time. ``gc.freeze`` keeps the checkpoint out of later searches.

@@ -10,7 +10,7 @@ from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
 # Command-line options take precedence over these variables, and a Kafka properties file that
-# specifies brokers takes precedence over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a
+# specifies brokers takes precedence over MIGRATE_BOOTSTRAP_SERVERS. The log tells the user why a
 # broker is queried.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 _FLINK_VARIABLE = "MIGRATE_FLINK_REST"
@@ -19,7 +19,7 @@ _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
 def with_environment(arguments: _Arguments) -> _Arguments:
-    """Add the values of environment variables for options that are not set.
+    """Use the values of environment variables for options that are not set.
 
     Raises:
         UsageError: the Kafka properties file cannot be read, or the brokers are not valid.
@@ -46,7 +46,7 @@ def with_move_environment(arguments: MoveArguments) -> MoveArguments:
     """Add the values of environment variables, including the one for the Flink JobManager.
 
     Raises:
-        UsageError: as in ``with_environment``; or the variable contains no address.
+        UsageError: as in ``with_environment``; or the variable does not contain an address.
     """
     address = with_flink_environment(arguments.get("flink_rest"))
     if address is not None:
@@ -58,7 +58,7 @@ def with_flink_environment(flink_rest: str | None) -> str | None:
     """Return the JobManager's address, from the environment variable if no address is passed.
 
     Raises:
-        UsageError: the variable contains no address.
+        UsageError: the variable does not contain an address.
     """
     address = os.environ.get(_FLINK_VARIABLE)
     if not address or flink_rest is not None:

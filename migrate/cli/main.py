@@ -37,7 +37,7 @@ def load_function(name: str) -> Any:
 
 
 def load_command(name: str) -> Any:
-    """Return a command, which Typer makes from the command's function."""
+    """Return a command, which Typer creates from the command's function."""
     single = typer.Typer(add_completion=False)
     single.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
         load_function(name)
@@ -66,7 +66,8 @@ class _Commands(Group):
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
-    # Any, because the types are in Typer's private copy of click or, in older Typers, in click.
+    # Any, because the types are in Typer's private copy of click or, with older versions of Typer,
+    # in click.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest
@@ -143,8 +144,9 @@ def _run_app() -> None:
 def _exit_code(end: SystemExit) -> Any:
     """Return the exit code of the process.
 
-    If the reader of a pipe has closed it (``migrate --help | head -1``), Typer exits with 1. Return
-    the exit code of the error that Typer was printing, or 0 if it was printing the help.
+    If the reader of a pipe has closed it (``migrate --help | head -1``), Typer exits with 1. In
+    that case, return the exit code of the error that Typer was printing, or 0 if it was printing
+    the help.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):

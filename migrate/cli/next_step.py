@@ -28,7 +28,7 @@ _CHOICE_FLAGS = {
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return a ``migrate`` command with its Kafka options; the values of ``-X`` are not shown."""
+    """Return a ``migrate`` command with its Kafka options, but without the values of ``-X``."""
     options = _options(_CONNECTION_FLAGS, kafka or {})
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *(os.fspath(word) for word in words), *options]) + more
@@ -57,7 +57,7 @@ def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
 def verification(
     chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:
-    """Return the ``verify`` command that checks a move, or None if no command can check it.
+    """Return the ``verify`` command that checks a move, or None if ``verify`` cannot check it.
 
     Without a saved plan, ``verify`` can check a move only if the move starts from a checkpoint,
     stays in the job's cluster, and has no option that can change positions.

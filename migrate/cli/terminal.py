@@ -24,7 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
-# The number of seconds until the progress line shows a step, and between redraws of the line.
+# The number of seconds before the progress line shows a step, and between redraws of the line.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -118,7 +118,7 @@ def emit(text: str, end: str = "\n") -> None:
     """Write data to stdout. A reader that closes the pipe (``| head``) causes no error.
 
     Raises:
-        OSError: stdout cannot be written, for example because the disk is full.
+        OSError: writing to stdout failed, for example because the disk is full.
     """
     emit_pieces((text, end))
 
@@ -141,7 +141,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def output_after_writing(written: str) -> Iterator[None]:
-    """Exit with 5 if output inside the block fails after the command has written files.
+    """Exit with 5 if output within the block fails after the command has written files.
 
     Args:
         written: the message about these files; if empty, the error is raised unchanged.
@@ -163,7 +163,7 @@ def show(text: str, *, needed: bool) -> None:
 
 
 def say(line: str) -> None:
-    """Write a line to stderr without URL credentials; ignore write errors."""
+    """Write a line, without any URL credentials, to stderr; ignore write errors."""
     from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
     if sys.stderr is not None:  # otherwise print would write to stdout
@@ -198,8 +198,8 @@ class _Messages(logging.Handler):
 class _MessagesOfLibraries(logging.Handler):
     """A handler that, with ``-v``, shows warnings and errors from other libraries, each line once.
 
-    Without ``-v``, it shows nothing. It exists because Python would print the messages if the root
-    logger had no handler.
+    Without ``-v``, it shows nothing. It is still needed, because Python would print the messages if
+    the root logger had no handler.
     """
 
     def __init__(self) -> None:

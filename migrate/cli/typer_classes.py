@@ -27,7 +27,7 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 # The maximum number of paths or commands in a message.
 _MOST_PATHS = 5
 
-# The names in Kafka's own tools for options of ``migrate``.
+# The names that Kafka's own tools use for options of ``migrate``.
 _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
 # The names that users try for the option with the brokers.
@@ -52,14 +52,14 @@ _COMMANDS_OF_OTHERS = {
 
 
 class _Option(TyperOption):
-    """An option with strings, lists of strings, or enums, which are converted without pydantic."""
+    """An option whose values are strings, lists of strings, or enums (without pydantic)."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         return _convert(self, ctx, value, super().process_value)
 
 
 class _Argument(TyperArgument):
-    """An argument with strings, lists of strings, or enums, converted without pydantic."""
+    """An argument whose values are strings, lists of strings, or enums (without pydantic)."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         return _convert(self, ctx, value, super().process_value)
@@ -89,7 +89,7 @@ def _use_own_classes(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command that refuses a repeated option, unless it is a flag or takes several values."""
+    """A command that refuses repeated options, except flags and options with several values."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx))
@@ -135,7 +135,7 @@ class Command(TyperCommand):
         return renamed
 
     def _check_values(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option in place of a value, which can result from an unset shell variable."""
+        """Refuse an option where a value is expected; an unset shell variable can cause this."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
         names = {name for option in options for name in option.opts}
         with_value = {name for option in options if not option.is_flag for name in option.opts}
@@ -174,7 +174,7 @@ def _after_extra_arguments(ctx: Any, command: Any, args: list[str]) -> str:
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
-    """Return why a command lacks ``--execute`` or another command's option, or ""."""
+    """Return why a command lacks ``--execute`` or an option that a different command has; or ""."""
     from migrate.cli.help import commands
     from migrate.cli.main import load_command
     from migrate.model.extensions import declared

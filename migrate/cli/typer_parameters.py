@@ -1,4 +1,4 @@
-"""Options that several commands share, and the parameters from which Typer makes options."""
+"""Options that several commands share, and the parameters from which Typer creates options."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def with_options(
     help: Mapping[str, str] | None = None,
     daily: Collection[str] = (),
 ) -> Callable[..., None]:
-    """Set the command's parameters from which Typer makes its options.
+    """Set the command's parameters, from which Typer creates its options.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
     TypedDict becomes one option per key; the command gets a dict of the keys that have a value.
-    ``help`` replaces help texts of the TypedDict, by key. ``daily`` contains the TypedDict keys
-    whose options ``-h`` shows for this command.
+    ``help`` replaces the TypedDict's help text for each key that it contains. ``daily`` contains
+    the TypedDict keys whose options ``-h`` shows for this command.
     """
     parameters: list[Parameter] = []
     options: dict[str, Option] = {}

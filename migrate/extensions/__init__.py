@@ -1,4 +1,4 @@
-"""Capabilities beyond the core; each package contains everything for one capability.
+"""Capabilities beyond the core; each package contains everything that one capability needs.
 
 The core works without this package, because no core module imports it.
 """

@@ -18,7 +18,8 @@ from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import csv_text, difference_text, lag_text
 from migrate.storage.json_models import Model
 
-# The maximum number of partitions with a row each. With more partitions, each topic has a row.
+# The maximum number of partitions for which each partition has its own row. Above this number, each
+# topic has one row.
 FOLD_ABOVE = 200
 
 _STYLES = {
@@ -232,7 +233,7 @@ def _columns_of_topics() -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return an offset, a state with its offset if known (``earliest = 5``), or ``-`` if absent."""
+    """Return an offset, a state with any known offset (``earliest = 5``), or ``-`` if absent."""
     match start:
         case Unknown.ABSENT:
             return "-"

@@ -13,15 +13,15 @@ from migrate.report.diff import start_text
 from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
-# Width and inner margin of a bar in CSS pixels. diff.css uses the same width. The margin has room
-# for half of the mark for a side's offset.
+# The width and inner margin of a bar, in CSS pixels. diff.css uses the same width. The margin
+# leaves room for half of the mark that shows a side's offset.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
 # The minimum width of a part of a bar, so that one record in a million is visible.
 _LEAST_WIDTH = 2.0
 
 
 def diff_page(diff: Diff, made: datetime) -> str:
-    """Return the HTML page of a comparison with the time when it was ``made``."""
+    """Return the HTML page of a comparison, with the time at which it was ``made``."""
     totals, clipped = diff.totals, diff.is_clipped
     notes = dict.fromkeys(Relation, "") | {
         Relation.AHEAD: f"by {totals.offsets_ahead} offsets",
@@ -43,7 +43,8 @@ def diff_page(diff: Diff, made: datetime) -> str:
 def _row(row: DiffRow, *, clipped: bool) -> Markup:
     """Return a row of the table.
 
-    For thousands of rows, a template is four times slower. Only the topic is untrusted text.
+    For thousands of rows, using a template would be four times slower. The topic is the only
+    untrusted text.
     """
     left, right = start_text(row.left, row.left_offset), start_text(row.right, row.right_offset)
     log, relation = row.log, row.relation.value
@@ -89,7 +90,7 @@ def _svg(row: DiffRow, left: str, right: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A bar with the log, both sides, and the offsets between them, on one scale in CSS pixels.
+    """A bar that shows the log, both sides, and the offsets between them, on one scale.
 
     Attributes:
         stretches: the CSS class, x-coordinate, and width of the log's stretch and of the stretch

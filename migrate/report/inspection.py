@@ -1,6 +1,7 @@
 """The output of ``migrate inspect`` as JSON and CSV; ``schemas`` defines the JSON format.
 
-Each position is on one line. The output is in pieces, because a source may have 100,000 positions.
+Each position is on one line. The output is generated in pieces, because a source may have 100,000
+positions.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _fields(item: object, names: Iterable[str]) -> str:
 
 
 def _indented(value: object, depth: int = 2) -> str:
-    """Return a value as JSON; indent all lines but the first by ``depth`` more spaces."""
+    """Return a value as JSON; indent all lines except the first by ``depth`` more spaces."""
     text = json.dumps(value, indent=2, default=lambda member: member.value)
     return text.replace("\n", "\n" + " " * depth)
 

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, which Jinja2 makes from the templates in a package's ``pages/``.
+"""Self-contained HTML pages, which Jinja2 renders from the templates in a package's ``pages/``.
 
 A page's content security policy allows only its own style and script, by their hashes. Names on a
 page come from checkpoints of unknown origin, so Jinja2 escapes these names.
@@ -54,7 +54,7 @@ def render_page(name: str, package: str = _BASE, **values: object) -> str:
 
 
 def _template_value(value: object) -> object:
-    """Return a value for a template, with "" for None and with escaped control characters."""
+    """Return a value for a template: "" for None, and strings with escaped control characters."""
     if value is None:
         return ""
     if isinstance(value, Enum):

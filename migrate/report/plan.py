@@ -1,4 +1,4 @@
-"""Tables of a plan and a rollback, and lines about the outcome of a change to a group."""
+"""Tables for a plan and a rollback, and lines about the outcome of a change to a group."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return the number of matching records around a position, and any outcome but MATCHED."""
+    """Return the number of matching records around a position, and any outcome except MATCHED."""
     proof = planned.translation
     if proof is None:
         return ""

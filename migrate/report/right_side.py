@@ -19,7 +19,7 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side for another program; warn about partitions that the side lacks.
+    """Return the right side for another program; warn about partitions missing from the side.
 
     ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``
     contains the options of one table per topic, because a table accepts the offsets of only one
@@ -28,7 +28,8 @@ def export_right_side(diff: Diff, format: RightFormat) -> str:
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: a position on the right side has no known offset, or the side has no positions.
+        Refused: the offset of a position on the right side is unknown, or the side has no
+            positions.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

@@ -1,7 +1,7 @@
 """The JSON format of ``migrate inspect``, and the schemas of all reports.
 
 ``python -m migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema
-of ``docs/schemas``. No command imports this module, because importing pydantic takes longer than
+in ``docs/schemas``. No command imports this module, because importing pydantic takes longer than
 reading a checkpoint.
 """
 

@@ -30,7 +30,7 @@ _BELOW = "    "  # indents a cell that is written below its row
 
 
 class Line(Enum):
-    """The position of a long cell's separate line, above or below the cell's row."""
+    """The position of a long cell's separate line: above or below the cell's row."""
 
     ABOVE = "above"  # once for consecutive rows with the same cell
     BELOW = "below"
@@ -67,7 +67,7 @@ class Column(Generic[_Row]):
 def table_text(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return the lines from ``table_lines`` as one text for ``out``, a file or a terminal."""
+    """Return the lines from ``table_lines`` as one string for ``out``, a file or a terminal."""
     return "".join(table_lines(columns, rows, Screen.of(out), wide=wide))
 
 
@@ -145,7 +145,7 @@ def _indent(filled: Sequence[_Filled[_Row]]) -> str:
 
 
 def _two_lines(heading: str) -> list[str]:
-    """Break a heading into two lines of lengths that are as equal as possible."""
+    """Break a heading into two lines of nearly equal length."""
     breaks = [at + 1 for at, letter in enumerate(heading) if letter in "- "]
     split = [[heading[:at].rstrip(), heading[at:]] for at in breaks]
     return min(split, key=lambda lines: max(map(len, lines)), default=[heading])
@@ -203,7 +203,7 @@ def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> I
 
 
 def _length(text: str) -> int:
-    """Return the width of a text in terminal columns; some characters take two columns."""
+    """Return the width of a string in terminal columns; some characters take two columns."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # imported here, because the import takes time

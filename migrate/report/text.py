@@ -18,7 +18,7 @@ def difference_text(difference: int | None) -> str:
 
 
 def operator_names(uid: str | None, name: str | None) -> str:
-    """Return an operator's uid and name in parentheses; empty if the operator has neither."""
+    """Return an operator's uid and name in parentheses; empty if it has neither."""
     names = ", ".join(printable(text) for text in (f"uid {uid}" if uid else None, name) if text)
     return f" ({names})" if names else ""
 
@@ -45,7 +45,7 @@ def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iter
 
 
 def lag_text(known: int | None, unknown: int) -> str:
-    """Return the known lag, if any, with ``+?`` if some partitions have an unknown lag."""
+    """Return any known lag, followed by ``+?`` if some partitions have an unknown lag."""
     if known is None:
         return ""
     return f"{known}+?" if unknown else str(known)

@@ -186,7 +186,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
-    """Yield the result of comparing the plan with the positions from which it was made."""
+    """Yield the result of comparing the plan with the positions on which it is based."""
     plan = verification.plan
     if plan is None:
         return
@@ -212,7 +212,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
 
 
 def _about_lost_evidence(verification: Verification) -> Iterator[str]:
-    """Yield facts that can no longer be verified, because log entries or records were deleted."""
+    """Yield facts that can no longer be verified because log entries or records were deleted."""
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]

@@ -2,8 +2,8 @@
 
 The number is a Spark batch number or a Flink checkpoint ID.
 
-Such a sink silently skips a write whose number is not higher than the stored number. Each table
-format identifies writers differently, so each format has a module in this package.
+Such a sink silently skips a write unless the write's number is higher than the stored number. Each
+table format identifies writers differently, so each format has a module in this package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
-    """Read the numbers that the sink in a directory stores, for each of its table formats.
+    """Read the numbers stored by the sink in a directory, for each of its table formats.
 
     ``path`` is a local directory, or a URL.
 

@@ -1,4 +1,4 @@
-r"""A reader for one map of strings in an Avro file.
+r"""A reader for a single map of strings in an Avro file.
 
 An object container file starts with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
 JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block consists of a ``long``
@@ -42,7 +42,7 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, label: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty without records or without the field.
+    """Return the map in the last record's ``field``; empty if there is no record or field.
 
     Raises:
         UnreadableSink: the file is damaged or compressed, its schema does not describe a record, or
@@ -127,7 +127,8 @@ class _Reader:
         return self._cursor.zigzag(field, 64)
 
     def checked_range(self, count: int) -> range:
-        # An item may have no bytes (null), so without this check, a wrong count would loop forever.
+        # An item may have no bytes (null), so without this check, a wrong count could cause an
+        # endless loop.
         if not 0 <= count <= self._cursor.remaining:
             self._cursor.fail("more items than there are bytes", "number of items")
         return range(count)

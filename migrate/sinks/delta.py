@@ -41,14 +41,15 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# The limits of a checkpoint file, in bytes and rows. A checkpoint lists every file in the table.
+# The maximum size of a checkpoint file, in bytes and in rows. A checkpoint lists every file in the
+# table.
 _LARGEST_CHECKPOINT_FILE = 512 << 20
 _MOST_ROWS = 50_000_000
 
 
 @dataclass(slots=True)
 class _Log:
-    """The content read so far (each application's last version, query IDs, and unread parts)."""
+    """The log content read so far: each application's last version, query IDs, and unread parts."""
 
     versions: dict[str, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
@@ -78,7 +79,7 @@ def read_log(directory: Directory) -> SinkMemory:
 
 
 def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the version and the files of the newest complete checkpoint; -1 without one."""
+    """Return the newest complete checkpoint's version and files; version -1 if there is none."""
     files_of: dict[tuple[int, str], list[str]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
@@ -111,7 +112,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
 
 
 def _add_parquet(log: _Log, content: bytes, name: str) -> None:
-    """Add the ``txn`` actions of a Parquet file, or note the reason that the file was not read."""
+    """Add the ``txn`` actions in a Parquet file, or record why the file was not read."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -136,7 +137,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Add to the log the query IDs from the commits that the checkpoint replaces."""
+    """Add the query IDs from the commits that the checkpoint replaces to the log."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's ID is a UUID
     for name in reversed(older[-MOST_FILES:]):

@@ -1,6 +1,6 @@
 """Hudi sinks skip batches up to the last batch that was committed with the same identifier.
 
-The table's timeline stores the last batch of each identifier. A completed commit contains the
+The table's timeline stores the last batch for each identifier. A completed commit contains the
 ``extraMetadata`` map. In this map, the ``_hudi_streaming_sink_checkpoint`` key contains a JSON
 object with a batch for each identifier. The newest commit with the identifier counts. Archived
 commits do not count. The identifier is the
@@ -60,7 +60,7 @@ def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tu
 
 
 def _batches(directory: Directory, path: str) -> dict[str, int]:
-    """Return the batch of each identifier in a commit."""
+    """Return the batch for each identifier in a commit."""
     what = f"{path} is not a Hudi commit"
     content = directory.read(path)
     if not content.strip():

@@ -1,4 +1,4 @@
-"""Iceberg sinks search the snapshots, each with its writer, for their own last commit.
+"""Iceberg sinks search the snapshots, which identify their writers, for their own last commit.
 
 The table metadata is the ``metadata/<n>-<uuid>.metadata.json`` or ``metadata/v<n>.metadata.json``
 file with the highest number. It lists the snapshots. Each snapshot has a parent and a ``summary``:
@@ -73,7 +73,7 @@ def _read(directory: Directory, name: str) -> bytes:
 
 
 def _read_table(content: bytes, what: str) -> Iterator[tuple[_Writer, int]]:
-    """Yield the last number of each writer on each branch of a table."""
+    """Yield each writer's last number on each branch of a table."""
     metadata = parse_object(content, what)
     snapshots = {
         to_integer(check_type(snapshot, dict, what).get("snapshot-id"), what): snapshot
@@ -104,7 +104,7 @@ def _summaries_from(
 def _last_numbers(
     summaries: Iterable[dict[str, Any]], branch: str, what: str
 ) -> dict[_Writer, int]:
-    """Return the last number of each writer on a branch; ``summaries`` start with the newest."""
+    """Return each writer's last number on a branch; ``summaries`` are ordered newest first."""
     last: dict[_Writer, int] = {}
     on = "" if branch == "main" else f", branch {branch}"
     for summary in summaries:

@@ -3,9 +3,9 @@
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
 and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job, it is the
 checkpoint ID. A writer that starts without state has a new user, which is a UUID with or without a
-prefix. A restored Flink job keeps its user and skips the checkpoints that this user has committed.
-No other writer keeps its user. Therefore, the sink never skips writes from a new query or from a
-Flink job that starts without state.
+prefix. A restored Flink job keeps its user, and skips the checkpoints that this user has already
+committed. No other kind of writer keeps its user. Therefore, the sink never skips writes from a new
+query or from a Flink job that starts without state.
 
 Source: Snapshot, FileStoreCommitImpl.filterCommitted, CommitterOperator.initializeState,
 CoreOptions.createCommitUser, PaimonSink, BatchWriteBuilder @ Paimon 1.3.1.

@@ -15,7 +15,7 @@ class WriterKind(str, Enum):
     The kind determines the writer's numbers and its name in the sink.
 
     Attributes:
-        FILES: batches of any query that writes to a file sink; such a writer has no name.
+        FILES: batches of any query that writes to a file sink; the writer has no name.
         QUERY: batches of a streaming query; the name is the query's ID. A new query has a new ID.
         TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query ID.
         HUDI: batches of a streaming query; the name is Hudi's checkpoint identifier.
@@ -43,7 +43,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """The numbers that a sink stores, or that the log for one of its formats stores.
+    """The numbers stored by a sink, or by the log for one of its formats.
 
     Attributes:
         formats: the names of the sink's formats, such as ``a Delta table``; empty if unknown.

@@ -6,10 +6,10 @@ extra.
 - ``FlinkCheckpointDataSource`` is the ``flink_checkpoint`` data source for Spark 4.
   ``read_checkpoints`` is the function for Spark 3.5 and later.
 - ``FlinkStateDataSource`` and ``read_keyed_state`` do the same for keyed state.
-- ``prime`` makes a checkpoint location from which a query starts with Flink's keyed state.
-  ``aggregate_rows`` and ``seen_rows`` make the rows that ``prime`` needs.
+- ``prime`` creates a checkpoint location from which a query starts with Flink's keyed state.
+  ``aggregate_rows`` and ``seen_rows`` create the rows that ``prime`` needs.
 - ``rehearse`` runs a query over the records between two checkpoints, and compares its state.
-- ``unexpired`` omits a state's expired entries.
+- ``unexpired`` removes expired entries from a state.
 - ``initial_state`` passes a state to your stateful processor.
 - ``CommitToGroup`` commits a query's offsets to a consumer group.
 - ``add_package`` sends ``decoder`` and ``migrate`` to the executors. ``write_package`` writes both

@@ -1,8 +1,8 @@
 """Commit a Spark query's offsets to a consumer group after each batch.
 
-Spark posts an event with a query's progress after each batch. With asynchronous progress tracking,
-Spark posts the event before it adds the batch to the commit log. The listener therefore ignores the
-event's offsets and reads the commit log, as ``migrate follow`` does.
+Spark posts an event with the query's progress after each batch. With asynchronous progress
+tracking, Spark posts this event before it adds the batch to the commit log. The listener therefore
+ignores the event's offsets and reads the commit log, as ``migrate follow`` does.
 
 Source: pyspark.sql.streaming.StreamingQueryListener,
 org.apache.spark.sql.execution.streaming.MicroBatchExecution @ Spark 3.5.1, 4.0.0.
@@ -49,7 +49,7 @@ class CommitToGroup(StreamingQueryListener):
 
     Raises:
         ConfigError: the Kafka properties are not valid.
-        InputError: the checkpoint location is in a kind of storage that cannot be read.
+        InputError: the checkpoint location is in a kind of storage that is not supported.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 When Spark plans a query, the driver finds the chunks: checkpoints for ``flink_checkpoint``, and
 ranges of key groups for ``flink_state``. The executors then read the chunks.
 
-Filters are not pushed down. To read less, use the options. In Spark 4.1.1, pushed filters
+Filters are not pushed down. To read less data, use the options. In Spark 4.1.1, pushed filters
 (``pushFilters``, since 4.1) would also apply to later unfiltered reads of the same DataFrame. The
 reason is that the filters are stored in the source object (``PythonDataSourceV2.setReadInfo``),
 which all scans share. Later source code stores the filters in each scan.

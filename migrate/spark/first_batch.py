@@ -1,4 +1,4 @@
-"""Run the first micro-batch of some queries in a separate JVM.
+"""Run the first micro-batch of one or more queries in a separate JVM.
 
 The program reads a request from stdin, and writes a result or an error to stdout, all as JSON::
 
@@ -7,8 +7,8 @@ The program reads a request from stdin, and writes a result or an error to stdou
     {"failed": "start" | "query", "message": "…"}
 
 The trigger interval is one hour, so no second batch runs. With the ``AvailableNow`` trigger, a
-query starts at the same offsets but reads all records. The plan of the first batch is then no
-longer available.
+query starts at the same offsets but reads all records. After that, the plan of the first batch is
+no longer available.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
 org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and

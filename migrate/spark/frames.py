@@ -1,4 +1,4 @@
-"""DataFrames for Spark 3.5 or later, made from batches that executors read."""
+"""DataFrames for Spark 3.5 or later, built from batches that executors read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def read_chunks(
     send_package_to_server(spark)
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     work = spark.createDataFrame(rows, "number INT, chunk BINARY")
-    # By range, because a hash could put several chunks into one task. Spark Connect has no RDD.
+    # Partition by range, because a hash could put several chunks into one task. Spark Connect has
+    # no RDD.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 

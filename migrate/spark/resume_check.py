@@ -1,4 +1,4 @@
-"""Check, by running Spark, the offsets at which a seeded query starts to read.
+"""Run Spark to check the offsets at which a seeded query starts reading.
 
 For each Kafka source in the checkpoint location, a query reads some records into a ``noop`` sink.
 The query reads the topics in the source's seed (``sources/<n>/0``). It starts at the same offsets
@@ -6,8 +6,8 @@ as the user's query, because the offsets depend only on the seed. It runs on a c
 the location does not change.
 
 Spark's options for Kafka are the Java client properties with the prefix ``kafka.``.
-``kafka_options`` makes these options from librdkafka properties;
-``migrate.kafka.config.java_client`` does the opposite.
+``kafka_options`` creates these options from librdkafka properties;
+``migrate.kafka.config.java_client`` does the reverse.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
@@ -96,7 +96,7 @@ def check_pyspark() -> None:
 def run_first_batch(
     label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
 ) -> Resume:
-    """For each seed in a checkpoint location, run the first micro-batch of a query.
+    """Run the first micro-batch of a query for each seed in a checkpoint location.
 
     Args:
         label: the name of the positions in messages.
@@ -108,7 +108,7 @@ def run_first_batch(
         UsageError: PySpark, Java, or the Kafka connector is missing, or a setting is not valid.
         QueryFailed: the first batch of a query failed or timed out.
         ConfigError: a property cannot be translated to a Spark option.
-        InputError: the directory has no Kafka source seed, or a seed is damaged.
+        InputError: the directory has no seed for a Kafka source, or a seed is damaged.
         Refused: two sources start the same partition at different offsets.
         OSError: a temporary file cannot be written.
     """
@@ -177,7 +177,7 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """Return the ``kafka.*`` options with which Spark connects as librdkafka does.
+    """Return the ``kafka.*`` options with which Spark connects in the same way as librdkafka.
 
     Properties that only tune librdkafka are omitted.
 

@@ -66,7 +66,7 @@ def runs_on_spark(master: str | None) -> bool:
                 f"with {install_command('spark')}"
             )
         return True
-    # If PySpark was not imported, there is no session.
+    # If PySpark has not been imported, there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
 
 
@@ -74,7 +74,7 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """Yield the active Spark session, or start or connect a session and stop it afterward.
+    """Yield the active Spark session; or start or connect a session, and stop it afterward.
 
     Under ``spark-submit``, a session is started with the settings of ``spark-submit``.
 
@@ -84,8 +84,9 @@ def session(
         settings: the settings of a new session; ignored if ``master`` must be None.
 
     Raises:
-        UsageError: a master is set, but a session or ``spark-submit`` exists; no master, session,
-            or ``spark-submit`` exists; the master's URL is not valid; or Spark's JVM did not start.
+        UsageError: a master is set, but there is a session or ``spark-submit`` started the process;
+            there is no master, session, or ``spark-submit``; the master's URL is not valid; or
+            Spark's JVM did not start.
         ServiceError: the session did not start for another reason, or Spark failed inside the
             ``with`` block.
     """
@@ -105,7 +106,7 @@ def session(
 def spark_errors() -> tuple[type[Exception], ...]:
     """Return the classes of the errors that Spark raises.
 
-    ``pyspark-client`` has only Spark Connect, so it has neither py4j nor the py4j errors.
+    ``pyspark-client`` contains only Spark Connect, so it lacks py4j and its errors.
     """
     from pyspark.errors import PySparkException
 
@@ -213,7 +214,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _launch_jvm(conf: SparkConf) -> JavaGateway:
-    """Start a JVM with a temporary working directory for its output and Spark's own folders."""
+    """Start a JVM with a temporary working directory for its output and for Spark's own folders."""
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 

@@ -1,1 +1,1 @@
-"""Local files and files in object stores, the writing of new files, and strict JSON models."""
+"""Access to local files and object stores, writing of new files, and strict JSON models."""

@@ -1,4 +1,4 @@
-"""Files in object stores and HDFS, through fsspec; the decoder reads local files.
+"""Files in object stores and HDFS, accessed through fsspec; the decoder reads local files.
 
 A library is imported when its scheme is first used. The library itself finds credentials and
 endpoints (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
@@ -69,7 +69,7 @@ _STORES = {
     # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
-# Advice about library errors, by a part of the error text.
+# Advice about library errors, by part of the error text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
@@ -212,12 +212,12 @@ class Files:
             return None
 
     def write(self, path: str, data: bytes) -> None:
-        """Write or replace a file at a URL; the bucket must exist."""
+        """Write a file to a URL, or replace it; the bucket must exist."""
         with self._file_system(path) as (system, name):
             system.pipe_file(name, data)
 
     def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write a file of any size at a URL; after a failure, part of the file may remain."""
+        """Write a file of any size to a URL; after a failure, part of the file may remain."""
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
@@ -252,7 +252,8 @@ class Files:
     def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
         """Yield the file system of a URL, and the path in this file system.
 
-        Errors become StorageUnavailable, except MissingExtra and errors about missing files.
+        Errors are turned into StorageUnavailable, except for MissingExtra and errors about missing
+        files.
         """
         try:
             system = self._system(path)
@@ -322,7 +323,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, with secrets redacted, and advice if any."""
+    """Return the first line of an error, with secrets redacted, and any advice about it."""
     from migrate.model.secrets import redact_secrets  # here, as its patterns compile slowly
 
     lines = str(error).strip().splitlines()

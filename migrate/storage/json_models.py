@@ -68,7 +68,7 @@ OWN_KIND = "flink-offset-migrate "
 
 
 class EditedFile(InputError):
-    """A file whose checksum does not match its content."""
+    """The error for a file whose checksum does not match its content."""
 
 
 def checksum(content: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def read_file(
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for messages.
         creation_hint: the command that creates such a file, for the message about a missing file.
-        edited_hint: the fix for a file with a wrong checksum.
+        edited_hint: the remedy for a file with a wrong checksum.
 
     Raises:
         InputError: the file is missing, cannot be read, does not match the model, or was edited.
@@ -141,7 +141,7 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
 
 
 def _similar_siblings(path: Path) -> list[str]:
-    """Return the files next to a missing file whose names are very similar."""
+    """Return the files next to a missing file that have very similar names."""
     try:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:
@@ -196,7 +196,7 @@ def parse(
 
 
 def _is_edited(model: type[Model], content: bytes) -> bool:
-    """Return whether a file's checksum is wrong, or is missing but required by the model."""
+    """Return whether a file's checksum is wrong, or is missing although the model requires it."""
     field = model.model_fields.get("sha256")
     try:
         saved = json.loads(content)

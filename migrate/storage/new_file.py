@@ -1,8 +1,8 @@
 """Write files and directories completely or not at all.
 
 On a local disk, the content is written under a unique name in the same directory (the stage) and
-then renamed. An object store cannot rename, so the caller writes the most important file in a
-directory last. Readers refuse a directory that lacks this file.
+then renamed. An object store cannot rename. The caller therefore writes the most important file in
+a directory last, and readers refuse a directory without this file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from migrate.model.warning import WarningCode, warn
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
-# Writes a file in a new directory; the arguments are the file name and its content in pieces.
+# Writes a file in a new directory; the arguments are the file's name and its content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
 
 # Errors from link() on file systems without hard links (FAT, some network file systems).
@@ -56,7 +56,7 @@ def check_new_file(name: str, path: Path) -> None:
 
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:
-    """Return the refusal of an existing path; ``kind`` is "file" or "directory"."""
+    """Return the refusal for an existing path; ``kind`` is "file" or "directory"."""
     return Refused(ALREADY_EXISTS(path=path, kind=kind))
 
 
@@ -81,7 +81,7 @@ def write_new(path: Path, text: str) -> None:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a new file, completely or not at all.
 
-    After an error in the block, the file does not exist.
+    If the block raises an error, the file does not exist afterward.
 
     The same is true after a crash, except that an empty file may remain on a file system without
     hard links.
@@ -193,7 +193,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
         files: for a URL, the storage to which to write.
 
     Raises:
-        OSError: the directory cannot be written.
+        OSError: the directory cannot be written to.
     """
     if not is_uri(location):
         with new_directory(Path(location), location) as stage:
@@ -279,7 +279,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Use the user's name for the directory in a system error, and add that it is not written."""
+    """Use the user's name for the directory in a system error, and say that it was not written."""
     try:
         yield
     except OSError as error:

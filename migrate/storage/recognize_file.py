@@ -13,7 +13,7 @@ from decoder.storage import METADATA_FILE
 from migrate.model.option_names import option
 
 # The number of bytes of a file that ``recognize`` needs. An HA pointer contains up to a few KB for
-# each operator, and its checkpoint's path near the end.
+# each operator, and the path of its checkpoint is near the end.
 HEAD_BYTES = 4 * 1024 * 1024
 
 _ARCHIVES = {
@@ -30,9 +30,9 @@ _JAVA_STREAM = b"\xac\xed\x00\x05"
 # The start of a Java object stream in Base64.
 _JAVA_STREAM_BASE64 = b"rO0AB"
 _TC_STRING = b"t"
-# The classes of a completed checkpoint and of a handle to it. Flink's high-availability services
-# store objects of these classes (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @
-# Flink 2.2.0).
+# The classes of a completed checkpoint and of a handle that refers to it. Flink's high-availability
+# services store objects of these classes (DefaultCompletedCheckpointStore,
+# RetrievableStateStorageHelper @ Flink 2.2.0).
 _COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoint"
 _HANDLE = b"org.apache.flink.runtime.state.RetrievableStreamStateHandle"
 _HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
@@ -96,8 +96,8 @@ def _recognize_java(stream: bytes) -> str:
 def _strings(stream: bytes) -> Iterator[str]:
     """Yield the strings of a Java object stream (a tag, u2 length, modified UTF-8).
 
-    The stream is not parsed, so that strings are found after objects of any class. Bytes that only
-    look like a string are also yielded.
+    The stream is not parsed, so that strings can be found after objects of any class. Bytes that
+    only look like a string are also yielded.
     """
     at = stream.find(_TC_STRING)
     while at >= 0:

@@ -1,4 +1,4 @@
-"""Suggestions for a different path if the user's path could not be read."""
+"""Suggest a different path if the user's path could not be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
-# Advice from the decoder that a suggestion replaces.
+# The decoder's advice, which a suggestion replaces.
 _ADVICE = re.compile(r"; (?:name|pass) .*", re.DOTALL)
 
 # The start of the decoder's text about a file without Flink's magic number, and this field's name.
@@ -101,7 +101,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text with a different path or side, or with advice, or else an empty string."""
+    """Return a text with a different path, a side, or advice; otherwise, an empty string."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)
@@ -113,7 +113,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return a text with the command for ``spark:``, ``plan:``, and so on, or else ""."""
+    """Return a text with the command for ``spark:``, ``plan:``, and so on; otherwise, ""."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":

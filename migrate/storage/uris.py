@@ -22,8 +22,8 @@ SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
 
-# Schemes of stores to which Flink writes but that are not read here, each with a command that
-# copies a directory to this machine.
+# Schemes of stores to which Flink can write but which are not supported here. Each has a command
+# that copies a directory to this machine.
 _COPY_COMMANDS = {
     "cos": "coscli cp -r",
     "cosn": "hadoop fs -get",
@@ -57,7 +57,7 @@ def scheme_of(uri: str) -> str:
 
 
 def dbfs_path(uri: str) -> Path:
-    """Return the path, possibly missing, of a ``dbfs:`` URI on the Databricks mounts."""
+    """Return the path of a ``dbfs:`` URI on the Databricks mounts; the path may not exist."""
     below = "/" + uri.partition(":")[2].lstrip("/")
     return Path(below) if Path(below).is_relative_to(VOLUMES) else Path(f"{DBFS}{below}")
 
@@ -68,7 +68,7 @@ def mount_of(path: Path) -> Path | None:
 
 
 def why_not_read(uri: str) -> str:
-    """Return advice about a URI that ``Files.from_uri`` does not support, or an empty string."""
+    """Return any advice about a URI that ``Files.from_uri`` does not support, or ""."""
     scheme = scheme_of(uri)
     if scheme == "dbfs":
         return (
@@ -154,12 +154,12 @@ def is_within(path: str, directory: str) -> bool:
 
 
 def check_no_credentials(text: str, error: type[MigrateError], name: str = "") -> None:
-    """Refuse a URL with a password, a key or a signature; the error shows the URL without them.
+    """Refuse a URL with a password, a key, or a signature; the error shows the URL without them.
 
     Args:
-        text: a URL, or any other text with or without a URL in it.
+        text: a URL, or any other string, with or without a URL in it.
         error: the type of the error.
-        name: the name of the option with the text, for the message.
+        name: the name of the option that contains the string, for the message.
     """
     shown = redact_url(text)
     if shown != text:

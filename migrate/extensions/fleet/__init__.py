@@ -1,11 +1,11 @@
 """Find many checkpoints and read them into a few flat tables.
 
 ``discovery`` finds candidates under the roots. ``candidates`` reads each candidate, and ``rows``
-turns the result into table rows. ``lag`` computes the lag of a position. ``inventory`` makes a
+turns the result into table rows. ``lag`` computes the lag of a position. ``inventory`` creates a
 ``ScannedJob`` from the row and lags of a checkpoint. ``write_tables`` writes the tables.
 
 ``scan_run`` runs the steps after ``discovery`` on this machine, and ``scan_on_spark`` runs them on
-Spark. ``data_source`` and ``frames`` make DataFrames of checkpoints.
+Spark. ``data_source`` and ``frames`` create DataFrames of checkpoints.
 """
 
 from migrate.model.extensions import READ, CommandText

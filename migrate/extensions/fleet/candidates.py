@@ -22,11 +22,12 @@ from migrate.storage.files import Files, MissingExtra
 _LONG_MAX = (1 << 63) - 1
 
 # The highest average number of candidates in a chunk, and the highest average number of bytes of
-# metadata. A chunk is large enough to be worth the start of a task, and small enough for a quick
-# retry.
+# metadata. A chunk is large enough to justify starting a task, and small enough to be retried
+# quickly.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
-# The cost of finding and opening a checkpoint, expressed in bytes of metadata.
+# The cost of finding and opening a checkpoint, expressed as an equivalent number of bytes of
+# metadata.
 _OPEN_COST = 32 * 1024
 # The number of checkpoints to read ahead from an object store; botocore keeps ten connections.
 _READ_AHEAD = 8
@@ -56,8 +57,9 @@ class Candidate:
     Attributes:
         pointer: the directory of ``_metadata``, or the directory that could not be listed;
             absolute, or a URL.
-        job_directory: the job's directory, which contains the ``chk-<n>``; None for a savepoint.
-        metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
+        job_directory: the job's directory, which contains the ``chk-<n>`` directory; None for a
+            savepoint.
+        metadata_bytes: the size of its ``_metadata``; None if this file does not exist (yet).
         read_newest: True to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
         chk_numbers: for a job's newest checkpoint, the numbers of all candidates of the job; for a
@@ -80,7 +82,7 @@ class Candidate:
 
     @property
     def number(self) -> int | None:
-        """Return ``n`` of ``chk-<n>``, if it fits into a Java long."""
+        """Return ``n`` of ``chk-<n>`` if it fits into a Java long, else None."""
         number = checkpoint_number(self.pointer)
         return number if number is not None and number <= _LONG_MAX else None
 
@@ -91,7 +93,7 @@ def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
     If a job has no complete checkpoint, its newest checkpoint is marked. Every savepoint is marked.
     """
     candidates = list(candidates)
-    # By job: whether a candidate is complete, its number, and its pointer.
+    # For each job: whether each candidate is complete, its number, and its pointer.
     jobs: dict[str, list[tuple[bool, int, str]]] = {}
     for candidate in candidates:
         number = candidate.number
@@ -152,7 +154,7 @@ def read_candidate(
         return Failure(error.kind.value, str(error))
     except (MissingExtra, ImportError) as error:
         return Failure("missing package", f"{candidate.pointer}: {error}")
-    except Exception as error:  # a bug in migrate must not stop the reading of other candidates
+    except Exception as error:  # a bug in migrate must not prevent reading other candidates
         return Failure("internal error", f"{candidate.pointer}: {type(error).__name__}: {error}")
 
 

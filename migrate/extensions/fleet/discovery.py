@@ -30,7 +30,7 @@ from migrate.inputs.flink.job_id import SAVEPOINT_NAME, job_id_of
 from migrate.storage.files import DirectoryEntry, Files
 from migrate.storage.uris import is_uri, why_not_read
 
-# Many threads, because a remote store takes tens of milliseconds per answer.
+# Many threads are used, because a remote store takes tens of milliseconds to answer.
 _THREADS = 16
 _BATCHES_PER_THREAD = 8
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
@@ -61,9 +61,9 @@ _Step = tuple[Sequence[Candidate], Sequence[_Visit]]
 def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
     """Return every checkpoint and savepoint under the roots, sorted by pointer and number.
 
-    A checkpoint without ``_metadata`` (incomplete, or still being written) is also returned, and
-    reading it will fail. For a root that cannot be searched, or a directory that cannot be listed,
-    a candidate with a failure is returned.
+    A checkpoint without ``_metadata`` (incomplete, or still being written) is also returned, but
+    reading it will fail. A root that cannot be searched or a directory that cannot be listed is
+    returned as a candidate with a failure.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?``, and ``[…]`` in the
@@ -88,7 +88,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
                     by_pointer.setdefault(candidate.pointer, candidate)
                 for visit in more:
                     place = visit
-                    if len(roots) > 1:  # two roots may lead to one directory, by a link
+                    if len(roots) > 1:  # two roots may lead to one directory, through a link
                         place = visit._replace(path=files.absolute(visit.path))
                     if place not in seen:
                         seen.add(place)
@@ -122,7 +122,7 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the first visits for a root, or a candidate with the reason for their absence."""
+        """Return the first visits for a root, or a candidate with the reason that none exist."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")

@@ -1,4 +1,4 @@
-"""Define ``read_checkpoints``, which returns DataFrames of Spark 3.5 or later."""
+"""Define ``read_checkpoints``, which returns DataFrames in Spark 3.5 or later."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
     """Return the checkpoints under ``paths``, as one list per task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # The list is never empty. Without a partition, Spark makes one itself and passes different
-    # values to the reader in different versions.
+    # The list is never empty. Without a partition, Spark itself creates one, and the value that it
+    # passes to the reader depends on the Spark version.
     return split_candidates(candidates, options.partitions) or [[]]
 
 

@@ -21,12 +21,12 @@ from migrate.model.wording import counted, join_some
 _UNLISTABLE_KINDS = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
-# The maximum number of missing topics on a line.
+# The maximum number of missing topics to list on a line.
 _MAX_TOPICS = 5
 _MIN_GAP = timedelta(milliseconds=MIN_GAP_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = {**dict(OBSTACLES.values()), UNREACHABLE: UNREACHABLE_WORDS}
-# The columns that a job takes unchanged from its checkpoint's row.
+# The columns that a job copies unchanged from its checkpoint's row.
 _COPIED_COLUMNS = (
     *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
     *("sources", "positions", "error_kind", "error"),
@@ -47,9 +47,9 @@ class ScannedJob:
             if the checkpoint could not be read, except for a ``checkpoint_id`` in the path.
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
-        positions: the total number of topic-partitions, added up over the sources.
-        lag: the sum of the available lags; None without a broker, or without any lag. A lag is the
-            log end offset minus the position; there may be fewer records.
+        positions: the total number of topic-partitions in all sources.
+        lag: the sum of the known lags; None without a broker, or if no lag is known. A lag is the
+            log end offset minus the position; the number of records may be lower.
         lag_unknown: the number of positions without a lag; 0 without a broker.
         unlisted: the number of partitions with records that exist on the broker but not in the
             checkpoint. ``lag`` does not include these partitions. 0 without a broker.
@@ -126,12 +126,12 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
 
 
 def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
-    """Return the jobs, with a ``ran-on`` obstacle if a job kept running after its checkpoint.
+    """Return the jobs; those that kept running after their checkpoint get the ``ran-on`` obstacle.
 
     A job numbers its savepoints and its checkpoints in one sequence. If a different run of the same
     job has a higher number, the job kept running after a savepoint or its newest checkpoint. If a
     job with a fixed ID starts without its state, its numbers restart at 1. Therefore, if the times
-    contradict the numbers, the user must check the runs (``numbering-began-anew``).
+    contradict the numbers, the user must check which run is newer (``numbering-began-anew``).
     """
     jobs = list(jobs)
     highest: dict[str, ScannedJob] = {}
@@ -147,14 +147,14 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
 
 
 def _first_digits(job: ScannedJob) -> str | None:
-    """Return the first digits of the job ID if they identify a single job, or else None."""
+    """Return the first digits of the job ID if they identify a single job, else None."""
     name = SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
     digits = name[1] if name is not None else (job.job_id or "")[:6]
     return digits if job.readable and digits not in ("", FIXED_JOB_ID[:6]) else None
 
 
 def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:
-    """Return a job with the obstacle or the check that ``highest`` and ``last`` show."""
+    """Return a job with the obstacle or the check that results from ``highest`` and ``last``."""
     if _is_written_later(job, highest) or (job is highest and _is_written_later(last, job)):
         codes = {*job.to_check, Code.NUMBERING_BEGAN_ANEW.value}
         return replace(job, to_check=tuple(sorted(codes)))

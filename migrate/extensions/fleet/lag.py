@@ -1,4 +1,4 @@
-"""Compute the lag of a position on a broker, and the obstacle to continuing at this position."""
+"""Compute a position's lag on a broker, and any obstacle to resuming from this position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.planning.partition import plan_position
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
 UNREACHABLE_WORDS = "with unknown lag, because the broker did not answer for the partition"
-# The obstacle code for each verdict, and the words that follow a number of positions.
+# The obstacle code for each verdict, and the text that follows a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start offset; Kafka has deleted records"),
     Verdict.BEYOND_END: (
@@ -29,7 +29,7 @@ _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position; only ``topic`` is set if the state contains the position's cluster.
+    """The lag of one position. If the state contains the position's cluster, only ``topic`` is set.
 
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
@@ -52,14 +52,15 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics of positions without a named cluster, for a broker query."""
+    """Return the topics of positions without a named cluster, to be included in a broker query."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> int:
-    """Return the number of partitions with records that are in the topics but not in the positions.
+    """Return the number of partitions of these topics that have records but no position.
 
-    A topic can get new partitions after the checkpoint. No position includes their lag.
+    A topic can get new partitions after the checkpoint. The lags of the positions do not include
+    these partitions.
     """
     listed = {position.topic_partition for position in positions}
     return sum(

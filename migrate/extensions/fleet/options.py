@@ -15,7 +15,7 @@ from migrate.storage.files import Files
 
 
 class Mode(str, Enum):
-    """The treatment of an unreadable checkpoint; Spark's own readers have the same modes."""
+    """How to treat an unreadable checkpoint; Spark's own readers have the same modes."""
 
     PERMISSIVE = "PERMISSIVE"  # a row with the error
     DROPMALFORMED = "DROPMALFORMED"  # no row
@@ -52,7 +52,7 @@ _PATHS = frozenset({"path", "paths"})
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
     """Parse the Spark options; the case of names and of enumerated values does not matter.
 
-    ``topic`` is one topic, or several, separated by commas.
+    ``topic`` is one topic, or several topics separated by commas.
 
     Raises:
         UsageError: a name or a value is not valid.

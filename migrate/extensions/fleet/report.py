@@ -1,4 +1,4 @@
-"""An inventory as a table with a row for each job, and the totals."""
+"""An inventory as a table with one row per job, and the totals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import lag_text
 
-# Descriptions of obstacles that disappear when the job is stopped with a savepoint.
+# The descriptions of obstacles that disappear once the job is stopped with a savepoint.
 _ENDED_BY_A_STOP = {
     Code.IN_FLIGHT_RECORDS.value: "in-flight-records (in an unaligned checkpoint)",
     Code.PENDING_TRANSACTIONS.value: "pending-transactions",
@@ -56,8 +56,9 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the MOVES and WHY cells.
 
-    MOVES is ``unreadable``; ``no`` with an obstacle, or if the job's plan was refused or failed;
-    ``check`` if the user must check something first; otherwise ``yes``.
+    MOVES is ``unreadable`` if the checkpoint could not be read, ``no`` if there is an obstacle or
+    the job's plan was refused or failed, ``check`` if the user must check something first, and
+    otherwise ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

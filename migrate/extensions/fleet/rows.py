@@ -1,6 +1,6 @@
-"""Make the rows of a checkpoint in each view, and list the obstacles to an unchanged move.
+"""Create a checkpoint's rows in each view, and list the obstacles to an unchanged move.
 
-This module queries no broker.
+This module does not query a broker.
 """
 
 from __future__ import annotations
@@ -154,11 +154,11 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return the reasons that a checkpoint, with all its Kafka sources, cannot be moved unchanged.
+    """Return the reasons that a checkpoint with all of its Kafka sources cannot be moved unchanged.
 
-    Each decision that the user must make is an obstacle. These decisions are the acceptance of loss
-    or duplication, the name of Flink's consumer group, and the choice of a cluster or source. A
-    partition that is still at ``earliest`` is not an obstacle, because the broker knows the log
+    Each decision that the user must make is an obstacle. These decisions are whether to accept loss
+    or duplication, which consumer group Flink uses, and which cluster or source to choose. A
+    partition that is still at ``earliest`` is not an obstacle, because the broker provides the log
     start offset.
     """
     checked = findings_to_check(extraction)
@@ -188,7 +188,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 
 def findings_to_check(extraction: Extraction) -> list[Finding]:
-    """Return findings about pending transactions if the job ended with the checkpoint, else none.
+    """Return findings on pending transactions if the job ended with the checkpoint; else empty.
 
     These findings are not obstacles, but the user must check them before the job moves.
     """

@@ -37,7 +37,8 @@ INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
 # The placeholder for the job's label in a group name.
 JOB_PLACEHOLDER = "{job}"
 
-# Independent of the number of cores, because planning mostly waits for stores and brokers.
+# This number does not depend on the number of cores, because planning mostly waits for stores and
+# brokers.
 _THREADS = 8
 # For file names: the characters of a job's label to replace, the maximum length of the label, and
 # the number of digits in the digest.
@@ -47,7 +48,7 @@ _DIGITS = 16
 
 
 def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
-    """Before any work, check that plans can be made and written.
+    """Check, before any work is done, that plans can be created and written.
 
     Raises:
         Refused: the directory is not empty.
@@ -94,12 +95,13 @@ def save_plans(
     - The job has an obstacle.
     - Another job would have the same group, even if that job currently has an obstacle.
     - The planning fails, for example because the broker does not answer.
-    - The plan has refusals, or it requires a person's decision.
+    - The plan has refusals, or it requires a decision by a person.
 
     Args:
         jobs: the jobs in an inventory.
         directory: the directory for the plans.
-        group: the name of the consumer groups, with ``{job}`` for the job's label; None for Spark.
+        group: the name of the consumer groups, in which ``{job}`` stands for the job's label; None
+            for Spark.
         progress: called after each job.
         arguments: see ``KafkaArguments``.
 
@@ -163,7 +165,7 @@ def _save_plan(job: ScannedJob, request: Request, directory: Path) -> JobPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield problems that a person must judge; the commands for one job only warn about them."""
+    """Yield problems that a person must assess; commands for a single job only warn about them."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
@@ -177,7 +179,7 @@ def _undecided(plan: Plan) -> Iterator[str]:
 def file_name(job: ScannedJob) -> str:
     """Return the file name of a job's plan: job, checkpoint, and a digest that makes it unique.
 
-    The job's label may be the name of a directory. Unsafe characters are replaced, so the file
+    The job's label may be the name of a directory. Unsafe characters are replaced, so that the file
     cannot be outside the directory for the plans.
     """
     checkpoint = posixpath.basename(job.pointer)
@@ -187,7 +189,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def _index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
-    """Return CSV with a row for each job, with its plan file or the reason that there is none."""
+    """Return CSV with a row for each job: its plan file, or the reason that there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

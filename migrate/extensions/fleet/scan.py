@@ -53,7 +53,8 @@ def scan(
         output: a new or empty directory for the ``checkpoints``, ``positions``, ``operators``, and
             ``findings`` tables.
         format: the file format of the tables.
-        plans: a new or empty directory for plans; ``save_plans`` describes which jobs get no plan.
+        plans: a new or empty directory for plans; ``save_plans`` describes which jobs do not get a
+            plan.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced with
             the job ID. None to plan for Spark.
         master: the Spark master URL, for example ``spark://host:7077``.
@@ -67,7 +68,7 @@ def scan(
         InputError: no checkpoint was found, and a root or a directory could not be read.
         Refused: ``output`` or ``plans`` is not empty.
         BrokerError: the broker did not answer, or it denied a request.
-        ServiceError: Spark failed, or the processes on this machine were killed repeatedly.
+        ServiceError: Spark failed, or worker processes on this machine were killed repeatedly.
     """
     broker = kafka(arguments)
     table_format = parse_choice(TableFormat, "format", format)

@@ -1,9 +1,9 @@
 """Run a scan on Spark; the executors call functions in ``migrate.extensions.fleet.scan_run``.
 
 Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists the DataFrame, so
-each checkpoint is read once. The last row of each chunk is the chunk's answer instead of a
-checkpoint. The answer is the chunk's topics if a broker is queried, and otherwise its summary.
-Computing the answers later would start more Python tasks, which are slow to start.
+that each checkpoint is read only once. The last row of each chunk is not a checkpoint but the
+chunk's answer: its topics if a broker is queried, and otherwise its summary. Computing the answers
+later would require more Python tasks, which are slow to start.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def scan_on_spark(
 
 @contextmanager
 def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
-    """At regular intervals, report the number of completed tasks in Spark's active stages.
+    """Report, at regular intervals, the number of completed tasks in Spark's active stages.
 
     With Spark Connect, nothing is reported, because it has no status tracker.
     """
@@ -156,9 +156,9 @@ def _answers(frame: DataFrame) -> Iterator[Any]:
 def _read(
     request: ScanRequest, driver_notation: Notation, chunk: list[Candidate]
 ) -> Iterator[pa.RecordBatch]:
-    """Read a chunk, with its topics as the answer if a broker is queried, or else its summary.
+    """Read a chunk; its answer is its topics if a broker is queried, and otherwise its summary.
 
-    Messages name options as messages of the driver do.
+    Messages show options in the same notation as the driver's messages.
     """
     topics: set[str] = set()
     summary = ScanSummary()

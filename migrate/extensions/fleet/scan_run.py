@@ -6,8 +6,8 @@
 
 On this machine, if no broker is queried, the rows of each checkpoint are written as soon as the
 checkpoint is read. Otherwise, temporary files store the checkpoints until the broker has been
-queried about all topics. Each process keeps in memory only its current checkpoint, one row for each
-job, and the rows of a batch.
+queried about all topics. In memory, each process keeps only its current checkpoint, one row for
+each job, and the rows of one batch.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a chunk. It is low, so no process waits long for the
-# last chunk of a different process.
+# The highest average number of candidates in a chunk. It is low, so that no process waits long for
+# another process's last chunk.
 _MAX_CANDIDATES = 100
 
 
@@ -60,7 +60,7 @@ class ScanRequest:
     """The options that determine a scan's result.
 
     Attributes:
-        with_lag: True if the result contains the lag, from a broker query.
+        with_lag: True if the result contains lags, which requires a broker query.
         output: the tables to write; None for no tables.
     """
 
@@ -86,8 +86,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: True for the newest checkpoint of its job, and for a savepoint.
         is_counted: True if the checkpoint counts in the scan totals and has rows in the tables.
-            False for a checkpoint that was read in place of a deleted one and is also a candidate
-            itself, because the scan then counts it separately.
+            False for a checkpoint that was read in place of a deleted one but is also a candidate
+            itself, because the scan counts it separately as a candidate.
         rows: the rows of each view in the request.
         positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.
@@ -127,7 +127,7 @@ def read_chunk(
     """Read the candidates in a chunk, as returned by ``mark_newest``.
 
     If a running job has deleted its newest checkpoint since the search, its current newest
-    checkpoint is also read. Usually, this checkpoint is also a candidate but was not complete
+    checkpoint is also read. Usually, this checkpoint is also a candidate that was not yet complete
     during the search.
     """
     for candidate, outcome in read_each(candidates, files):
@@ -166,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of some checkpoints, and the numbers of all and of unreadable checkpoints."""
+    """The jobs of some checkpoints, and the numbers of these checkpoints and of unreadable ones."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0
@@ -199,9 +199,9 @@ def scan_locally(
     ask_broker: AskBroker | None = None,
     progress: Progress | None = None,
 ) -> ScanSummary:
-    """Read candidates, as returned by ``mark_newest``, with local processes; write the tables.
+    """Read candidates from ``mark_newest`` with local processes, and write the tables.
 
-    If reading or the broker fails, no part of a table remains.
+    If reading or the broker query fails, no part of a table remains.
 
     Raises:
         Refused: one of the tables already exists.
@@ -264,7 +264,7 @@ def _summarise_chunk(
     """Return the summary of a chunk, and write its rows to one file per table.
 
     The checkpoints come from the files that ``_save_chunk`` wrote; if ``folder`` is None, they are
-    read now.
+    read from the candidates now.
     """
     summary = ScanSummary()
     output = request.output

@@ -45,7 +45,7 @@ TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn(Column):
-    """A column in a view; ``value`` gets the column's value from the item that a row describes."""
+    """A column in a view; ``value`` returns its value for the item that a row describes."""
 
     comment: str
     value: Callable[[Any], Any]
@@ -66,7 +66,7 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
-    """Return a column for a sum of sizes, limited to ``_LONG_MAX`` because any size is possible."""
+    """Return a column for a sum of sizes, capped at ``_LONG_MAX`` because any size is possible."""
     size = sum_sizes or attrgetter(name)
     return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
 

@@ -42,11 +42,11 @@ _CGROUP_V1 = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("q
 
 
 class _WorkerTraceback(Exception):
-    """The traceback of an error in a worker, as the cause of the error in this process."""
+    """The traceback of an error in a worker, used as the cause of the error in this process."""
 
 
 def cores() -> int:
-    """Return the number of processors that affinity and the container allow for this process."""
+    """Return the number of processors that this process may use (affinity and container limits)."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -60,7 +60,7 @@ def cores() -> int:
 
 
 class WorkerPool:
-    """A pool of this process and ``size - 1`` workers; a worker starts when it has an item.
+    """A pool of this process and ``size - 1`` workers; a worker starts when it gets an item.
 
     The end of the ``with`` block stops the workers; their unfinished work is lost.
     """
@@ -84,7 +84,7 @@ class WorkerPool:
     ) -> list[_Result]:
         """Call the function with each item, and return the results in the order of the items.
 
-        Messages that are made in a worker name options as messages of this process do.
+        Messages created in a worker show options in the same notation as this process's messages.
 
         Args:
             function: the function, which is pickled for the workers; each process unpickles it
@@ -94,7 +94,7 @@ class WorkerPool:
                 time.
 
         Raises:
-            ServiceError: several worker processes in succession ended during the same item.
+            ServiceError: several successive worker processes ended while processing the same item.
             Exception: an error from the function; after the first error, no further item is
                 started.
         """
@@ -146,7 +146,7 @@ def _call_with_notation(
 
 
 class _Worker:
-    """A worker process; it starts for its first item and, if it has ended, for the next attempt."""
+    """A worker process; it starts for its first item and restarts for the next one if it ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -213,7 +213,7 @@ def _worker_command() -> list[str]:
 def serve() -> None:
     """Read items from stdin and write results to stdout until stdin ends, in a worker process."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # keep a library's prints out of the answers
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # keep a library's output out of the answers
     logging.getLogger().addHandler(logging.NullHandler())
     function: Callable[[Any], Any] | None = None
     gc.disable()  # until the function's module is imported, as in migrate.cli

@@ -56,8 +56,8 @@ class TableFormat(str, Enum):
 class Output:
     """The directory and the file format of the tables.
 
-    Each table is a subdirectory, such as ``DIRECTORY/positions``. CSV files have a header, and they
-    have commas between the items in a list.
+    Each table is a subdirectory, such as ``DIRECTORY/positions``. CSV files have a header, and the
+    items of a list are separated by commas.
     """
 
     directory: str
@@ -124,7 +124,7 @@ def _upload(files: Files, folder: Path, table: str) -> None:
 
 @contextmanager
 def _folder_in(target: Path) -> Iterator[str]:
-    """Yield a temporary folder in the target directory, so that tables can be renamed out of it."""
+    """Yield a temporary folder in the target directory, from which tables can be renamed."""
     created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:

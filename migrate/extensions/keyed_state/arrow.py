@@ -76,7 +76,7 @@ def part_batches(
         part: the part of the state that one subtask wrote.
         key_groups: the numbers of the key groups.
         selected: the columns of the batches; None for all columns of the state.
-        constants: the value in every row, for columns that entries do not have, such as ``uid``.
+        constants: the value in every row of each column that entries do not have, such as ``uid``.
 
     Raises:
         DecodeError, DoesNotFit: as in ``record_batches``.
@@ -93,14 +93,14 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader, or None if it is missing or cannot read a type or a column."""
+    """Return the compiled reader; None if it is not installed or cannot read a type or a column."""
     exact, truncated = columns(state), columns(state, truncate_keys=True)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in exact and column not in truncated
         for column in selected
     ):
         return None
-    # The types of these columns refuse values that they would otherwise change.
+    # The types of these columns refuse a value instead of changing it.
     exact_names = {column.name for column in selected if column not in truncated}
     from migrate.extensions.keyed_state.kernel.program import CannotCompile
     from migrate.extensions.keyed_state.kernel.read import FastReader
@@ -124,7 +124,7 @@ def plain_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of ``part_batches`` without the compiled reader, from entry ``skip`` on."""
     entries: list[Entry] = []
-    rows = 1  # the size of each batch shows how many rows fit into the next batch
+    rows = 1  # the size of each batch shows how many rows fit into the next one
     for batch_of_entries in part.batches(key_groups):
         entries += batch_of_entries[skip:]
         skip = max(0, skip - len(batch_of_entries))

@@ -20,8 +20,8 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.declare_options import ReadArguments
 
-# The number of characters to buffer before the first write. If reading fails before that, stdout
-# stays empty.
+# The number of characters to buffer before the first write. If reading fails before the first
+# write, stdout stays empty.
 _BUFFER_SIZE = 4 * 1024 * 1024
 # The number of rows in a table of entries without --limit.
 _DEFAULT_ROWS = 50
@@ -86,7 +86,7 @@ def state(
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
-    """Return the number of states and, if a state can be read, the command that prints one."""
+    """Return the number of states and, if any state can be read, the command that prints it."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
     summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
@@ -146,7 +146,7 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
 
 
 def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
-    """Yield the entries, and report their number to a stage now and then."""
+    """Yield the entries, and periodically report their number to a stage."""
     number = 0
     for number, entry in enumerate(entries, start=1):
         if number % _ENTRIES_BETWEEN_REPORTS == 0:
@@ -156,7 +156,7 @@ def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces, but only after ``_BUFFER_SIZE`` characters or all pieces were read."""
+    """Yield the pieces, but only once ``_BUFFER_SIZE`` characters or all pieces have been read."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

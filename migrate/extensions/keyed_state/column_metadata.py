@@ -1,4 +1,4 @@
-"""Column metadata for a state that is read in Spark: its savepoint and its name."""
+"""Column metadata for a state that is read in Spark: the state's savepoint and name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define ``read_keyed_state``, which returns DataFrames of Spark 3.5 or later."""
+"""Define ``read_keyed_state``, which returns DataFrames in Spark 3.5 or later."""
 
 from __future__ import annotations
 

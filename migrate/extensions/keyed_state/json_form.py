@@ -1,4 +1,4 @@
-"""The JSON format of a keyed state entry: an object with only the fields that the state has.
+"""The JSON format of a keyed state entry: an object that contains only the state's fields.
 
 Values have these formats:
 

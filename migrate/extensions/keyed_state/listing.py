@@ -19,7 +19,7 @@ class StateRow(NamedTuple):
     """A row in the list; its field names are part of the command contract.
 
     ``name`` is the operator's name. A type is None if the state does not have that part, or if the
-    part cannot be read. ``reason`` explains why a state is unreadable, or why some values of a
+    part cannot be read. ``reason`` explains why a state is unreadable, or why some values in a
     readable state might be unreadable.
     """
 
@@ -58,8 +58,9 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-# The names of two states in DataStream jobs. The first contains the contents of windows. The second
-# maps each session to the window under which its contents are stored. SQL uses other names.
+# The names of two states in DataStream jobs. The first state stores the contents of windows. The
+# second state maps each session to the window under which the session's contents are stored. SQL
+# uses other names.
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")

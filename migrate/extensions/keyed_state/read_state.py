@@ -36,8 +36,8 @@ def keyed_states(
         operator: an operator's ID, name, or uid; by default, the states of all operators.
 
     Raises:
-        DecodeError: the checkpoint cannot be read. If only the state of an operator cannot be read,
-            the operator is in ``unread`` of the result.
+        DecodeError: the checkpoint cannot be read. If only an operator's state cannot be read, the
+            operator is listed in the result's ``unread`` instead.
         UsageError: no operator with keyed state has this ID, name, or uid, or the extra for this
             kind of URL is not installed.
     """
@@ -83,24 +83,24 @@ def read_state(
 ) -> Iterator[pa.RecordBatch]:
     """Return the entries of a keyed state as Arrow record batches of limited size.
 
-    The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that
-    the state lacks is omitted. The ``type_mapping`` module defines their types. All batches have
-    the same schema. For a state without entries, return one batch without rows. At most one key
-    group is in memory at a time.
+    The columns are ``key_group, key, namespace, map_key, value, last_access``; columns that the
+    state does not have are omitted. The ``type_mapping`` module defines their types. All batches
+    have the same schema. For a state without entries, return one batch without rows. At most one
+    key group is in memory at a time.
 
     Args:
         chk: as in ``inspect``.
         operator: as in ``find_state``.
         state: the name of the state.
         allow_external_files: as in ``inspect``.
-        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys. Two keys may
-            then become one. By default, such a key is an InputError.
+        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys. As a result,
+            two keys may become equal. By default, such a key raises InputError.
 
     Raises:
-        DecodeError: as in ``find_state``, immediately; or, while the batches are read, bytes of the
-            state are damaged.
-        InputError: while the batches are read, a value does not fit its column's type
-            (``DoesNotFit``).
+        DecodeError: as in ``find_state``, raised immediately; or the state's bytes are damaged,
+            raised while the batches are read.
+        InputError: a value does not fit its column's type (``DoesNotFit``), raised while the
+            batches are read.
         UsageError: as in ``find_state``; or pyarrow is not installed.
         Refused: as in ``find_state``.
     """
@@ -136,8 +136,8 @@ def write_state(
 
     Raises:
         DecodeError, InputError: as in ``read_state``.
-        UsageError: as in ``read_state``; the file's name ends like a different format; or the file
-            cannot be created.
+        UsageError: as in ``read_state``; the file's name has the extension of a different format;
+            or the file cannot be created.
         Refused: as in ``find_state``; or the file exists.
         OSError: an error during writing, such as a full disk.
     """

@@ -1,4 +1,4 @@
-"""The choice of keyed states: ``--operator`` and ``--state``.
+"""Choose keyed states, according to ``--operator`` and ``--state``.
 
 The user specifies an operator by its operator ID, its name, or its uid, as with ``--source``.
 """
@@ -49,7 +49,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     Raises:
         NoSuchName: no state has this name, or the operator does not exist.
         Refused: several operators have a state with this name.
-        DecodeError: no known state has this name, but the states of an operator could not be read.
+        DecodeError: no known state has this name, but some operator's states could not be read.
     """
     candidates = states_of_operator(keyed, operator)
     chosen = [state for state in candidates.states if state.name == name]
@@ -85,12 +85,12 @@ def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # Hash ``name`` as a uid only now, because Spark executors may not have the required library.
+    # Do not hash ``name`` as a uid earlier, because Spark executors may lack the required library.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 
 def _operators(states: Iterable[_StateOrError]) -> str:
-    """Return the operators of states, each once, with their uids and names."""
+    """Return the operators that have these states, each once, with its uid and name."""
     described = (
         state.operator_id
         + "".join(f" {name!r}" for name in (state.uid, state.operator_name) if name)

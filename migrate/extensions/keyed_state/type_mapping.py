@@ -3,9 +3,9 @@
 The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some of
 these columns.
 
-Values that no Spark column type represents exactly become strings:
+Values that cannot be represented exactly by any Spark column type become strings:
 
-- Java's BigInteger and BigDecimal, with any number of digits and, for BigDecimal, with any scale;
+- Java's BigInteger and BigDecimal, which can have any number of digits and (BigDecimal) any scale;
 - an Avro decimal that does not fit into Spark's DECIMAL;
 - a time of day, in the java.time format;
 - as JSON, values whose type can differ from one value to the next (an Avro union of several types,
@@ -16,8 +16,8 @@ Timestamps are truncated to microseconds. In a key, a namespace, or a map key, n
 error unless the user allows truncation, because two keys could become equal.
 
 java.sql.Date and java.sql.Time become timestamps, because Flink stores epoch milliseconds but not
-the time zone of the date or time of day. A map whose keys contain maps, or may be null, becomes a
-list of structs of key and value.
+the time zone of the date or time of day. A map whose keys contain maps or may be null becomes a
+list of (key, value) structs.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _holds_map(type_: ColumnType) -> bool:
 
 
 def _pojo(type_: types.Pojo) -> ColumnType:
-    """Return a struct of the fields of a class and of the fields that only its subclasses have."""
+    """Return a struct of a class's fields and of the fields that only its subclasses have."""
     fields: dict[str, ColumnType] = {}
     for class_ in _classes(type_):
         for name, part in class_.fields:
@@ -288,7 +288,7 @@ def _sql(type_: types.SqlType) -> ColumnType:
 
 
 def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
-    """Return the column type of a part of a schema, and add the part's named types to ``named``."""
+    """Return the column type for a part of a schema; add the part's named types to ``named``."""
     match type_:
         case avro_types.AvroScalar(kind, logical, scale, precision):
             if logical == "decimal":
@@ -315,7 +315,7 @@ def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnTyp
 
 
 def _exactly(type_: ColumnType) -> ColumnType:
-    """Return the type with timestamps for which nanoseconds are an error."""
+    """Return the type with timestamps that do not allow nanoseconds."""
     match type_:
         case Leaf():
             return _EXACT.get(type_, type_)

@@ -1,4 +1,4 @@
-"""Keyed state as flat tables that many processes read, for the Spark data source.
+"""Keyed state as flat tables that many processes can read, for the Spark data source.
 
 ``open_table`` reads the checkpoint's metadata once; other processes then read only chunks.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # few seconds to read.
 _CHUNK_BYTES = 16 * 1024 * 1024
 
-# The value of the ``key`` option, which selects the entries of one key.
+# The value of the ``key`` option, which selects one key's entries.
 Key = str | int
 _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -116,7 +116,7 @@ class Table:
         states: the rows of view=states; empty for the other views.
         key: the only key to read; None for all keys.
         state: for view=entries, the state without its parts; None in a chunk.
-        pointer: for view=entries, the user's name for the checkpoint.
+        pointer: for view=entries, the checkpoint, as the user specified it.
         allow_external_files: as in ``StateOptions``.
         truncate_keys: as in ``StateOptions``.
     """
@@ -141,7 +141,7 @@ class Table:
             packed[-1].append(slice_)
             bytes_left -= slice_.size
         # Return at least one chunk. If a data source returns no partitions, Spark adds one. The
-        # argument that Spark then passes to the reader depends on the Spark version.
+        # argument that Spark passes to the reader for this partition depends on the Spark version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -200,7 +200,7 @@ def _key(state: KeyedState, text: str) -> Key:
 
 
 def _slices(state: KeyedState, key: Key | None = None) -> Iterator[Slice]:
-    """Yield slices of all key groups, or of the key group of ``key`` if it can be computed."""
+    """Yield slices of all key groups, or only of the key group of ``key`` if computable."""
     state_only = replace(state, parts=())
     compute_key_group = key_group_of(state.key, state.max_parallelism)
     only = None
@@ -250,7 +250,7 @@ _LISTED = tuple(
 def _timer_table(keyed: KeyedStates, truncate_keys: bool) -> Table:
     """Return the table of all timers.
 
-    ``key`` (or ``namespace``) contains JSON if its type differs between states.
+    The ``key`` (or ``namespace``) column contains JSON if its type differs between states.
     """
     for unread in keyed.unread:
         raise unread.error

@@ -1,7 +1,7 @@
 """Write a new savepoint with different positions; only this package writes Flink formats.
 
-The new savepoint is self-contained. Apart from the positions, only the file handles change. Each
-handle points to the copy of its file (see the ``files`` module).
+The new savepoint is self-contained. Apart from the positions, only the file handles change, because
+each handle points to the copy of its file (see the ``files`` module).
 """
 
 from migrate.model.extensions import WRITE, CommandText

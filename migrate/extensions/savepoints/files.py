@@ -1,9 +1,9 @@
-"""Copies of the files to which a savepoint's handles refer, for a new savepoint.
+"""Copy the files to which a savepoint's handles refer, for a new savepoint.
 
-Flink deletes the files that a checkpoint owns, so two savepoints must not share one. Each file is
-copied to the directory of ``_metadata``, and its handle gets a name relative to that directory. If
-a file's handle has a relative name, the file keeps this name. A segment of a merged file becomes a
-separate file.
+Flink deletes the files that a checkpoint owns, so two savepoints must not share a file. Each file
+is copied to the directory of ``_metadata``, and its handle gets a name relative to that directory.
+If a file's handle has a relative name, the file keeps this name. A segment of a merged file becomes
+a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -36,7 +36,7 @@ _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 class Copy(NamedTuple):
     """A range of a file that is copied to the ``name`` file of the new savepoint.
 
-    ``size`` is in bytes; None copies up to the end of the file.
+    ``size`` is in bytes; None means that the range ends at the end of the file.
     """
 
     path: str
@@ -71,7 +71,7 @@ def copies_of(
             used_names.add(names[source])
         return names[source]
 
-    # Start with the files that keep their names, so no other copy gets one of these names.
+    # Start with the files that keep their names, so that no other copy gets one of these names.
     for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
         match span.value:
             case RelativeFileState(path=path):

@@ -4,10 +4,10 @@ The sources are KafkaSource and DynamicKafkaSource (including inside a HybridSou
 FlinkKafkaConsumer. FlinkKafkaConsumer has no enumerator. ``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. A
-changed position does not change the enumerator's entry, which has either no offset or the offset at
-the partition's discovery. A partition that is added to a reader also needs an assigned entry in the
-enumerator. Otherwise, Flink would discover the partition and assign it a second time, from its log
-start offset.
+changed position does not change the enumerator's entry, which contains either no offset or the
+starting offset from the time when the partition was discovered. A partition that is added to a
+reader also needs an assigned entry in the enumerator. Otherwise, Flink would discover the partition
+and assign it a second time, from its log start offset.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -32,7 +32,7 @@ from migrate.model.errors import Refused
 from migrate.model.positions import ClusterPartition
 
 _OFFSET_BYTES = 8
-# Kryo writes no length for an ASCII string with a length in this range.
+# Kryo writes no length for an ASCII string whose length is in this range.
 _SHORTEST_ASCII, _LONGEST_ASCII = 2, 63
 _NEW_OBJECT = 1
 
@@ -91,7 +91,7 @@ def move_legacy(element: bytes, next_offset: int) -> bytes:
 
 
 def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new FlinkKafkaConsumer element with the class ID of ``template``, an element."""
+    """Return a new FlinkKafkaConsumer element with the class ID of the element ``template``."""
     end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
@@ -132,7 +132,7 @@ def _kryo_ascii(text: str) -> bytes:
 
 
 def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> bytes:
-    """Return a source's coordinator state after entries are added and removed.
+    """Return a source's coordinator state after entries have been added and removed.
 
     ``changes`` contains the next offset of each added partition, and None for each removed
     partition.

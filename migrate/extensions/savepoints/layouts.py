@@ -32,7 +32,7 @@ def i64(value: int) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Return data with its length: ``i32 n`` and n bytes."""
+    """Return the data with its length: ``i32 n`` and n bytes."""
     return i32(len(data)) + data
 
 
@@ -64,7 +64,7 @@ _PRESENT, _ABSENT = 1, 0
 
 
 class Splice(NamedTuple):
-    """New bytes for those from ``start`` to ``end`` (exclusive)."""
+    """The replacement for the bytes from ``start`` to ``end`` (exclusive)."""
 
     start: int
     end: int
@@ -72,7 +72,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """Return data with replacements; they must not overlap."""
+    """Return the data with replacements; they must not overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -139,7 +139,7 @@ class NewState(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Bytes of a stream: an element of the state with this number, or (None) other bytes."""
+    """Bytes of a stream: an element of the state with this number, or other bytes (None)."""
 
     state: int | None
     data: bytes
@@ -148,7 +148,7 @@ class _Part(NamedTuple):
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> NewState:
-    """Return the stream and the states of a handle, with ``elements`` replacing one state's.
+    """Return a handle's stream and states after one state's elements become ``elements``.
 
     ``data`` is the complete stream that the decoder has read. The new elements start at the state's
     first old element or, if the state had no elements, at the end of the stream.

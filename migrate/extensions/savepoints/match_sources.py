@@ -1,4 +1,4 @@
-"""Match a savepoint's sources with the sources in the side that has the new positions."""
+"""Match a savepoint's sources with the sources in the side that contains the new positions."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def match_sources(
     """Match each source in a savepoint, cluster by cluster, with sources in the side.
 
     If the side has a source with the same operator, only that source can match. Otherwise, every
-    source in the side that reads one of the source's topics matches. If both identify their
+    source in the side that reads one of the source's topics matches. If both sources identify their
     clusters, only positions in the same cluster match.
 
-    ``--partitions`` chooses between several matches. A match takes the side's positions if it has a
-    specified partition, or if it reads the topic of a specified partition that no match has. All
-    other matches keep their positions and have empty ``side_sources``.
+    ``--partitions`` chooses between several matches. A match takes the side's positions if it
+    contains a specified partition, or if it reads the topic of a specified partition that no match
+    contains. All other matches keep their positions and have empty ``side_sources``.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -88,7 +88,7 @@ def other_cluster_refusals(
 def check_common_topic(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
 ) -> None:
-    """Refuse a side without a savepoint topic, unless a source or partitions are chosen.
+    """Refuse a side without any of the savepoint's topics, unless sources or partitions are chosen.
 
     Raises:
         Refused: the side is refused.
@@ -114,7 +114,7 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Messag
 
 
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Message]:
-    """Yield refusals of topics that several sources read, possibly on different Kafka clusters.
+    """Yield refusals of topics that several sources read, possibly from different clusters.
 
     Without a broker, a source may take the positions of the same operator.
     """

@@ -27,8 +27,8 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
     A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
-    read, so one is added to every stored number. A marker then differs from its constant but stays
-    negative.
+    read, so one is added to every stored number. As a result, a marker differs from its constant
+    but is still negative.
     """
     if isinstance(source, LegacyConsumer):
         return {
@@ -43,7 +43,7 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
 
 
 def entries(source: Source) -> Entries:
-    """Return the enumerator's entries; a FlinkKafkaConsumer has none."""
+    """Return the enumerator's entries; empty for a FlinkKafkaConsumer."""
     return {
         ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
         for cluster, enumerator in _enumerators(source).items()

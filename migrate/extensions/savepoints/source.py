@@ -1,8 +1,8 @@
-"""The changed state of a source operator, in its readers and its enumerator.
+"""Change the state of a source operator, in its readers and its enumerator.
 
 A changed position is a different starting offset in the reader's split. A partition is added to the
 reader to which Flink would assign it, and to the enumerator as an assigned entry. A partition that
-is no longer to be read is removed from the reader and from the enumerator.
+should no longer be read is removed from the reader and from the enumerator.
 
 Source: SourceOperator.open (a reader continues from the splits of its own state) @ Flink 2.2.0;
 KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.open @ 3.4.0-1.20.
@@ -56,7 +56,7 @@ from migrate.model.positions import ClusterPartition
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
-# The elements of a subtask, as partition (None as in `_partition_of`) and bytes.
+# The elements of a subtask, each as its partition (or None; see `_partition_of`) and bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 
@@ -178,7 +178,7 @@ def _partition_of(
 def _new_element(
     source: Source, key: ClusterPartition, next_offset: int, elements: Sequence[bytes]
 ) -> bytes:
-    """Return the element of an added partition; ``elements`` are the source's elements."""
+    """Return the element for an added partition; ``elements`` are the source's elements."""
     if isinstance(source, LegacyConsumer):
         return legacy_element(elements[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source

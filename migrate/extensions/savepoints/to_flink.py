@@ -78,21 +78,22 @@ def to_flink(
     allow_state_mismatch: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> NewSavepoint:
-    """Write a savepoint with another input's Kafka positions; the old savepoint does not change.
+    """Write a savepoint with a different input's Kafka positions; the original does not change.
 
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
             directory; each as a local path or a URL.
-        from_side: the other input (the side), which can be any input that ``diff`` compares.
+        from_side: the input with the positions (the side), which can be any input that ``diff``
+            compares.
         out: a new or empty directory, either local or in an object store.
         allow_state_mismatch: True to write the savepoint even though the job's state belongs to the
-            old positions. The state then double-counts or omits the records between the old and the
-            new positions. By default, this is refused.
+            old positions. In that case, the state double-counts or omits the records between the
+            old and the new positions. By default, this is refused.
         arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
-            the side. An input that does not have the name ignores the option, but at least one of
-            the two inputs must have it. The side's positions refer to the job's cluster. If
-            ``to_kafka_config`` specifies a different cluster, the savepoint gets the topics and
-            offsets of that cluster.
+            the side. If an input does not contain the specified source or cluster, the option is
+            ignored for that input, but at least one of the two inputs must contain it. The side's
+            positions refer to the job's cluster. If ``to_kafka_config`` specifies a different
+            cluster, the savepoint gets the topics and offsets of that cluster.
 
     Raises:
         Refused: the move would lose or duplicate records and no option allows it, the state cannot
@@ -241,7 +242,7 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Message]:
-    """Yield the plans' refusals, with the operator's ID unless all plans have the refusal."""
+    """Yield the plans' refusals, each with the operator's ID unless all plans have it."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

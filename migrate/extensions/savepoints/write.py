@@ -126,7 +126,7 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield the splices that replace operator-state handles of changed readers and of file merging.
+    """Yield splices that replace the operator-state handles of changed readers and file merging.
 
     A file-merging handle refers to directories that Flink deletes with the original checkpoint.
     """

@@ -1,4 +1,4 @@
-"""The columns that the kernel fills, their conversion to Arrow, and checks of their values."""
+"""The columns that the kernel fills, with their conversion to Arrow and checks of their values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# These limit the memory of all columns. With more than _FULL_COLUMNS columns, each column has room
-# for fewer rows than requested (at least _MIN_ROWS). With more than 8 columns, each has room for
-# fewer bytes of text (at least _MIN_TEXT).
+# These limit the total memory of all columns. With more than _FULL_COLUMNS columns, each column has
+# room for fewer rows than requested (at least _MIN_ROWS). With more than 8 columns, each has room
+# for fewer bytes of text (at least _MIN_TEXT).
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -39,8 +39,8 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class NeedsPlainReader(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader (see ``read``) then rereads the entries and raises an error if the value is
-    invalid.
+    In this case, the plain reader (see ``read``) rereads the entries, and raises an error if the
+    value is invalid.
     """
 
 
@@ -95,7 +95,7 @@ class Buffers:
         return int(self.columns[column, SLOT]), int(self.rows[self.columns[column, TABLE]])
 
     def bytes_of(self, column: int) -> _Numbers:
-        """Return the bytes of all texts in a column, one text after another."""
+        """Return the bytes of all strings in a column, one after another."""
         start = int(self.columns[column, BYTE])
         return self.text[start : start + int(self.used[column])]
 
@@ -113,8 +113,8 @@ class Buffers:
         """Return the values of a node as an Arrow array.
 
         Raises:
-            NeedsPlainReader: a string is not UTF-8, or a decimal has no bytes or more than 16
-                bytes; or, with ``exact``, a time has nanoseconds.
+            NeedsPlainReader: a string is not UTF-8; a decimal is empty or longer than 16 bytes; or,
+                with ``exact``, a time has nanoseconds.
         """
         column = node.column
         values, valid = self.numbers(column), self.validity(column)
@@ -226,7 +226,7 @@ class Buffers:
     # -- checks ----------------------------------------------------------------------------------
 
     def check(self, node: Node) -> None:
-        """Check that Flink can have written a node's values, and that they fit the Arrow type.
+        """Check that Flink could have written a node's values, and that they fit the Arrow type.
 
         A date, an instant, or a SQL timestamp that represents null is marked as null.
 
@@ -324,7 +324,7 @@ def _fixed_width_array(type_: pa.DataType, mask: pa.Buffer | None, values: _Numb
 
 
 def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
-    """Return, for each number, whether its magnitude is below the limit."""
+    """Return whether each number's magnitude is below the limit."""
     negative = high < 0
     low = np.where(negative, -low, low).view(np.uint64)
     high = np.where(negative, ~high + (low == 0), high)
@@ -363,7 +363,7 @@ def _long_hash(values: _Numbers) -> _Numbers:
     return code
 
 
-# The bits of the NaN from which Java computes the hash of every NaN.
+# The bits of the NaN that Java uses to compute the hash of every NaN.
 _FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8 << 48
 # For each form, a function that returns the hash codes in the low 32 bits of its result.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {

@@ -95,7 +95,7 @@ class _Compiler:
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _add_canonical_entry(self) -> None:
-        """Add an entry in the canonical format, with a key and a value, each with its length."""
+        """Add an entry in the canonical format: a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise CannotCompile("lengths after key and namespace")
@@ -220,7 +220,7 @@ class _Compiler:
         return node
 
     def _add_number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Add a big-endian number of one or several parts, with one column per part."""
+        """Add a big-endian number with one or more parts, and one column per part."""
         first = len(self._program.columns)
         for size in sizes:
             self._add_op(
@@ -229,7 +229,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _maybe_add_hash(self) -> bool:
-        """Add a column for the previous column's hashes if needed; return whether it was added."""
+        """Add a column for the previous column's hashes if needed; return whether one was added."""
         if not self._in_hashed_key:
             return False
         self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
@@ -437,7 +437,7 @@ class _Compiler:
         return self._make_node(form, column, constants=constants)
 
 
-# Big-endian numbers, as the form and the size in bytes of each column.
+# The form of each kind of big-endian number, and the size in bytes of each of its columns.
 _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.BOOLEAN: ("flag", 1),
     Kind.BYTE: ("int", 1),
@@ -453,7 +453,7 @@ _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.INSTANT: ("instant", 8, 4),
 }
 _NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
-# Numbers in the slot of a binary row, as the size in bytes and the form.
+# The size in bytes and the form of each kind of number in a slot of a binary row.
 _SLOTS = {
     SqlKind.BOOLEAN: (1, "truth"),
     SqlKind.TINYINT: (1, "int"),

@@ -11,8 +11,8 @@ The kernel compares every length with the number of bytes left in the enclosing 
 Numba also checks array bounds.
 
 Numba recompiles a cached function only if the function's own file has changed. Therefore, all
-compiled code is in this file, and OPERATIONS must change with the constants of ``operations``. The
-code is short, because the first process has to compile it.
+compiled code is in this file, and OPERATIONS must change whenever the constants in ``operations``
+change. The code is kept short, because the first process must compile it.
 
 Source: the serializers listed in ``decoder.keyed_state.values``.
 """
@@ -61,7 +61,7 @@ from migrate.extensions.keyed_state.kernel.operations import (
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# With this mask, the compiler can see that an index is not negative. It then omits the check for
+# With this mask, the compiler can see that an index is not negative, so it omits the check for
 # indexes that count from the end of an array.
 _INDEX = (1 << 62) - 1
 
@@ -146,7 +146,7 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-# Not inlined, because only in a separate function does the loop have enough registers.
+# Not inlined, because the loop has enough registers only in a separate function.
 @_for_kernel(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
@@ -207,8 +207,8 @@ def _utf8_of_string(
 def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     """Return the number in a varint, and the position after the varint.
 
-    The position is -1 if the data ends early, or if Flink does not write such a varint (for
-    example, one of more than five bytes).
+    The position is -1 if the data ends early, or if Flink would not write such a varint (for
+    example, because it has more than five bytes).
     """
     count = 0
     shift = 0
@@ -247,7 +247,7 @@ def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
     A list's column comes before the columns of its elements. Therefore, the loop corrects the
-    number of elements before it needs this number for their columns.
+    number of elements before it needs this number for the elements' columns.
     """
     columns, slots, _, rows, used = output
     for column in range(columns.shape[0]):
@@ -276,7 +276,7 @@ def _entry(
     capacity: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
-    """Read one entry with the operations from ``pc`` on; return status and position reached."""
+    """Read one entry with the operations from ``pc`` on; return the status and final position."""
     columns, slots, valid, rows, used = output
     depth = 0
     row = row_size = row_used = 0

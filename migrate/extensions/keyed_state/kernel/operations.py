@@ -44,7 +44,7 @@ KEY_END = 1
 VALUE_END = 2
 # A signed big-endian integer. a: its size in bytes.
 INTEGER = 3
-# A string, in Flink's format. a = 1: write its hash into the next column; b = 1: refuse null.
+# A string, in Flink's format. a = 1: write its hash to the next column; b = 1: refuse null.
 STRING = 4
 # i32 n, then n bytes.
 SIZED = 5
@@ -57,14 +57,14 @@ LIST_OF = 7
 # An element ends. a: the table of the elements; b: the first operation of an element; c = 1: the
 # list has no count, but commas between the elements.
 NEXT = 8
-# A binary row. a: its minimum size in bytes; b = 1: write its hash into the next column.
+# A binary row. a: its minimum size in bytes; b = 1: write its hash to the next column.
 ROW = 9
 # An integer in a field of the row. a, b: the offsets of its null bit and of its first byte from the
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
 # Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as in
-# SLOT_INTEGER; c: the number of bytes (then never in the field itself), or 0 if the number is in
-# the field.
+# SLOT_INTEGER; c: the number of bytes (in this case, they are never in the field itself), or 0 if
+# the number is in the field.
 SLOT_SIZED = 11
 
 

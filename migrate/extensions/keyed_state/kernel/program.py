@@ -1,4 +1,4 @@
-"""The program of the kernel.
+"""The program that the kernel executes.
 
 The *kernel* is the compiled decoder of keyed state. The kernel executes the program's operations
 and fills columns with numbers. A *node* shows which columns contain which value.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms with values that ``Buffers.check`` must check after the kernel has read them. Corrupt
-# bytes decode to values that Flink never writes, and some values do not fit the Arrow type.
+# The forms whose values ``Buffers.check`` must check after the kernel has read them. Corrupt bytes
+# decode to values that Flink never writes, and some values do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -29,7 +29,7 @@ MAX_COLUMNS = 1000
 
 
 class CannotCompile(Exception):
-    """The kernel cannot read a type of the state, or the format of a subtask's part of it."""
+    """The kernel cannot read one of the state's types, or the format of a subtask's part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Keys:
 
     Attributes:
         table: the table of the keys.
-        prefix: the node and the size in bytes of the key group before each key; None if the keys
+        prefix: the node and the size in bytes of the key-group prefix of each key; None if the keys
             have no such prefix.
         hashes: the nodes from which the hash of a key is computed; empty if the hash is unknown.
     """

@@ -46,13 +46,13 @@ class _Segment(NamedTuple):
 
 
 class FastReader:
-    """A reader for the part of a state that one subtask has.
+    """A reader for one subtask's part of a state.
 
     ``exact`` lists the columns in which the plain reader refuses nanoseconds.
 
     Raises:
-        CannotCompile: the kernel cannot read the state's types or the part's format, or the part's
-            types differ from the state's types.
+        CannotCompile: the kernel cannot read the state's types; it cannot read the part's format;
+            or the part's types differ from the state's.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class FastReader:
         ]
 
     def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
-        """Clear the buffers, and read the segments' key groups without already returned entries."""
+        """Clear the buffers, and read the segments' key groups, except entries returned earlier."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)
