@@ -117,8 +117,8 @@ def _check_name(group: str) -> None:
         raise UsageError(f"the group name {group!r} contains a NUL character")
     if len(name) > _LONGEST_NAME:
         raise UsageError(
-            f"the group name {group[:20]}... is {len(name)} bytes long; Kafka "
-            f"allows {_LONGEST_NAME}"
+            f"the group name {group[:20]}… is {len(name)} bytes long, but Kafka allows at most "
+            f"{_LONGEST_NAME} bytes"
         )
 
 

@@ -17,7 +17,7 @@ LARGEST = 64 << 20
 # The maximum number of files to read in a log. Most writers keep a few dozen files.
 MOST_FILES = 1_000
 _MAX_SHOWN = 60
-_KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
+_KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 _Kind = TypeVar("_Kind")
 
@@ -43,7 +43,9 @@ class Directory:
         path = join(self.path, below) if below else self.path
         names = self.files.list_directory(path)
         if names is None and self.files.is_file(path):
-            raise UnreadableSink(f"{below} is not a directory" if below else "no directory")
+            raise UnreadableSink(
+                f"{below} is not a directory" if below else "it is a file, not a directory"
+            )
         return sorted(names or ())
 
     def numbered(self, below: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
@@ -99,7 +101,7 @@ def check_type(value: object, kind: type[_Kind], what: str) -> _Kind:
     """
     if not isinstance(value, kind):
         shown, expected = shorten(repr(value)), _KIND_NAMES[kind]
-        raise UnreadableSink(f"{what}: {shown} where {expected} should be")
+        raise UnreadableSink(f"{what}: expected {expected}, found {shown}")
     return value
 
 

@@ -86,7 +86,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
     ),
-    "they configure the JVM's renewal of credentials; a run of migrate ends before the renewal": (
+    "they configure how the JVM renews credentials; migrate exits before any renewal is due": (
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
         "sasl.login.connect.timeout.ms",

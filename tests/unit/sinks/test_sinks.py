@@ -67,9 +67,9 @@ def test_unknown_kind_of_sink_triggers_warning(tmp_path: Path, name: str) -> Non
 
 def test_file_as_sink_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "file", "")
-    with pytest.raises(UnreadableSink, match="no directory"):
+    with pytest.raises(UnreadableSink, match="it is a file, not a directory"):
         look(tmp_path / "file")
-    with pytest.raises(Refused, match="no directory"):
+    with pytest.raises(Refused, match="it is a file, not a directory"):
         check_sink_of_a_query(tmp_path / "file", None)
 
 

@@ -340,7 +340,7 @@ def test_outcomes_are_sorted_by_topic_and_partition_number() -> None:
     [
         ("\udcff", "not valid UTF-8"),
         ("a\0b", "contains a NUL character"),
-        ("ü" * 16_384, "is 32768 bytes long; Kafka allows 32767"),
+        ("ü" * 16_384, "is 32768 bytes long, but Kafka allows at most 32767 bytes"),
     ],
 )
 def test_invalid_group_name_is_usage_error(name: str, problem: str) -> None:
