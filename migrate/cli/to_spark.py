@@ -81,7 +81,7 @@ def to_spark(
     arguments: MoveArguments,
     spark_source: Mapping[int, Sequence[str]] | None = option(
         "Start stream N of the query at the positions of source S. Streams are numbered from 0, "
-        "and S has the form of --source. N=topic:NAME selects one topic. Repeatable.",
+        "and S has the same format as for --source. N=topic:NAME selects one topic. Repeatable.",
         metavar="N=S",
         panel=QUERY,
         read=parse_spark_sources,

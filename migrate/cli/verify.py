@@ -49,7 +49,9 @@ def verify(
         "record was lost.",
         flags=ALLOW_NEWER_COMMITS,
     ),
-    one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
+    one_cluster: bool = option(
+        "Assume that all sources for a topic read from the same Kafka cluster."
+    ),
     wide: bool = WIDE,
     run: bool = declared_option(VerifyArguments, "run"),
     spark_conf: Mapping[str, str] | None = declared_option(VerifyArguments, "spark_conf"),

@@ -68,10 +68,9 @@ def spark_settings(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):
-            raise UsageError(
-                f"{option('spark_conf')} {key if equals else ''}: the form spark.KEY=VALUE is "
-                "expected"
-            )
+            # Without "=", the text may be a secret value.
+            name = f"{option('spark_conf')} {key}" if equals else option("spark_conf")
+            raise UsageError(f"{name}: expected spark.KEY=VALUE")
         settings[key] = value
     return settings
 
@@ -357,7 +356,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     ]
     one_cluster: Annotated[
         bool,
-        Option("Assume that all sources of a topic read the same Kafka cluster.", panel=ALLOWED),
+        Option(
+            "Assume that all sources for a topic read from the same Kafka cluster.", panel=ALLOWED
+        ),
     ]
     allow_in_flight: Annotated[
         bool,

@@ -115,7 +115,9 @@ def location(text: str) -> Location:
         raise UsageError(f"{text}: {problem}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # A line break would make one printed option look like several options.
-        raise UsageError(f"{redact_url(text)!r}: not a directory name")
+        raise UsageError(
+            f"{redact_url(text)!r}: not a directory name; pass the path or URL of a directory"
+        )
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
     scheme = _SCHEME.match(text)

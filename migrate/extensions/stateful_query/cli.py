@@ -211,7 +211,7 @@ def verify_state(
         panel="The start",
     ),
     one_cluster: bool = option(
-        "Assume that all sources of a topic read the same Kafka cluster.", panel="The start"
+        "Assume that all sources for a topic read from the same Kafka cluster.", panel="The start"
     ),
     spark_conf: Mapping[str, str] | None = option(
         "A Spark setting.", metavar="KEY=VALUE", panel="Spark", read=spark_settings

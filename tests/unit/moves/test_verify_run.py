@@ -36,8 +36,8 @@ def query(tmp_path: Path) -> str:
     [
         ("query", ["--run"], "needs a broker"),
         ("query", ["--spark-conf", "spark.jars=x"], "requires --run"),
-        ("query", ["--run", "--spark-conf", "jars=x"], "the form spark.KEY=VALUE is expected"),
-        ("query", ["--run", "--spark-conf", "spark.jars"], "the form spark.KEY=VALUE is expected"),
+        ("query", ["--run", "--spark-conf", "jars=x"], ": expected spark.KEY=VALUE"),
+        ("query", ["--run", "--spark-conf", "spark.jars"], ": expected spark.KEY=VALUE"),
         ("group:g", ["--run", "-b", NOBODY], "requires spark:DIR"),
         ("query", ["--expect", "key"], "--expect is an option of verify-state"),
         ("query", ["--stopped-at", "2024-01-01"], "--stopped-at is an option of verify-state"),
@@ -57,7 +57,7 @@ def test_conflicting_verify_options_are_usage_errors(
         ("group:g", ["--state", "a/b", "-b", NOBODY], "requires a Spark query, spark:DIR"),
         ("query", ["--state", "a/b", "--sample", "0"], "expected a positive number of keys"),
         ("query", ["--state", "a"], "expected OPERATOR/NAME"),
-        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl: 'long' is not a duration"),
+        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long' is not a duration"),
         ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x is not a time"),
     ],
 )
