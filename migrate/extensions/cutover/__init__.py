@@ -1,12 +1,12 @@
 """A cut-over: stop a Flink job and start its target, step by step.
 
-Each step observes, decides, and acts. After a crash, a run therefore resumes at the step that the
-last run did not finish.
+Each step observes, decides, and acts. Therefore, a run after a crash resumes at the step that the
+previous run did not finish.
 
 ``spec`` is the input, and ``record`` is the output. ``observe`` reads the ``facts``.
 ``target_state`` derives the contents of the target from the facts, and ``decide`` chooses the next
 action. Neither does any I/O. ``steps`` lists the steps and actions. ``run`` executes the steps, and
-``roll_back`` undoes the write.
+``roll_back`` undoes writing the target.
 """
 
 from migrate.model.extensions import CHANGE, CommandText

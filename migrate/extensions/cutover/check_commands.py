@@ -50,7 +50,7 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
 
 
 def _first_command(line: str) -> tuple[Sequence[str], str]:
-    """Return the words of a shell line's first command, and a note about unchecked commands."""
+    """Return the words of a shell line's first command, and a note about any unchecked commands."""
     line = line.replace("\\\n", " ").strip()
     if not _PROGRAM.match(line):
         return (), "the program is not checked, because the first word is not a program name"
@@ -81,7 +81,7 @@ def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty string if it is uncertain."""
+    """Return the local script that a command runs, or an empty string if that is uncertain."""
     program = Path(words[0]).name
     # With ``--deploy-mode cluster``, the script may be on a different machine. No script follows -c
     # or -m.
@@ -89,7 +89,7 @@ def _script(words: Sequence[str]) -> str:
         word.endswith("cluster") or word in ("-c", "-m") for word in words
     ):
         return ""
-    # Most spark-submit options take a value, but most options of the other programs do not.
+    # Most options of spark-submit take a value, but most options of the other programs do not.
     script = next(
         (
             word

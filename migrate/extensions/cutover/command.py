@@ -1,4 +1,4 @@
-"""Run a user's command, and read its status in this run of ``migrate`` and in later runs.
+"""Run a user's command, and read its status, in this run of ``migrate`` or in a later run.
 
 The command has its own session, so neither Ctrl-C nor the end of ``migrate`` ends it. The command
 counts as running while it or one of its child processes holds an inherited file lock. The shell
@@ -19,7 +19,7 @@ from typing import Literal
 from migrate.model.wording import printable
 
 # "running" while the command or any process that it started is alive; then the exit code, or
-# "unknown" if no code was written. None if the command was never run.
+# "unknown" if no code was written. None if the command has never been run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15
@@ -30,8 +30,8 @@ _CODE_DIGITS = 3  # the highest exit code is 255
 _TIMESTAMP = re.compile(
     r"^\[?\d{2,4}[-/.]\d{2}[-/.]\d{2,4}[ T]\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?\]?\s*"
 )
-# $0 is the state file. HUP, INT, and TERM signals to the process group do not end this shell, so it
-# still writes the exit code.
+# $0 is the state file. HUP, INT, and TERM signals to the process group do not end this shell, so
+# that it can still write the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began $$ >"$0" || exit
@@ -104,7 +104,8 @@ class Command:
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
-        # Reaps the process when it ends. If the object were collected earlier, it would warn.
+        # Reaps the process when it ends. If the object were garbage-collected earlier, it would
+        # issue a warning.
         threading.Thread(target=process.wait, daemon=True).start()
         return process.pid
 

@@ -39,13 +39,13 @@ class CutOverContext:
     """The spec, the record, and the clients of one cut-over.
 
     Args:
-        adopt: True to adopt a target that this record has not written.
+        adopt: True to adopt a target that was not written by this record's cut-over.
         until: the name of the last step to run, or None for all.
         nothing_started: the user's statement that nothing has started from the target.
 
     Attributes:
-        saw_end: True once this run has seen that the job FINISHED with the savepoint.
-        previewed_plan: the plan that this run has made and not saved, if any.
+        saw_end: True once this run has seen that the job is FINISHED with the savepoint.
+        previewed_plan: the plan that this run has made but not saved, if any.
     """
 
     previewed_plan: Plan | None = None
@@ -72,7 +72,7 @@ class CutOverContext:
 
     @property
     def savepoint(self) -> str | None:
-        """The path of the savepoint to plan from, or None if there is none yet."""
+        """The path of the savepoint on which to base the plan; None if it does not exist yet."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:
@@ -82,7 +82,7 @@ class CutOverContext:
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def rollback_folders(self) -> list[Path]:
-        """Return the folders with rollback files that show which clients have written the group.
+        """Return the folders whose rollback files show which clients have committed for the group.
 
         These are the folder of this record, the folders of any records next to it that were not
         rolled back, and the current folder.
@@ -95,7 +95,7 @@ class CutOverContext:
         """Return the checkpoint location, or None if the target is a group.
 
         Raises:
-            Refused: the location cannot be written from this machine.
+            Refused: the location cannot be written to from this machine.
         """
         directory = self.spec.target.checkpoint_dir
         try:

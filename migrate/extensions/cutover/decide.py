@@ -216,7 +216,7 @@ def decide_apply(facts: Facts) -> Decision:
 
 
 def _usable_content(facts: Facts) -> Content:
-    """Return the content of the target, or refuse a target that this run cannot continue with."""
+    """Return the target's content; refuse a target with which this run cannot continue."""
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     content, problem = target_content(facts)
@@ -254,7 +254,7 @@ def check_stopped(facts: Facts) -> None:
 
 
 def check_restart_is_ruled_out(facts: Facts) -> None:
-    """Raise an error if Flink was queried, and its answer does not rule out a restart of the job.
+    """Raise an error if Flink was queried but its answer does not rule out a restart of the job.
 
     If the JobManager does not answer, a run that saw the end of the job continues, because a single
     job's JobManager exits with the job. The spec's override allows every case.
@@ -276,7 +276,7 @@ def check_restart_is_ruled_out(facts: Facts) -> None:
 
 
 def restart_not_checked(facts: Facts) -> str:
-    """Return the reason that a restart of the job was not checked, or an empty string."""
+    """Return the reason that the job was not checked for a restart, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
         return "Flink does not rule it out"
     return "" if facts.spec.flink.rest is not None else "the spec has no flink.rest"
@@ -285,7 +285,7 @@ def restart_not_checked(facts: Facts) -> str:
 def _check_not_started_again(facts: Facts) -> None:
     """Raise an error if the Flink job was restarted, because its output is beyond the savepoint.
 
-    With the override, a job that does not commit for the target's group is allowed.
+    With the override, a restarted job is allowed unless it commits for the target's group.
     """
     job = facts.started_again
     if not isinstance(job, FlinkJob):

@@ -12,14 +12,14 @@ from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.wording import counted
 
 STOP_STEP, LAST_STEP = "stop", "first-batch"
-# The names of the parts of the downtime in which the later steps did not run.
+# The names of the parts of the downtime during which none of the later steps ran.
 EARLIER, PAUSE = "earlier attempts", "pause"
 # The maximum number of lags in a record; the chart on its page needs no more.
 _MOST_LAGS = 240
 
 
 def downtime(record: CutOverRecord) -> DowntimeReport | None:
-    """Return the downtime; None before the first batch, or if no job was stopped."""
+    """Return the downtime; None before the first batch, or if the cut-over stopped no job."""
     ends = sorted(
         (datetime.fromisoformat(step.ended_at), step.name, step.run)
         for step in record.steps
@@ -35,7 +35,7 @@ def downtime(record: CutOverRecord) -> DowntimeReport | None:
     for end, name, run in ends:
         if not began < end <= last:
             continue
-        # The run that did the step may have started after earlier attempts and pauses.
+        # The run that completed the step may have started after earlier attempts and pauses.
         resumed = min(max(starts.get(run, before), before), end)
         paused = _overlap(pauses, before, end)
         tried = resumed - before - _overlap(pauses, before, resumed)
@@ -57,7 +57,7 @@ def _part(name: str, duration: timedelta) -> DowntimePart:
 
 
 def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the times between two runs, and the times of the questions; they do not overlap."""
+    """Yield the periods between runs and the periods of questions; they do not overlap."""
     for run, later in pairwise(record.runs):
         ends = [run.ended_at] if run.ended_at is not None else [run.began_at]
         if run.ended_at is None:  # the run was killed
@@ -74,7 +74,7 @@ def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
 def _overlap(
     times: Sequence[tuple[datetime, datetime]], since: datetime, until: datetime
 ) -> timedelta:
-    """Return the duration of the times within an interval."""
+    """Return the total duration of the parts of these periods that are within an interval."""
     durations = (min(until, end) - max(since, start) for start, end in times)
     return sum((duration for duration in durations if duration > timedelta()), start=timedelta())
 
@@ -96,7 +96,7 @@ def lag_before_and_after(record: CutOverRecord) -> tuple[int | None, int | None]
 
 
 def result_lines(record: CutOverRecord) -> Iterator[str]:
-    """Yield the end of a cut-over, its downtime, and its lag, as far as the record has them."""
+    """Yield the end of a cut-over, its downtime, and its lag, as far as they are recorded."""
     is_done = record.state == "done"
     if is_done:
         yield f"done: {record.flink.job_name or record.name} has moved to {record.target}"
@@ -124,9 +124,9 @@ class DowntimePrediction:
 
     Attributes:
         stop: the duration of the stop in seconds, or None if unknown.
-        stop_basis: the source of ``stop``, or why it is unknown.
+        stop_basis: the source of ``stop``, or the reason that it is unknown.
         rest: the seconds from the end of the stop to the first batch, or None if unknown.
-        rest_basis: the source of ``rest``, or why it is unknown.
+        rest_basis: the source of ``rest``, or the reason that it is unknown.
         rate: the number of records per second that the source receives, or None if unknown.
         rate_basis: the source of ``rate``, or why it is unknown.
     """
@@ -140,7 +140,7 @@ class DowntimePrediction:
 
     @property
     def seconds(self) -> float | None:
-        """Return the downtime in seconds, or None if a part of it is unknown."""
+        """Return the downtime in seconds, or None if any part of it is unknown."""
         return None if self.stop is None or self.rest is None else self.stop + self.rest
 
     @property
@@ -150,7 +150,7 @@ class DowntimePrediction:
         return None if seconds is None or self.rate is None else round(seconds * self.rate)
 
     def lines(self) -> tuple[str, str]:
-        """Return the downtime, the lag at the first batch, and what each is based on."""
+        """Return the downtime and the lag at the first batch, each with its basis."""
         total = "unknown" if self.seconds is None else f"{self.seconds:.1f} s"
         return (
             f"predicted downtime: {total} (stop: {_seconds(self.stop, self.stop_basis)}; later "
@@ -174,8 +174,8 @@ def predict(
         job_name: the name of the job to stop.
         durations: the durations of the job's newest savepoint and checkpoint.
         earlier: records of cut-overs, by the paths of their files. The newest record with a
-            downtime counts; a record of this job is preferred, and only such a record shows the
-            duration of the stop.
+            downtime is used. A record of this job is preferred, and only such a record shows how
+            long the stop takes.
         rate: the number of records per second that the source receives, or None if unknown.
         rate_basis: the source of ``rate``, or why it is unknown.
     """
@@ -210,7 +210,7 @@ def _seconds(seconds: float | None, basis: str) -> str:
 
 
 def with_lag(record: CutOverRecord, *samples: LagReport) -> list[LagReport]:
-    """Return the record's lags with more samples, thinned out if there are many."""
+    """Return the record's lags and more samples, thinned out if there are many."""
     lags = [*record.lags, *samples]
     while len(lags) > _MOST_LAGS:
         lags = [*lags[:-1:2], lags[-1]]

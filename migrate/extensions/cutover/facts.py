@@ -1,4 +1,4 @@
-"""Define the facts that ``observe`` reads and that the decisions of a cut-over depend on.
+"""Define the facts that ``observe`` reads and on which the decisions of a cut-over depend.
 
 A fact that cannot be read is also a value (``Unavailable``), so a test can construct any situation.
 """
@@ -24,7 +24,7 @@ from migrate.targets.source_options import SourceStart
 Offsets = Mapping[TopicPartition, int]
 
 # The facts that a step can need. "job" is read only until the record has a savepoint. To read
-# "ended job", the run waits for the end of the same job.
+# "ended job", the run waits until the same job has ended.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -52,8 +52,8 @@ class Savepoint:
         pointer: the path of the savepoint, as reported by Flink.
         stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: the time of its write in epoch milliseconds, or None if unknown. For a copy,
-            this may be the time when it was copied.
+        written_at: the time at which it was written, in epoch milliseconds, or None if unknown. For
+            a copy, this may be the time at which it was copied.
         written_in: the directory to which Flink wrote it, or None if unknown. The ``pointer`` of a
             copy is in a different directory.
     """
@@ -73,14 +73,15 @@ class JobToStop:
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
             has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the ID of the last requested stop, or the ID of the next stop if no stop was
-            requested, the last stop failed, or the job was restarted after it.
+        trigger_id: the ID of the last requested stop. If no stop was requested, the last stop
+            failed, or the job was restarted after it, this is the ID for the next stop.
         attempt: the progress of the stop with this trigger ID, if it was requested.
         ended_with: the savepoint with which the job ended, according to Flink.
         savepoints: the complete savepoints in ``folder`` with which the job might have stopped, by
             checkpoint ID; empty while the job runs.
         folder: the URI of the folder for this job's savepoints.
-        elsewhere: Flink's path of the newest savepoint of a finished job without ``ended_with``.
+        elsewhere: for a finished job without ``ended_with``, the path of its newest savepoint as
+            reported by Flink.
     """
 
     flink_job: FlinkJob
@@ -113,8 +114,8 @@ class LocationFacts:
         seeds: the start offsets, by the number of the Kafka source.
         last_planned_batch: the newest batch in the offset log.
         has_logs: True if Spark has created the directories of its logs.
-        priming_problem: the reason that the location lacks the plan or the primed state. None if it
-            contains both, or if this was not checked.
+        priming_problem: the reason that the location does not contain the plan or the primed state;
+            None if it contains both, or if this was not checked.
     """
 
     name: str
@@ -133,7 +134,7 @@ class GroupFacts:
     """A consumer group and its cluster.
 
     Attributes:
-        changes: the changes to the group that the rollback files in the searched folders show,
+        changes: the changes to the group according to the rollback files in the searched folders,
             newest first.
     """
 
@@ -144,9 +145,9 @@ class GroupFacts:
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
         """Return the planned partitions with exactly the commits of the cut-over that has this ID.
 
-        If no rollback file covers a partition, for example because it was deleted, only the offset
-        is compared. The cut-over is then not distinguished from another client that has committed
-        the planned offset without metadata and without a leader epoch.
+        If no rollback file covers a partition (for example, because the file was deleted), only the
+        offset is compared. In that case, the cut-over cannot be distinguished from another client
+        that has committed the planned offset without metadata and without a leader epoch.
         """
         known = self._known
         written = writers(self.changes, self.view)
@@ -178,7 +179,7 @@ class GroupFacts:
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return one line for each planned partition with a current commit by another move.
+        """Return one line for each planned partition whose current commit is from another move.
 
         A commit by another cut-over counts at any offset. A commit by ``commit-group`` counts only
         at the planned offset. Rollback files outside the searched folders are not read.
@@ -202,9 +203,9 @@ class Facts:
         adopt, nothing_started: as in ``CutOverContext``.
         plan: the saved plan.
         plan_problem: the reason that the plan cannot be read, or empty.
-        started_again: a job that has continued the stopped job's work. Unavailable if Flink did not
-            answer, or its answer does not rule out such a job.
-        saw_end: True if this run has seen that the job FINISHED with the savepoint.
+        started_again: a job that has continued the stopped job's work. It is ``Unavailable`` if
+            Flink did not answer, or if its answer does not rule out such a job.
+        saw_end: True if this run has seen that the job is FINISHED with the savepoint.
         start_process, prime_process: the commands' process groups, or None if unknown.
     """
 
@@ -230,7 +231,7 @@ class Facts:
 
     @property
     def allows_restart(self) -> bool:
-        """Return whether the spec allows a move although the job may have been restarted."""
+        """Return whether the spec allows a move even if the job may have been restarted."""
         return self.spec.move.allow_ran_on is True
 
     @property

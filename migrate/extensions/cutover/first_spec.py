@@ -57,7 +57,7 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     """Return a commented spec, as YAML.
 
     Args:
-        flink_rest: the address of the JobManager; None to let the user fill in the job.
+        flink_rest: the address of the JobManager; None if the user will fill in the job.
         spec: the file that will contain the spec, for the comments.
 
     Raises:
@@ -137,7 +137,7 @@ def _value(text: str) -> str:
 
 
 def _servers(parameters: Mapping[str, str]) -> str | None:
-    """Return the brokers that a job has registered as a parameter, if all such parameters agree."""
+    """Return the brokers that a job has registered as a parameter if all such parameters agree."""
     found = {value for name, value in parameters.items() if name.endswith(_SERVERS) and value}
     return found.pop() if len(found) == 1 else None
 

@@ -32,7 +32,7 @@ class LagChart:
 
 
 def lag_chart(record: CutOverRecord) -> LagChart | None:
-    """Return the chart of a record, or None if it lacks two lags at different times."""
+    """Return a record's chart, or None unless the record has lags at two different times."""
     lags = [*_lag_of_plan(record), *record.lags]
     times = [datetime.fromisoformat(sample.at).timestamp() for sample in lags]
     if not times or times[0] == times[-1]:

@@ -32,7 +32,7 @@ _HANDED_TO_PRIME = "is passed to the prime command"
 
 
 class MigratedStates(Protocol):
-    """The keyed states of a checkpoint, as the ``stateful_query`` extension classifies them."""
+    """The keyed states in a checkpoint, as classified by the ``stateful_query`` extension."""
 
     def lines(self, taken: str) -> Iterator[str]:
         """Yield lines about each state; ``taken`` is the phrase for migrated states."""
@@ -55,7 +55,7 @@ class PlannedMove:
     """A plan, with the job's keyed states and the query's streams.
 
     Attributes:
-        findings: the findings that ``plan_move`` does not drop.
+        findings: the findings that ``plan_move`` did not drop.
         states: the keyed states, or None if reading failed.
         streams: the topics by the stream's number; empty for a spec without streams.
     """
@@ -81,8 +81,8 @@ _FINISHED_NOTES = {
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
     """Plan the move from a checkpoint or a savepoint, and log its warnings.
 
-    If ``job_runs``, the job will be stopped before the move. Findings that no longer apply after
-    the stop are then dropped.
+    If ``job_runs``, the job will be stopped before the move. In that case, findings that no longer
+    apply after the stop are dropped.
 
     Raises:
         MigrateError, DecodeError: as in ``migrate.plan`` and ``take_states_along``.
@@ -131,7 +131,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
     Raises:
-        Refused: the plan has refusals, or it differs from the plan of ``--until plan``.
+        Refused: the plan has refusals, or it differs from the plan made by ``--until plan``.
         MigrateError, DecodeError: as in ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path

@@ -40,14 +40,14 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
-# The longest time for which an entry in a query's log is empty before Spark fills it.
+# The longest time that an entry in a query's log can be empty before Spark fills it.
 _WRITING_SECONDS = 2.0
 
 _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> Facts:
-    """Read the required facts, plus the plan and the status of the commands in every case.
+    """Read the required facts and, in every case, the plan and the status of the commands.
 
     A required fact that cannot be read is ``Unavailable``. ``plan`` replaces the saved plan.
     """
@@ -133,7 +133,7 @@ def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFac
 
     Raises:
         EmptyEntry: an entry stays empty.
-        Refused, InputError, OSError: the location cannot be used or read.
+        Refused, InputError, OSError: the location cannot be used, or cannot be read.
     """
     for _ in poll(_WRITING_SECONDS):
         try:
@@ -176,7 +176,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
 def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> Message | None:
     """Return the reason that a checkpoint location lacks the plan's seed or primed state, or None.
 
-    Each batch of the priming must be committed, and must end at the offsets of the seed.
+    Each batch of the priming must be committed and must end at the seed's offsets.
     """
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:

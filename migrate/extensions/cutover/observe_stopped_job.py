@@ -38,7 +38,7 @@ from migrate.storage.uris import path_of
 if TYPE_CHECKING:
     from migrate.inputs.flink.job_state import RestoredJob
 
-# The wait for Flink to report a change, beyond its web.refresh-interval.
+# How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
 # The longest wait for a JobManager that does not answer (a failover takes less time), and for the
 # end of a stopped job.
@@ -92,7 +92,8 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     """Return the job with a name or an ID: either the running job or the newest ended job.
 
     Raises:
-        Refused: no such job exists, several jobs run, or the job was restarted under a new ID.
+        Refused: no such job exists; several such jobs are running; or the job was restarted with a
+            new ID.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
@@ -126,7 +127,7 @@ def _began(job: FlinkJob) -> int:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return the job when Flink reports its end, or after the refresh interval."""
+    """Return the job once Flink reports its end, or after the refresh interval."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -139,7 +140,8 @@ def _first_unfailed_attempt(
 ) -> tuple[str, StopAttempt | None]:
     """Return the first trigger ID whose stop has not failed, and the progress of this stop.
 
-    The progress is None before the request. With ``skip_ended``, skip all stops that have ended.
+    The progress is None before the stop is requested. With ``skip_ended``, skip all stops that have
+    ended.
     """
     for number in range(_ATTEMPTS):
         trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
@@ -153,8 +155,8 @@ def _first_unfailed_attempt(
 def read_ended_job(context: CutOverContext) -> JobToStop:
     """Return the job once it has ended or is unknown, or its state after ``MAX_WAIT_SECONDS``.
 
-    A single job's JobManager exits with the job. If it does not answer, and the stop has finished
-    according to the record, return the recorded job with state ``UNKNOWN``.
+    A single job's JobManager exits with the job. If the JobManager does not answer, but the stop
+    has finished according to the record, return the recorded job with the state ``UNKNOWN``.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as in ``read_job``.
@@ -215,7 +217,7 @@ def _final_savepoint(
     if not savepoints:
         return None
     flink = context.flink
-    # Query Flink before the wait, because a single job's JobManager may be about to exit.
+    # Query Flink before waiting, because a single job's JobManager may be about to exit.
     savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
@@ -248,8 +250,8 @@ def reported_savepoint(
 def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
-    Without ``flink.rest`` or a savepoint, return None. Before ``plan`` moves a job that another
-    system stopped, also judge the job as the other commands do.
+    Without ``flink.rest`` or a savepoint, return None. Before ``plan`` moves a job that was stopped
+    by another system, also judge the job as the other commands do.
 
     Raises:
         DecodeError: the savepoint cannot be read.

@@ -53,7 +53,7 @@ def cut_over_page(record: CutOverRecord) -> str:
 
 
 def _state(record: CutOverRecord) -> str:
-    """Return the state of the cut-over, and the end of the last run if it adds information."""
+    """Return the state of the cut-over, and how the last run ended if this adds information."""
     if not record.runs:
         return "not started"
     state, last = _STATES[record.state], record.runs[-1]
@@ -65,7 +65,7 @@ def _state(record: CutOverRecord) -> str:
 
 
 def _css(record: CutOverRecord) -> str:
-    """Return the class of the state: ``bad`` after a failed run, ``good`` for a clean cut-over."""
+    """Return the state's CSS class: ``bad`` after a failed run, ``good`` for a clean cut-over."""
     last = record.runs[-1] if record.runs else None
     failed = last is not None and last.end not in (None, "done")
     is_clean = record.state == "done" and record.lost == record.repeated == 0
@@ -78,7 +78,8 @@ def _css(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, with a note about them.
 
-    With unknown partitions, 0 becomes ``?``, and any other number is a minimum.
+    If the outcome of some partitions is unknown, 0 becomes ``?``, and any other number is a
+    minimum.
     """
     if checked is None:
         return "?", "?", "not verified yet"
@@ -110,6 +111,6 @@ def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
 
 
 def _time(text: str) -> str:
-    """Return a time of the record in UTC, rounded down to the second."""
+    """Return a time from the record in UTC, rounded down to the second."""
     time = datetime.fromisoformat(text).astimezone(timezone.utc)
     return f"{time.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"

@@ -20,7 +20,7 @@ _RATE_SECONDS = 60
 
 
 def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
-    """Predict the downtime; values not shown by Flink, the broker, or the records are unknown."""
+    """Predict the downtime; values missing from Flink, the broker, and the records are unknown."""
     try:
         durations = context.flink.last_durations(job.flink_job.job_id)
     except ServiceError:
@@ -53,7 +53,7 @@ def _rate(context: CutOverContext, plan: Plan) -> float | None:
 def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
     """Yield the records in this cut-over's folder and in the folders next to it, by their paths.
 
-    The name of a rolled-back record contains the time of its replacement.
+    The name of a rolled-back record contains the time at which it was replaced.
     """
     folder = context.record.folder
     for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):

@@ -1,4 +1,4 @@
-"""Refuse a cut-over before the stop of the job if it would be refused after the stop.
+"""Refuse a cut-over before the job is stopped if it would be refused after the stop.
 
 The plan is made from the running job's newest checkpoint, or from the savepoint in the spec.
 """
@@ -36,7 +36,7 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
-# The longest time for which reads of the newest checkpoint are retried. Flink may delete the
+# The longest time for which reading the newest checkpoint is retried. Flink may delete the
 # checkpoint during the read and, on a slow machine, the next checkpoints as well.
 _MAX_READ_SECONDS = 20.0
 
@@ -162,7 +162,7 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    If the cut-over is to stop the job, a running job is not a reason to refuse the plan.
+    If the cut-over will stop the job, a running job is not a reason to refuse the plan.
 
     Raises:
         Refused: the plan must not be applied.
@@ -183,7 +183,7 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group that another move has written, or that has newer commits than the plan.
+    """Refuse a group for which another move has committed, or with newer commits than the plan.
 
     ``--adopt`` allows the first case, and ``move.allow-moved-on`` allows the second.
     """

@@ -29,10 +29,10 @@ _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
 # A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# The suffixes that pydantic adds to the path of a value of type string or list. Pydantic also
-# reports a problem with a list as a list that is not a string.
+# The suffixes that pydantic adds to the path of a value of type string or list. For a problem with
+# a list, pydantic also reports that the list is not a string.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
-# By the type of the pydantic error.
+# The expected values, by the type of the pydantic error.
 _EXPECTED = {
     "string_type": "a string is expected (quote a number, true, or false)",
     "bool_type": "true or false is expected",
@@ -50,7 +50,7 @@ _EXAMPLES = {
     "spark-source": "{0: topic:clicks}",
     "target": "{checkpoint-dir: PATH}",
 }
-# By a part of the PyYAML message.
+# Descriptions of problems, by a part of the PyYAML message.
 _YAML_PROBLEMS = {
     "'\\t'": catalog.YAML_TAB,
     "could not find expected ':'": catalog.YAML_COLON_MISSING,

@@ -2,10 +2,9 @@
 
 The folder contains:
 
-* ``record.json``, written at each change, and its page ``record.html``
-* ``plan.json``, and the rollback file of a group
-* ``lock``, locked by the active run
-* ``query.*`` and ``prime.*``, the files of the ``start`` and ``prime`` commands (see ``command``)
+* ``record.json``, written at each change, and its page ``record.html`` * ``plan.json``, and the
+rollback file of a group * ``lock``, which the active run locks * ``query.*`` and ``prime.*``, the
+files of the ``start`` and ``prime`` commands (see ``command``)
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Record:
         replace_rolled_back: True to replace a rolled-back record with a new one.
 
     Raises:
-        Refused: the spec contains a change that ``forbidden_changes`` yields.
+        Refused: the spec contains a change that is yielded by ``forbidden_changes``.
         InputError: ``record.json`` is not a record, it has a different version, or it was edited.
     """
 
@@ -129,13 +128,13 @@ class Record:
         self.change(runs=[*self.model.runs, run])
 
     def add_question(self, asked_at: str) -> None:
-        """Record that the run has waited for an answer from ``asked_at`` until now."""
+        """Record that the run has been waiting for an answer since ``asked_at``."""
         *before, run = self.model.runs
         question = QuestionReport(asked_at=asked_at, answered_at=now())
         self.change(runs=[*before, run.model_copy(update={"question": question})])
 
     def end_run(self, end: str, codes: Sequence[str] = ()) -> None:
-        """Record the end of the run with the codes of its reasons, and write the page."""
+        """Record the end of the run, with the codes of the reasons for it, and write the page."""
         *before, run = self.model.runs
         ended = run.model_copy(
             update={"ended_at": now(), "end": redact_urls(end), "codes": list(codes)}
@@ -158,7 +157,7 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record that a step was done earlier, unless the record already contains the step."""
+        """Record that a step was completed earlier, unless the record already contains the step."""
         if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
@@ -168,8 +167,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message
 
     - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
       stop failed, a different folder for the savepoint.
-    - After an earlier spec with a savepoint: a job instead of the savepoint.
-    - After a write of the target: a different value for a key that determines the target's start
+    - If an earlier spec contained a savepoint: a job instead of the savepoint.
+    - After the target was written: a different value for a key that determines the target's start
       position.
     """
     job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
@@ -208,7 +207,7 @@ _PLACES = frozenset(
 
 
 def _is_same(key: str, before: str | None, after: str | None) -> bool:
-    """Return whether a key in the spec still has the same or an equivalent value."""
+    """Return whether a key in the spec still has the same value or an equivalent one."""
     if before is None or after is None or key not in _PLACES:
         return before == after
     return is_same_place(before, after)

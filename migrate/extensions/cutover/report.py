@@ -23,7 +23,7 @@ StepState = Literal["done", "failed"]
 
 
 class StepReport(Model):
-    """The last attempt at a step: its outcome, end, duration, and the number of its run."""
+    """The last attempt at a step: its outcome, end, and duration, and the number of its run."""
 
     name: str
     state: StepState
@@ -34,14 +34,14 @@ class StepReport(Model):
 
 
 class QuestionReport(Model):
-    """The time in which a run waited for the user's answer."""
+    """The period during which a run waited for the user's answer."""
 
     asked_at: str
     answered_at: str
 
 
 class RunReport(Model):
-    """A run of the command; ``ended_at`` is null while the run continues and if it was killed."""
+    """A run of the command; ``ended_at`` is null while the run is active, and if it was killed."""
 
     number: int = Field(ge=1)
     asked: str = Field(description="execute, until STEP, or back")
@@ -141,7 +141,7 @@ class PlanReport(Model):
 
 
 class VerificationReport(Model):
-    """Whether the target starts as planned, checked before or after it began to read."""
+    """Whether the target starts as planned, as checked before or after it started reading."""
 
     when: Literal["before", "after"]
     verified: bool
@@ -160,7 +160,7 @@ class VerificationReport(Model):
 class StartReport(Model):
     """A run of the command that starts the query or the consumers.
 
-    ``returned``, its exit code, is null while the command runs and if the code is missing.
+    ``returned`` is its exit code; null while the command is running, and if the code is missing.
     """
 
     at: str
@@ -168,7 +168,7 @@ class StartReport(Model):
 
 
 class DowntimePart(Model):
-    """A part of the time from the end of the previous step to the end of a step."""
+    """A part of the period from the end of the previous step to the end of a step."""
 
     step: str = Field(
         description="the name of the step; earlier attempts: the time of earlier runs after the "

@@ -1,4 +1,4 @@
-"""Undo the writing of the target, unless work has started from it."""
+"""Undo writing the target if no work has started from it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from migrate.targets.seed import remove_seed
 
 
 def check_roll_back(facts: Facts) -> None:
-    """Refuse a cut-over that cannot be rolled back, or raise the error of reading the target."""
+    """Refuse a cut-over that cannot be rolled back; raise any error from reading the target."""
     for status, process, name in (
         (facts.start_status, facts.start_process, "start"),
         (facts.prime_status, facts.prime_process, "prime"),
@@ -91,7 +91,7 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> Message | None:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return the user's next steps for the Flink job, or an empty string for an unstopped job.
+    """Return the user's next steps for the Flink job, or an empty string if it was not stopped.
 
     The facts must have ``target``, ``started_again``, and ``savepoint``.
     """
@@ -138,14 +138,14 @@ def _is_drained(facts: Facts) -> bool:
 
 
 class Undo(NamedTuple):
-    """The change that undoes the write of the target."""
+    """The change that undoes writing the target."""
 
     line: str
     call: Callable[[], object]
 
 
 def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
-    """Return the undo of the target's write (None if nothing was written), and ``restart_advice``.
+    """Return the change that undoes writing the target (None if unwritten), and ``restart_advice``.
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
@@ -162,7 +162,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
     Raises:
         Refused: Flink is still stopping the job, and a stop cannot be canceled.
-        CutOverStopped: the job ended, but Flink reports no savepoint for its end.
+        CutOverStopped: the job ended, but Flink does not report a savepoint with which it ended.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return
@@ -177,7 +177,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return the undo of the target's write, or None if there is nothing to undo.
+    """Return the change that undoes writing the target, or None if there is nothing to undo.
 
     Raises:
         Refused: the rollback file is missing, the group has newer commits, or the user must remove
@@ -210,7 +210,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 
 
 def _restoration(context: CutOverContext, path: Path) -> Undo | None:
-    """Return the restoration of a group by its rollback file, or None if it was already restored.
+    """Return the change that restores a group from its rollback file; None if already restored.
 
     Raises:
         Refused: the rollback is not possible.
@@ -257,7 +257,8 @@ def record_roll_back(context: CutOverContext) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    If a later run completed the commit, its rollback file contains offsets of the first commit.
+    If a later run completed the commit, that run's rollback file contains offsets from the first
+    commit.
     """
     runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
     began = datetime.fromisoformat(runs[0].began_at if runs else now())

@@ -58,10 +58,10 @@ class CutOver:
     Attributes:
         record_path: the record's JSON file, or None for a dry run.
         page_path: the record's HTML page, or None for a dry run.
-        prediction: the predicted downtime, from a dry run before the stop; None otherwise.
-        plan: the plan of a dry run, if it has made one; None otherwise.
+        prediction: the predicted downtime, if this is a dry run before the stop; None otherwise.
+        plan: the plan made by a dry run, if any; None otherwise.
         plan_path: the file of the saved plan, or None for a dry run.
-        next_step: the name of the first step after ``until``, or None if a run has done all steps.
+        next_step: the name of the first step after ``until``, or None if all steps are done.
     """
 
     steps: tuple[StepResult, ...]
@@ -85,7 +85,7 @@ def cut_over(
     nothing_started: bool = False,
     confirm: Callable[[str], None] | None = None,
 ) -> CutOver:
-    """Move a running Flink job to its target, by a spec.
+    """Move a running Flink job to its target, as described by a spec.
 
     Without ``execute``, check for obstacles and show the progress of earlier runs (a dry run). If
     the ``check`` step is not done yet, the dry run also runs the ``rehearse`` command from the
@@ -96,10 +96,10 @@ def cut_over(
         spec: the YAML file.
         execute: True to make changes.
         until: the name of the last step to run.
-        back: True to undo the write of the target. Refused if anything has or might have started
-            from the target (see ``nothing_started``).
-        adopt: True to adopt a target that another record or a person has written. The target must
-            contain this plan, but a group may also contain another move's offsets.
+        back: True to undo writing the target. Refused if anything has or might have started from
+            the target (see ``nothing_started``).
+        adopt: True to adopt a target that was written by another cut-over or a person. The target
+            must contain this plan, but a group may also contain another move's offsets.
         nothing_started: with ``back``, the user's statement that nothing has started from the
             target. It is required if the run cannot determine this automatically.
         confirm: called once with a question, before the first change. An error from it stops the
@@ -150,7 +150,7 @@ def cut_over(
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
-    """Return a step's facts and decision; for errors, see ``Step.decide``."""
+    """Return the facts and the decision for a step; for errors, see ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
@@ -215,7 +215,7 @@ class _Progress:
 
     Args:
         step: the name of the current step.
-        state_if_stopped: the state of the job and the target if the run stops now.
+        state_if_stopped: the state of the job and of the target if the run stops now.
         changed: True if a run has started a change; False for a rollback.
 
     Attributes:
@@ -276,7 +276,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
 
 
 def _state_before(context: CutOverContext, step: Step) -> str:
-    """Describe the job and the target before the action of a step."""
+    """Describe the state of the job and the target before a step's action."""
     if step.name in _AFTER_START:
         return step.state_during
     record = context.record.model
@@ -361,9 +361,9 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
 
 @contextmanager
 def _noting_unwritten(error: BaseException, record: Record) -> Iterator[None]:
-    """Add a note to the error of a run if its record cannot be written, as on a full disk.
+    """Add a note to a run's error if its record cannot be written, as on a full disk.
 
-    Otherwise that second error would hide the state of the job and the target.
+    Otherwise, that second error would hide the state of the job and the target.
     """
     try:
         yield

@@ -1,6 +1,6 @@
 """Define the spec of a cut-over, a YAML file.
 
-Most keys have the name of the command-line option. Relative paths start at the spec's folder.
+Most keys have the same name as the command-line option. Relative paths start at the spec's folder.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.extensions.cutover.spec``).
@@ -173,7 +173,7 @@ class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  #
     @model_validator(mode="before")
     @classmethod
     def _use_one_name(cls, values: Any) -> Any:
-        """Set a key if its alias is true."""
+        """Set a key to true if its alias is true."""
         if isinstance(values, dict):
             for alias, name in _ALIASES.items():
                 if values.get(alias) is True:
@@ -266,7 +266,7 @@ class Spec(_SpecPart):
 
     @property
     def stopped_by_others(self) -> bool:
-        """Return whether the spec has a savepoint, in which case this cut-over stops no job."""
+        """Return whether the spec has a savepoint; if so, this cut-over does not stop a job."""
         return self.flink.savepoint is not None
 
 
@@ -293,14 +293,14 @@ class SpecFile:
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:
-        """Return the arguments for the cluster that the target reads."""
+        """Return the arguments for the cluster that the target reads from."""
         kafka = self.spec.kafka
         if kafka.to_kafka_config is not None:
             return {"kafka_config": kafka.to_kafka_config}
         return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
 
     def move_arguments(self) -> MoveArguments:
-        """Return the options of a plan under ``move``, and the connections."""
+        """Return the options for a plan (the keys under ``move``), and the connections."""
         others = {"allow_moved_on", "allow_newer_commits", "allow_kept_running"}
         options = self.spec.move.model_dump(exclude=others, exclude_none=True)
         return cast(MoveArguments, {**options, **self.connections()})

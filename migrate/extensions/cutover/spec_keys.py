@@ -1,4 +1,4 @@
-"""The key of a spec for each option of a move, and messages that are logged once."""
+"""The spec key for each option of a move, and messages that are logged only once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPEC_KEYS = {
 
 @contextmanager
 def each_message_once() -> Iterator[None]:
-    """Log each message once, because several steps make the same plan with the same warnings.
+    """Log each message only once; several steps make the same plan with the same warnings.
 
     Debug messages are always logged.
     """

@@ -26,7 +26,7 @@ _QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the ``start`` command without waiting for its end.
+    """Run the ``start`` command without waiting until it ends.
 
     Raises:
         CutOverStopped: the command cannot be run.
@@ -45,7 +45,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the first committed batch of a query, or for members or commits of a group.
+    """Wait for a query's first committed batch, or for a group's members or commits.
 
     Members and commits are recorded during the wait, because the group does not show its consumers'
     start offsets later.
@@ -109,7 +109,7 @@ def _progress(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """For each partition, record the first commit and whether a group member had the partition.
+    """Record the first commit for each partition, and whether a group member had the partition.
 
     A member counts only if it was observed while the cut-over's commit was still the newest. The
     first commit is the first commit after that one. Before the write, nothing is recorded.
@@ -127,7 +127,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
         if key in as_written:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
-        # Another move's commit shows nothing about the consumers.
+        # A commit by another move shows nothing about the consumers.
         if row.first_commit is None and commit is not None and key not in moves:
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row

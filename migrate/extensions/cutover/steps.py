@@ -27,8 +27,8 @@ class Step:
         name: the name that ``--until`` accepts.
         title: a description of the step.
         needs: the facts that ``rule`` uses.
-        state_during: the state of the job and the target if a run stops in this step's action. If
-            empty, the state before the action applies.
+        state_during: the state of the job and the target if a run stops during this step's action.
+            If empty, the state before the action applies.
         group_title: a description of the step if the target is a group. If empty, ``title``
             applies.
     """

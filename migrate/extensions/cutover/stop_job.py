@@ -23,7 +23,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         CutOverStopped: the stop failed or timed out.
-        FlinkRestError: Flink did not answer, or it no longer knows the stop.
+        FlinkRestError: Flink did not answer, or it no longer has a record of the stop.
     """
     job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
@@ -40,7 +40,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested; the errors are the same as in ``stop``."""
+    """Wait for the stop that an earlier run requested; for errors, see ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
     log.info(f"Flink is already stopping {name} for an earlier run")

@@ -1,7 +1,8 @@
-"""Derive the contents of the target and any started work from the facts, without I/O.
+"""Derive, without I/O, the target's contents and any started work from the facts.
 
-Once work has started, a restart of the Flink job from its savepoint would process the same records
-twice. The rollback, and the advice to restart the Flink job, therefore depend on ``started_work``.
+Once work has started from the target, restarting the Flink job from its savepoint would process the
+same records twice. The rollback and the advice to restart the Flink job therefore depend on
+``started_work``.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from migrate.model.message import Message
 class Content(Enum):
     """The content of the target."""
 
-    NOTHING = auto()  # nothing, or only a part of the plan; a run may write the plan
+    NOTHING = auto()  # nothing, or only part of the plan; a run may write the plan
     PRIMING = auto()  # the ``prime`` command is writing the target
     PLAN_NOT_RECORDED = auto()  # the plan, from a killed run that did not record the write
     PLAN = auto()  # the plan, written by this record
-    MOVED_ON = auto()  # a group with newer commits by other clients than the plan's
+    MOVED_ON = auto()  # a group for which other clients have committed after the plan
     NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the plan
     WRONG = auto()  # content with which no run can continue
 
 
 def target_content(facts: Facts) -> tuple[Content, Message | None]:
-    """Return the target's content, and the reason not to use it or None."""
+    """Return the target's content, and any reason not to use it (else None)."""
     if facts.plan is None and facts.record.moved_with is not None:
         target_name, problem = facts.target_name, facts.plan_problem
         if problem:
@@ -48,7 +49,7 @@ def target_content(facts: Facts) -> tuple[Content, Message | None]:
 
 
 def other_cluster_reason(facts: Facts) -> Message | None:
-    """Return a refusal if the group was written in a different cluster, or else None."""
+    """Return a refusal if the group was written in a different cluster, else None."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return None
@@ -61,7 +62,7 @@ def other_cluster_reason(facts: Facts) -> Message | None:
 def other_move_reason(
     target: GroupFacts, record: CutOverRecord, planned: Offsets, *, is_group_of_job: bool
 ) -> Message | None:
-    """Return a refusal if another move may have written a group, or else None.
+    """Return a refusal if another move may have written to a group, else None.
 
     ``is_group_of_job`` is True if the job itself commits for the group.
     """
@@ -90,7 +91,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, Message |
     if not others:
         return Content.PLAN, None
     if record.written is not None:
-        # The write was complete, so a different offset is from a newer commit.
+        # The target was written completely, so a different offset comes from a newer commit.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
@@ -128,7 +129,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, Mes
 
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> Message | None:
-    """Return the reason that a location might lack the plan or primed state, or None."""
+    """Return the reason that the plan or the primed state might be missing, or None."""
     name, code = target.name, facts.prime_status
     if code == "unknown" and not facts.adopt:
         return catalog.PRIMING_END_UNKNOWN(location=name)
@@ -141,7 +142,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> Message | None:
 
 
 class Started(Enum):
-    """The certainty that a query or consumers have started from the target."""
+    """How certain it is that a query or consumers have started from the target."""
 
     NO = auto()
     MAYBE = auto()
@@ -151,7 +152,7 @@ class Started(Enum):
 def started_work(facts: Facts) -> tuple[Started, str]:
     """Return whether work has started from the target, and the evidence.
 
-    Recorded work counts even if the target no longer shows it.
+    Work that was recorded counts even if the target no longer shows it.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -229,7 +230,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def is_idle_query(facts: Facts) -> bool:
-    """Return whether a query was started from an unprimed location and has planned no batch."""
+    """Return whether a query was started from an unprimed location but has not planned a batch."""
     target = facts.target
     return (
         isinstance(target, LocationFacts)

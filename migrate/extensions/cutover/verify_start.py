@@ -1,14 +1,14 @@
-"""Verify the start offset of the target in each partition.
+"""Verify the target's start offset in each partition.
 
-In two cases, the target no longer shows the start offset of a partition:
+In two cases, the target no longer shows a partition's start offset:
 
 * Other clients have committed for the group, and no run saw a member with the partition while the
   cut-over's commit was still the newest.
 * ``verify`` finds ``ok`` or ``moved on``, but the query's log has lost its first batches, or the
   log start offset is above the planned offset.
 
-The outcome is then unknown, unless an earlier verification found that the partition started at the
-planned offset.
+In these cases, the outcome is unknown unless an earlier verification found that the partition
+started at the planned offset.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         raise CutOverStopped(
             template(target=facts.target_name, result=result.text, page=record.page)
         )
-    # After the record is written, because later the start offsets may leave no trace.
+    # Check this only after the record is written, because the start offsets may leave no trace
+    # later.
     check_restart_is_ruled_out(facts)
     if reason := restart_not_checked(facts):
         return f"{result.text}; not checked: a restart of the Flink job, because {reason}"
@@ -106,7 +107,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
 
 
 def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
-    """Return the lag of these positions, or None if the broker lacks one of the partitions."""
+    """Return the lag of these positions, or None if a partition is missing on the broker."""
     lag = 0
     for partition, next_offset in positions.items():
         log = log_of(logs, *partition)
@@ -141,7 +142,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """The record's partitions with their outcomes, the totals, and both as formatted output."""
+    """The record's partitions with their outcomes, the totals, and the formatted output of both."""
 
     rows: Sequence[PartitionReport]
     report: VerificationReport

@@ -27,8 +27,8 @@ def watched_lag(
 ) -> Iterator[None]:
     """Record the lag behind these offsets every second within the block.
 
-    A thread with its own client reads the log end offsets, because group members must be observed
-    without a delay. If the broker does not answer, there are fewer samples.
+    The log end offsets are read by a separate thread with its own client, because group members
+    must be observed without delay. If the broker does not answer, there are fewer samples.
     """
     if not next_offsets:
         yield

@@ -28,20 +28,20 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class PrimingFailed(CutOverStopped):
-    """The priming command was not started, or it failed; its output must not be used."""
+    """The priming command could not be started, or it failed; its output must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the write, the record gets the values that determine the target's start position
-    (``moved_with``). A later run then recognizes the target of a killed run.
+    Before the target is written, the values that determine its start position are recorded
+    (``moved_with``), so that a later run recognizes the target of a killed run.
 
     Raises:
         Refused: the target must not be written.
         PrimingFailed, CutOverStopped: the target is incomplete.
         MigrateError, DecodeError, OSError: as in ``migrate.commit_group`` and ``check_plan``; or
-            the location cannot be read or written.
+            the location cannot be read or written to.
     """
     record, location = context.record, context.location()
     before = record.model
@@ -50,7 +50,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, PrimingFailed):
-        # Nothing was written, so restore the record to let the user change the spec.
+        # Nothing was written, so restore the record, which allows the user to change the spec.
         if location is None or not location.names():
             record.change(moved_with=before.moved_with, written=before.written)
         raise
@@ -98,7 +98,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
 
     Raises:
         PrimingFailed: the command could not be started, or failed.
-        Refused: the location lacks the plan or the primed state.
+        Refused: the location does not contain the plan or the primed state.
         CutOverStopped: the command took too long and is still running.
     """
     command, prime_command = context.spec.prime, context.prime_command
@@ -154,16 +154,17 @@ def _await_priming(context: CutOverContext) -> None:
 
 
 def adopt(context: CutOverContext, facts: Facts) -> str:
-    """Adopt a location with the plan, or a group, that this record did not write.
+    """Adopt a target (a location with the plan, or a group) that this cut-over did not write.
 
-    A location gets a new query ID, and a group gets the plan with this record's ID in its commits.
-    An earlier record then no longer recognizes the target as its own.
+    A location gets a new query ID. For a group, the plan is committed again with this record's ID.
+    As a result, an earlier cut-over no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:
         return write(context, facts)
     before, target, new_id = context.record.model, _location_facts(facts), str(uuid.uuid4())
-    # Before the location, because a location with an ID that no record contains has no owner.
+    # Write the record before the location, because a location has no owner if no record contains
+    # its ID.
     context.record.change(
         moved_with=context.file.deciding_values(),
         query_id=new_id,
@@ -180,7 +181,7 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
 
 
 def record_written(context: CutOverContext, facts: Facts) -> str:
-    """Record that a killed run or its command wrote the whole target."""
+    """Record that a killed run, or its command, wrote the complete target."""
     if context.spec.states and context.record.model.query_id is None:
         _record_primed(context, _location_facts(facts))
     context.record.change(written=now())

@@ -77,7 +77,7 @@ class Candidate:
 
     @property
     def job_id(self) -> str | None:
-        """Return the job ID, if it is the name of the job's directory (Flink's default)."""
+        """Return the job ID if the job's directory has it as its name (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
