@@ -230,7 +230,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group with commits by other clients before its verification or before ``start``."""
+    """Refuse a group for which other clients committed before its verification or ``start``."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):

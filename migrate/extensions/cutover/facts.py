@@ -143,7 +143,7 @@ class GroupFacts:
     changes: tuple[RollbackFile, ...] = ()
 
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
-        """Return the planned partitions with exactly the commits of the cut-over that has this ID.
+        """Return the planned partitions that have exactly the commits of the cut-over with this ID.
 
         If no rollback file covers a partition (for example, because the file was deleted), only the
         offset is compared. In that case, the cut-over cannot be distinguished from another client

@@ -1,4 +1,4 @@
-"""Start a Spark query with Flink's keyed state, rehearse it, and verify its state."""
+"""Start a Spark query with Flink's keyed state, rehearse the query, and verify its state."""
 
 from migrate.model.extensions import READ, WRITE, CommandText
 
@@ -34,7 +34,7 @@ $ migrate verify-state savepoint-1 spark:/data/query --state totals/total --samp
 """,
     ),
 }
-# The commands that replace options of the core commands.
+# The commands that replace former options of the core commands.
 MOVED_OPTIONS = {
     "to-spark --state": "migrate prime CHK --state OPERATOR/NAME",
     "to-spark --keep-state": "migrate copy-query spark:OLD --from SIDE --checkpoint-dir NEW",

@@ -146,7 +146,7 @@ def copy_query(
 
 
 def time_to_live(text: str | None) -> int | EllipsisType | None:
-    """Return ``--ttl`` in milliseconds: None for ``none``, ``...`` if the option is missing.
+    """Return ``--ttl`` in milliseconds: None for ``none``, and ``...`` if the option is missing.
 
     Raises:
         UsageError: the text is not a duration.

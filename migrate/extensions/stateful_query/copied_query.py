@@ -7,8 +7,8 @@ not change.
 All other files are copied unchanged, except for the metadata of some operators (transformWithState
 and, from Spark 4.2 on, joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, contains a
 line ``v2`` and a line of JSON. The JSON contains absolute paths to the state schemas in the old
-location. These paths are replaced. The Hadoop checksum of a changed file is not copied, because
-Spark does not need it.
+location, which are replaced. The Hadoop checksum of a changed file is not copied, because Spark
+does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -57,8 +57,8 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     """Check that a query can resume from a copy, and return its newest committed batch.
 
     Raises:
-        Refused: the query has committed no batch, has an uncommitted batch, runs with the
-            continuous trigger, or stores no state.
+        Refused: the query has not committed a batch, has an uncommitted batch, uses the continuous
+            trigger, or stores no state.
         InputError: the query's logs are damaged, or they have an unknown version.
     """
     batch = newest_committed_batch(directory, files)
@@ -131,7 +131,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of partitions that no source reads yet, for all sources of their topics.
+    """Return the offsets of partitions that are not read yet, for all sources of their topics.
 
     Raises:
         Refused: the topic's sources read different sets of its partitions.

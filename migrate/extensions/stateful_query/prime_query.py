@@ -1,4 +1,4 @@
-"""The start of a Spark query that continues with keyed states from a checkpoint."""
+"""The start of a Spark query that resumes with keyed states from a checkpoint."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PrimedStart(SparkStart):
 
     @property
     def savepoint(self) -> str:
-        """The path of the savepoint with the keyed states."""
+        """The path of the savepoint that contains the keyed states."""
         assert self.origin is not None  # ``prime_query`` passes it
         return self.origin.pointer
 
@@ -57,7 +57,7 @@ class PrimedStart(SparkStart):
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return Python code that primes the query; for Hudi, the same text as for other starts.
+        """Return Python code that primes the query or, for Hudi, the same text as for other starts.
 
         For the arguments and errors, see ``SparkStart.code``.
 
@@ -89,7 +89,7 @@ def prime_query(
     sink_writer: str | None,
     isolation_level: IsolationLevel | None,
 ) -> PrimedStart:
-    """Return the start of a Spark query with keyed states; write nothing.
+    """Return the start of a Spark query with keyed states, without writing anything.
 
     The program from ``PrimedStart.code`` writes the checkpoint location.
 

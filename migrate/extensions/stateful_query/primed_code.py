@@ -1,8 +1,8 @@
-"""The code of a PySpark file that primes a query with keyed state and starts it.
+"""The code of a PySpark file that primes a query with keyed state and then starts the query.
 
 The file runs as printed, unless it has a placeholder such as ``ttl_ms=...``. Its example query
 emits each key once (``dropDuplicates``), which works for every keyed state. The user replaces the
-example with the real query, and ``seen_rows`` with the function that makes rows for that query.
+example with the real query, and ``seen_rows`` with the function that creates rows for that query.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def priming_code(
 
     Args:
         stream: the stream of Kafka records.
-        states: the keyed states with which the queries continue.
+        states: the keyed states with which the queries start.
         savepoint: the path of the savepoint.
         checkpoint_location: the query's checkpoint location; for several states, the directory
             that gets a checkpoint location for each state.

@@ -7,7 +7,7 @@ the start positions of batch 1. ``sources/<source>/0`` becomes the seed of a Kaf
 ``commits/0`` gets the watermark for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
-from this file to find the late records of batch 1.
+from this file to determine which records of batch 1 are late.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -86,7 +86,7 @@ def source_names(checkpoint: Path) -> list[str]:
 
 
 def write_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
-    """Write a watermark into a batch's entries of both logs; it applies to the next batch.
+    """Write a watermark to a batch's entries in both logs; it applies to the next batch.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -104,7 +104,7 @@ def write_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
 
 
 def last_batch(checkpoint: Path) -> int:
-    """Return the number of the last committed batch; the location must have one."""
+    """Return the number of the last committed batch; the location must contain one."""
     return max(int(f.name) for f in (checkpoint / "commits").iterdir() if _BATCH.fullmatch(f.name))
 
 
@@ -118,7 +118,7 @@ def watermark_of(checkpoint: Path, batch: int) -> int:
 
 
 def next_watermark(checkpoint: Path, batch: int) -> int:
-    """Return the watermark that a batch left for the next one, in epoch milliseconds; 0 if none.
+    """Return the watermark that a batch sets for the next one, in epoch milliseconds; 0 if none.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -136,7 +136,7 @@ def replace_with_kafka(
     """Replace every source with a Kafka source in a checkpoint location that no query uses yet.
 
     Args:
-        checkpoint: the location. All its batches are committed.
+        checkpoint: the location. All of its batches must be committed.
         positions: the offsets from which each source resumes, in the order of ``source_names``.
         watermark_ms: the watermark, in epoch milliseconds; None for a query without a watermark.
         batches: the number of batches in the location.
@@ -189,14 +189,14 @@ def commit_version(checkpoint: Path, batch: int) -> str:
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) -> None:
-    """Copy a checkpoint location, up to a batch, for another query that reads its state.
+    """Copy a checkpoint location up to a batch, for a different query that reads its state.
 
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, which is the checkpoint location of a query with one file source.
-        source_file: the file that the copy's log records as already read, so the other query does
-            not read it.
+        source_file: the file that is recorded in the copy's log as already read, so that the other
+            query does not read it.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -224,7 +224,7 @@ def _copy_folder_in_use(folder: Path, copy: Path) -> None:
     """Copy a folder to which a running query may write.
 
     The query renames its temporary files and deletes old files, so a file may disappear during the
-    copy. That is safe: Spark fails if a file of the batch's state is missing.
+    copy. That is safe, because Spark fails if one of the files of the batch's state is missing.
     """
 
     def copy_if_present(source: str, target: str) -> None:

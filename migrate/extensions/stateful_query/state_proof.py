@@ -1,8 +1,8 @@
-"""The result of a comparison between the Spark state and the Flink state.
+"""The result of comparing the Spark state with the Flink state.
 
-Keys are compared, but Flink's entries are counted. The numbers differ if several entries have
-become one key. This happens if an expression made their keys equal, or if Spark treats the keys as
-equal (-0.0 and 0.0). Such a state is incorrect, unless the user has allowed it.
+The comparison is by key, but Flink's entries are also counted. These numbers differ if several
+entries have become one key. This happens if an expression made their keys equal, or if Spark treats
+the keys as equal (-0.0 and 0.0). Such a state is incorrect, unless the user has allowed it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from migrate.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """The number of keys that agree, and the number of keys that differ.
+    """The numbers of keys that agree and of keys that differ.
 
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 
@@ -29,7 +29,7 @@ class StateProof:
         entries: the number of Flink entries that were compared; None if the Flink side is not a
             state, or if the user has merged its entries.
         held: the number of entries in the Flink state, or None if unknown.
-        merged: the number of entries whose key is equal to another entry's key.
+        merged: the number of entries that have the same key as a different entry.
         may_merge: True if the user has allowed merged entries.
         rounded: the number of correct keys with floating-point sums that differ only by a rounding
             error.
@@ -75,7 +75,7 @@ class StateProof:
         return text
 
     def problems(self) -> list[str]:
-        """Return the refusals of a wrong state, and then its examples."""
+        """Return the refusals of an incorrect state, followed by its examples."""
         problems: list[str] = [STATE_DIFFERS(proof=self)]
         if self.merged and not self.may_merge:
             problems.append(KEYS_MERGED(entries=self.merged))

@@ -24,7 +24,7 @@ _WINDOW_TIMERS = "_timer_state/event_window-timers"
 
 @dataclass(frozen=True, slots=True)
 class StateToPrime:
-    """A state with which the Spark query continues.
+    """A state with which the Spark query starts.
 
     Attributes:
         operator, state: the operator's ID and the state's name, for ``flink_state``.
@@ -33,7 +33,7 @@ class StateToPrime:
         value: the DDL type of the value; None for a LIST or MAP (several values for a key).
         windowed: True if a key has separate values for each window.
         merging: True if the windows are session windows.
-        ttl: True if the state has a TTL; only the job's code contains the duration of the TTL.
+        ttl: True if the state has a TTL; the duration of the TTL is only in the job's code.
     """
 
     operator: str
@@ -47,11 +47,11 @@ class StateToPrime:
 
 @dataclass(frozen=True, slots=True)
 class TakenStates:
-    """The states of a checkpoint, divided into migrated, not migrated, and unreadable states.
+    """The states in a checkpoint, divided into migrated, non-migrated, and unreadable states.
 
     Attributes:
-        taken: the states with which Spark continues, in the order in which the user listed the
-            states.
+        taken: the states with which the Spark query starts, in the order in which the user listed
+            them.
         left_behind: the readable states, except timers, that do not move.
         unreadable: descriptions of unreadable states, with the operator, the state if known, and
             the reason.
@@ -138,7 +138,7 @@ class TakenStates:
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
-    """Divide the keyed states of a checkpoint into migrated, not migrated, and unreadable states.
+    """Divide a checkpoint's keyed states into migrated, non-migrated, and unreadable states.
 
     Timers cannot be selected. Spark's watermark replaces the timers of event-time windows whose
     state is taken; all other pending timers are not migrated. Timer states without pending timers
@@ -198,7 +198,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 
 def log_states(states: TakenStates, taken: str = MOVES) -> None:
-    """For each state, log whether it is migrated."""
+    """Log whether each state is migrated."""
     for line in states.taken_lines(taken):
         log.info(line)
     for line in states.warnings():

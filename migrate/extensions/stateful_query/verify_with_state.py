@@ -1,4 +1,4 @@
-"""The verification of a primed query: its start, and its state, key by key."""
+"""Verify a primed query: its start, and its state, key by key."""
 
 from __future__ import annotations
 

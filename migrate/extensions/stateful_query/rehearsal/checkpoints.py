@@ -66,7 +66,8 @@ class CheckpointPair:
     Attributes:
         earlier: the path of the earlier checkpoint.
         later: the path of the later checkpoint.
-        ranges: the records between them; a partition without records is omitted.
+        ranges: the records between the checkpoints, by partition; a partition without records is
+            omitted.
         starts: the positions in the earlier checkpoint.
         ends: the positions in the later checkpoint.
         warnings: the warnings about the checkpoints.
@@ -85,7 +86,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
 
     Raises:
         Refused: the checkpoints are from two jobs, or in the wrong order; the state contains
-            in-flight records; a position was rewound or is unknown; or there is no record between
+            in-flight records; a position was rewound or is unknown; or there are no records between
             the checkpoints.
         NoSuchName: a source or cluster is not in a checkpoint.
         DecodeError: a checkpoint cannot be read.
@@ -155,7 +156,7 @@ def _label(extraction: Extraction) -> str:
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
 ) -> tuple[dict[TopicPartition, Range], list[Message]]:
-    """Return the range or the refusal of each partition; neither if the range is empty.
+    """Return each partition's range or refusal; a partition with an empty range has neither.
 
     ``sources`` are the sources in the earlier checkpoint.
     """

@@ -3,9 +3,9 @@
 The comparison uses the query's state after the batch that reads the records, before Spark removes
 the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
 or higher than Spark's watermark. A window that Flink still stores is therefore compared even if the
-query has fired it. A window that only Spark has usually counts as unexpected. It does not count as
-unexpected if it ends before every window that Flink stores, and the query has fired it or the
-output mode is ``complete``.
+query has fired it. A window that only Spark has usually counts as unexpected. The exception is a
+window that ends before every window that Flink stores, if the query has fired it or the output mode
+is ``complete``.
 
 If the state has a TTL, Flink drops entries between the checkpoints, but Spark does not. Keys with
 an expired TTL are not compared (see ``expiry``).
@@ -56,7 +56,7 @@ class FlinkState(NamedTuple):
     """The state of a checkpoint.
 
     Attributes:
-        rows: the rows for the query.
+        rows: the rows that the query reads.
         expected: as in ``prime``.
         time_to_live: the TTL of the state, or None.
     """
@@ -89,7 +89,8 @@ def compare_state(
         watermark_ms: the query's watermark after the records; None if it has none.
         rounding: the comparison of floating-point sums.
         notes: the object that collects the warnings and the keys that were not compared.
-        keeps_windows: True if the output mode is complete, because this mode removes no window.
+        keeps_windows: True if the output mode is complete, because this mode does not remove
+            windows.
         output_is_given: True if the output is compared.
         output_shows_fired: True if the output is compared, and it has a row for each fired window.
 
@@ -164,7 +165,7 @@ def compare_state(
 
 
 def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> tuple[int, int]:
-    """Return how many entries are only at the later checkpoint, and how many at the earlier one.
+    """Return how many entries are only in the later checkpoint, and how many only in the earlier.
 
     An entry is a key with its value.
     """
@@ -205,10 +206,10 @@ def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None)
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Rounding) -> Comparison:
     """Compare two multisets of rows.
 
-    In the result, a row is a key, and its value is the number of its occurrences. Columns match by
-    name. If the rows have floating-point numbers, these numbers are the value. The key then
-    consists of the other columns and ``occurrence``, which numbers equal keys in the order of the
-    floating-point numbers.
+    In the result, each distinct row is a key, and its value is the row's number of occurrences.
+    Columns match by name. If the rows contain floating-point numbers, these numbers are the value
+    instead. In that case, the key consists of the other columns and ``occurrence``, which numbers
+    equal keys in the order of the floating-point numbers.
 
     Raises:
         UsageError: the column names differ, or a type cannot be cast exactly.
@@ -249,15 +250,15 @@ def doubt_of_output(
     *,
     fires_windows: bool,
 ) -> str | None:
-    """Return the reason that an output difference does not show that the query is wrong.
+    """Return the reason that an output difference does not prove the query wrong.
 
-    Return None if the output does not differ, or if it differs by more than the reason explains.
+    Return None if the output does not differ, or if it differs by more than any reason explains.
 
     Args:
         comparison: the comparison of a stateful query's output.
         output_mode: the query's output mode.
         keys: for a deduplication, the comparison of only the keys; None if the output lacks them.
-        late: the late records; None if the late records are unknown.
+        late: the late records; None if unknown.
         windows: the query's windows; None if unknown.
         fires_windows: True if the query has windows and a watermark.
     """

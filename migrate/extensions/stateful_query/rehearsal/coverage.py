@@ -1,4 +1,4 @@
-"""Measure the coverage of a rehearsal, and derive the verdict on the query."""
+"""Measure the coverage of a rehearsal, and derive a verdict on the query."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Coverage:
         compared: the number of keys that were compared, matching or not.
         not_compared: the keys that were not compared.
         least: the share of the keys that must be compared, from 0 to 1.
-        changed: the number of compared keys whose value in Flink differs from the one in the
-            earlier checkpoint; None for a query without state. Only these keys show what the query
-            does with records.
+        changed: the number of compared keys whose value in Flink differs from the value in the
+            earlier checkpoint; None for a query without state. Only these keys show how the query
+            processes records.
     """
 
     compared: int
@@ -46,12 +46,12 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """Return the number of keys that can be counted."""
+        """Return the number of all keys, as far as they can be counted."""
         return self.compared + sum(part.number or 0 for part in self.not_compared)
 
     @property
     def is_enough(self) -> bool:
-        """Return whether at least one key and the fraction that the user requires were compared."""
+        """Return whether at least one key, and at least the required fraction, was compared."""
         return self.compared > 0 and self.compared >= self.least * self.total
 
     def lines(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Decide whether keys that the query still has but Flink lacks have expired.
+"""Decide whether keys have expired if the query still has them but Flink does not.
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
 Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
 access in that checkpoint is old enough, and if no record between the checkpoints has changed the
-key's value. A change is a newer access, so the entry lives for the TTL from then on. Any other
-missing key was cleared by the job, or the query is wrong.
+key's value. A change counts as a new access, from which the TTL starts again. Otherwise, the job
+has cleared the missing key, or the query is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Cause(Enum):
-    """The reason that Flink lacks a key that the query has."""
+    """The reason that a key in the query's state is missing from Flink's state."""
 
     EXPIRED = "expired"
     DIFFERENT = "different"
@@ -42,8 +42,8 @@ class Expiry:
     All times are in epoch milliseconds.
 
     Attributes:
-        ttl_ms: the TTL in milliseconds; None if the user keeps every entry. Flink may then have
-            dropped expired entries, but the TTL is not available.
+        ttl_ms: the TTL in milliseconds; None if the user keeps every entry. In that case, Flink may
+            have dropped expired entries, but the TTL is not available.
         earlier_ms: the earliest possible time of the earlier checkpoint, or None if unknown.
         later_ms: the earliest possible time of the later checkpoint, or None if unknown.
         latest_ms: the latest possible time of the later checkpoint; by default ``later_ms``.
@@ -56,14 +56,14 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the latest last access of an entry that had expired by the later checkpoint."""
+        """Return the latest last-access time of an entry that expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The latest last access of an entry that may have expired by the later checkpoint."""
+        """The latest last-access time of an entry that may have expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
@@ -83,8 +83,8 @@ class Expiry:
 
         Args:
             last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
-            is_new: True if the earlier checkpoint lacks the key, or has another value of it. The
-                key was then used between the checkpoints.
+            is_new: True if the key is missing from the earlier checkpoint or has a different value
+                there, which means that it was used between the checkpoints.
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
@@ -200,7 +200,7 @@ def without_dropped(
     later: DataFrame,
     expiry: Expiry,
 ) -> tuple[SparkState, Dropped]:
-    """Return the Spark state without keys that Flink may have dropped, and the number of such keys.
+    """Return the Spark state without keys that Flink may have dropped, and their number.
 
     Keys that Flink cannot have dropped because of the TTL are kept and reported as unexpected.
 

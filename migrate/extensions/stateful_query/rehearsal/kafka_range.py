@@ -1,8 +1,8 @@
 """Read the records between two checkpoints with Spark's batch Kafka source.
 
 The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips the offsets
-of control records and compacted records. It fails if the log start offset is above an offset that
-it must read (``failOnDataLoss``).
+of control records and compacted records. It fails if it must read an offset below the log start
+offset (``failOnDataLoss``).
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
 Spark 4.0.0.
@@ -93,7 +93,7 @@ class KafkaStream:
         return self._spark.read.format("kafka").options(**options).load()
 
     def count(self) -> tuple[int, list[WarningText]]:
-        """Return the number of records, and warnings; call this only after the events were used.
+        """Return the number of records, and warnings; call this only after the events are used.
 
         The warnings are about offsets without a record, and about partitions that were read from
         the log start offset.
@@ -141,7 +141,7 @@ class KafkaStream:
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:
-    """Yield a warning if the job has read records from partitions that no stream reads."""
+    """Yield a warning if the job has read from partitions that are not in any stream."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
         names = ", ".join(sorted({topic for topic, _ in unread}))

@@ -1,10 +1,10 @@
 """Find records that the query would drop as late if it read them in small batches.
 
 A rehearsal reads all records in one batch, and Spark drops a record as late only because of an
-earlier batch's watermark. If the delay of ``withWatermark`` is too short, the state therefore does
-not show this problem, but the records do. A record is late if its first window ends at or below the
-watermark from the records before it in its partition. In the smallest batches, Spark drops each of
-these records. In larger batches, it drops fewer.
+earlier batch's watermark. Therefore, if the delay of ``withWatermark`` is too short, the records
+show this problem, but the state does not. A record is late if its first window ends at or below the
+watermark from the records before it in its partition. With the smallest batches, Spark drops all of
+these records. With larger batches, it drops fewer of them.
 
 Source: WatermarkTracker (the latest event time minus the delay), WatermarkSupport (``end <=
 watermark`` is late) @ Spark 4.0.0.
@@ -107,7 +107,7 @@ def late_records(
     """Return the late records, or None if the order of the records cannot be determined.
 
     Args:
-        events: the parsed records; rows made from state have no offset and are skipped.
+        events: the parsed records; rows created from state have no offset and are skipped.
         time: the column of event time.
         grid: the query's windows.
         delay_ms: the query's delay, in milliseconds.

@@ -1,8 +1,8 @@
-"""Compute the sum of the absolute values of the records behind a floating-point sum.
+"""Compute the sum of the absolute values that were added up in a floating-point sum.
 
-The rounding error of a sum depends on this sum of absolute values. The sum itself does not reveal
-the sum of absolute values if the values have different signs. The result adds up all floating-point
-columns of a key in all of its windows, so it is an upper bound for each column.
+The rounding error of a sum depends on this sum of absolute values. If the values have different
+signs, it cannot be derived from the sum itself. The result adds up all floating-point columns of a
+key in all of its windows, so it is an upper bound for each column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def with_magnitudes(
     state: SparkState, rows: Sequence[StateRows], events: Sequence[DataFrame]
 ) -> SparkState:
-    """Return the Spark state with a ``magnitude`` column, if the records have one.
+    """Return the Spark state with a ``magnitude`` column, if the records have magnitudes.
 
     The magnitude is twice the sum of the absolute values, because the earlier sum is one of the
     added numbers. The earlier sum, from before the records, is at most the final sum plus the sum

@@ -1,7 +1,7 @@
 """Find patterns in the differing keys, such as the same difference or the same hour.
 
-A coarse key, such as a day, has so many records that their offsets reveal nothing. If all records
-of one hour are in a different key, the job and the query use different times.
+A coarse key, such as a day, has so many records that their offsets reveal nothing. However, if all
+records of one hour are under a different key, the job and the query use different times.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
 
 
 def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dict[int, int]]:
-    """Return the number of records of each key in each hour of the day (UTC).
+    """Return the number of each key's records in each hour of the day (UTC).
 
     Args:
         records: the records.

@@ -1,6 +1,6 @@
 """Run a Spark query over the records between two checkpoints of a Flink job.
 
-The query's streams read files in place of Kafka. The first files contain the rows that make the
+The query's streams read files in place of Kafka. The first files contain the rows that produce the
 state of the earlier checkpoint, as in ``prime``. Then one batch contains the records between the
 checkpoints, which Spark has copied from Kafka. The query's state is then compared with the state in
 the later checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
@@ -94,7 +94,7 @@ from migrate.storage.uris import AnyPath, local_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Strings in the errors of Spark's Kafka source about lost records, before and after Spark 4.0.
+# Strings in the errors of Spark's Kafka source about lost records, before Spark 4.0 and since then.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
 
 RowsOf = Callable[[str], Rows]
@@ -144,8 +144,8 @@ def rehearse(
             state with a TTL, the last column can be ``last_access``, in epoch milliseconds. Without
             this column, the expired keys cannot be determined.
         output: the rows that Flink wrote between the checkpoints, in any order. They are compared
-            with the query's output. A difference shows an error only in output mode ``append``, and
-            only if late records do not explain the difference.
+            with the query's output. A difference indicates an error only in output mode ``append``,
+            and only if late records do not explain it.
         scratch: a folder on a disk that Spark's executors share; it is created if missing. The
             default is the system's folder for temporary files, but only if Spark runs locally.
 
@@ -156,7 +156,7 @@ def rehearse(
             records.
 
     Raises:
-        Refused: the checkpoints are from two jobs, or in the wrong order; there is no record
+        Refused: the checkpoints are from two jobs, or in the wrong order; there are no records
             between them; a position was rewound or is unknown; the state contains in-flight
             records; the TTL of a state is missing; the query cannot be primed; or Spark failed.
         UsageError: the arguments cannot be combined.
@@ -309,7 +309,7 @@ def _load_state(
 
 
 def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """Return rows with the columns of the events; columns that the rows lack are null."""
+    """Return the rows with the columns of the events; columns missing from the rows are null."""
     types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
     for field in rows.schema.fields:
         if types.get(field.name) != field.dataType.simpleString():
@@ -424,7 +424,8 @@ def _late_records(
 ) -> tuple[WindowGrid | None, LateRecords | None]:
     """Return the query's windows, and the records that it would drop as late in smaller batches.
 
-    The order of records is known only within a partition, and therefore only for a single stream.
+    The order of records is known only within a partition, so the result is available only for a
+    single stream.
     """
     streams = state_rows_of(rows)
     if len(events) != 1 or len(streams) != 1 or times is None or times.last_ms is None:

@@ -64,8 +64,8 @@ class Rehearsal:
             before any record was read; None for a query without state.
         records: the number of records between the checkpoints that Spark read.
         wrong: the differing keys, in the structs ``key``, ``flink``, and ``spark``. ``flink`` or
-            ``spark`` is null if that side lacks the key. For a query without state, a key is a row,
-            and the values are the numbers of times that the row was written.
+            ``spark`` is null if the key is missing on that side. For a query without state, a key
+            is a row, and the values are the numbers of times that the row was written.
         warnings: the warnings about the result.
         written: the number of rows that the query wrote; None if the rows were not kept.
         output_proof: the comparison of a stateful query's rows with ``output``; None for a query
@@ -76,8 +76,8 @@ class Rehearsal:
             counted, and the reason.
         changed: the number of compared keys whose value in Flink differs from the one in the
             earlier checkpoint; None for a query without state.
-        is_right: True if no comparison found a difference. None without a verdict, because less
-            than ``min_compared`` of the keys was compared, or a check has no result
+        is_right: True if no comparison found a difference. None if there is no verdict, because
+            less than ``min_compared`` of the keys was compared or a check has no result
             (``undetermined``).
         undetermined: the checks without a result.
         wrong_output: the differing rows in ``output_proof``, in the format of ``wrong``; None if
@@ -117,12 +117,12 @@ def make_rehearsal(
     min_compared: float,
     doubt: str | None,
 ) -> Rehearsal:
-    """Make the result and its report.
+    """Create the result and its report.
 
     Args:
         pair: the checkpoints.
         streams: the streams; Spark must have read their events.
-        events: for each stream, the rows made from state, if any, and the parsed records.
+        events: for each stream, any rows created from state, and the parsed records.
         start: the comparison of the states before any record; None for a query without state.
         state: the comparison after the records; None for a query without state.
         output: the comparison of the query's rows with Flink's rows; None without Flink's rows.
@@ -130,8 +130,8 @@ def make_rehearsal(
         time: the events' event-time column, or None if unknown.
         notes: the warnings of the comparisons, and the keys that were not compared.
         min_compared: as in ``rehearse``.
-        doubt: the reason that an output difference does not show that the query is wrong; None if
-            the difference shows it, or if there is no difference.
+        doubt: the reason that an output difference does not prove the query wrong; None if it does,
+            or if there is no difference.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)
@@ -193,7 +193,7 @@ def _differences(
 ) -> tuple[DataFrame, list[str]]:
     """Return the differing keys, and lines about them.
 
-    The DataFrame stays readable after the scratch folder is removed.
+    The DataFrame can still be read after the scratch folder is removed.
     """
     if comparison is None:
         schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
@@ -259,7 +259,7 @@ def _count_difference(differences: DataFrame) -> Column:
 def _hours_by_key(
     first: DataFrame, keys: Sequence[str], time: str, events: Sequence[DataFrame]
 ) -> dict[int, dict[int, int]]:
-    """Return the number of records of each key in each hour of the day."""
+    """Return the number of each key's records in each hour of the day."""
     by_key: dict[int, dict[int, int]] = {}
     for frame in events:
         if {*_RECORD_COLUMNS, *keys, time} <= set(frame.columns):
@@ -270,7 +270,7 @@ def _hours_by_key(
 
 def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> DataFrame:
     """Return the records of keys, with the columns ``key number`` and ``wrong key``."""
-    same = frame["offset"].isNotNull()  # null in rows that were made from state
+    same = frame["offset"].isNotNull()  # null in rows that were created from state
     for name in keys:
         same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
     # The names contain a space, because events are unlikely to have columns with such names.
@@ -281,7 +281,7 @@ def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> Data
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the first records of each key by its number, records in the key's window first.
+    """Return the first records of each key, by its number; those in the key's window come first.
 
     Return None if the key is only a window. Also return None if no stream has both the columns that
     identify a record and the columns of the key.
@@ -323,7 +323,7 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a reason that lists the keyed states, except timers, from which no rows were made.
+    """Yield a reason that lists the keyed states, except timers, that no rows come from.
 
     Yield nothing if no such state exists, or if the origin of all rows is unknown.
     """

@@ -1,4 +1,4 @@
-"""Cast Flink's values exactly to the types of a stream; an inexact cast is an error."""
+"""Cast Flink's values exactly to the types in a stream; an inexact cast is an error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column such that Spark fails at any value that the new type cannot represent exactly.
+    """Cast a column so that Spark fails on any value that the new type cannot represent exactly.
 
     Without this check, an inexact cast could turn a key into a different key.
 

@@ -1,4 +1,4 @@
-"""Run a stateful query over rows in files, so its state becomes equal to the Flink state."""
+"""Run a stateful query over rows in files, so that its state becomes equal to the Flink state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
 Rows = Sequence["StateRows | DataFrame"]
-# Receives the output and the number of a batch.
+# A function that receives the output and the number of a batch.
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -50,7 +50,7 @@ class EventTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileQuery:
-    """A query that reads each of its streams from a directory of files, in place of Kafka.
+    """A query that reads each of its streams from a directory of files instead of Kafka.
 
     Attributes:
         query: the user's query, a function of its streams.
@@ -118,7 +118,7 @@ def frames_of(rows: Rows) -> list[DataFrame]:
 
 
 def state_rows_of(rows: Rows) -> list[StateRows]:
-    """Return the rows that were made from the Flink state, without the user's own DataFrames."""
+    """Return the rows that come from the Flink state, without the user's own DataFrames."""
     return [stream for stream in rows if isinstance(stream, StateRows)]
 
 
@@ -126,7 +126,8 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the TTL and the savepoint of the rows.
 
     If the user's own DataFrame comes from a state with a TTL, it must come from ``unexpired``. Rows
-    that were made from the Flink state must come from a savepoint with the offsets in ``starts``.
+    that were created from the Flink state must come from a savepoint with the offsets in
+    ``starts``.
 
     Raises:
         Refused: the TTL of a state is missing, or a partition starts at a different offset than in
@@ -160,8 +161,8 @@ def fill_state(
     """
     batches = [frames_of(rows)]
     if any(stream.overlapping for stream in state_rows_of(rows)):
-        # An empty batch comes first, and its log entry gets Flink's watermark. In the next batch,
-        # rows of windows that Flink has fired are therefore late, and Spark drops them.
+        # An empty batch comes first, and its log entry gets Flink's watermark. Therefore, rows of
+        # windows that Flink has fired are late in the next batch, and Spark drops them.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames) is not None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# The prefixes of the operator name of a stateful processor, by language.
+# The prefixes of a stateful processor's operator name, by language.
 _PROCESSOR = "transformWithState"
 # The operators for which the state is compared with ``StateRows.expected`` by default. For other
 # operators, the user must pass the expected state.
@@ -98,7 +98,7 @@ def only_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
-        Refused: the query has no stateful operator, has several, or has one that cannot be primed.
+        Refused: the query has no stateful operator, several of them, or one that cannot be primed.
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
         raise Refused(PROCESSOR_STATE())

@@ -21,8 +21,8 @@ from migrate.extensions.stateful_query.transfer.rounding import UNIT, Rounding
 def with_hop_rounding(state: SparkState) -> tuple[SparkState, Rounding | None]:
     """Return the state with a ``magnitude`` column, and the comparison of its sums.
 
-    Without hopping windows or floating-point sums, return the same state and None, because the rows
-    then contain Flink's sums exactly.
+    Without hopping windows or floating-point sums, return the same state and None, because in that
+    case, the rows contain Flink's sums exactly.
     """
     rounding = Rounding(0, float_error=2 * UNIT)
     sums = rounding.fields(state.values)

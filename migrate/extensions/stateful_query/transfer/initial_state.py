@@ -1,8 +1,8 @@
-"""Pass the Flink state to a processor of ``transformWithStateInPandas``.
+"""Pass the Flink state to a ``transformWithStateInPandas`` processor.
 
 When Spark runs batch 0, it passes the rows of each key to the processor's ``handleInitialState``
-once. After batch 0, Spark ignores the rows without an error, so a state for a checkpoint location
-with a committed batch is refused here. Once batch 0 is committed, pass None for the state; the
+once. After batch 0, Spark silently ignores the rows. Therefore, a state is refused here if the
+checkpoint location has a committed batch. Once batch 0 is committed, pass None for the state; the
 savepoint is no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.

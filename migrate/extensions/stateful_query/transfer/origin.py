@@ -32,7 +32,7 @@ from migrate.model.positions import PositionState, TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The ID of the mark_unexpired call that made a column, and the arguments of the call.
+# The ID of the mark_unexpired call that created a column, and the call's arguments.
 _UNEXPIRED = "flink.unexpired"
 _TIME_TO_LIVE = "flink.timeToLive"
 # A column that only states with a TTL have.
@@ -80,7 +80,7 @@ def may_expire(state: DataFrame) -> bool:
 
 
 def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
-    """Return the same state, with its columns marked such that ``may_expire`` returns False.
+    """Return the same state, with its columns marked so that ``may_expire`` returns False.
 
     ``time_to_live_of`` returns the other arguments.
     """
@@ -98,7 +98,7 @@ def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
 
 
 def time_to_live_of(frame: DataFrame) -> list[int | None] | None:
-    """Return the other arguments of the ``mark_unexpired`` call from which a DataFrame comes.
+    """Return the other arguments of the ``mark_unexpired`` call that produced a DataFrame.
 
     Return None if there was no such call. With Spark Connect, only the DataFrame's own columns
     show the call.
@@ -126,10 +126,10 @@ def _inputs(plan: Any) -> list[Any]:
 
 
 def _plan_marks(plan: Any) -> list[bool]:
-    """Return, for each state column in a plan, whether its entries might have expired.
+    """Return whether the entries of each state column in a plan might have expired.
 
-    The search does not go under a plan node that ``mark_unexpired`` made, because the node's marks
-    replace the marks of its inputs.
+    The search does not descend below a plan node that ``mark_unexpired`` created, because the
+    node's marks replace the marks of its inputs.
     """
     schema = _schema_of(plan)
     inputs = _inputs(plan)
@@ -144,12 +144,12 @@ def _schema_of(plan: Any) -> StructType:
 
 
 def _unexpired_calls(schema: StructType) -> set[str]:
-    """Return the IDs of the ``mark_unexpired`` calls that made columns in the schema."""
+    """Return the IDs of the ``mark_unexpired`` calls that created columns in the schema."""
     return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return, for each column with state metadata, whether its entries might expire."""
+    """Return whether the entries of each column with state metadata might expire."""
     return [field.metadata[MAY_EXPIRE] for field in schema.fields if MAY_EXPIRE in field.metadata]
 
 

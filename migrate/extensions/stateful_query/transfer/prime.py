@@ -1,10 +1,10 @@
-"""Make a checkpoint location from which a stateful query resumes where Flink stopped.
+"""Create a checkpoint location from which a stateful query resumes where Flink stopped.
 
 The user's query runs one batch over rows that make its state equal to the Flink state. For hopping
-windows, an empty batch runs first, so Spark drops the rows of windows that Flink has fired. The
-query reads the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime`` then
-replaces the file sources in the checkpoint location with Kafka sources at Flink's positions
-(``stateful_query.primed_log``). A query that starts at this location starts with the next batch.
+windows, an empty batch runs first, so that Spark drops the rows of windows that Flink has fired.
+The query reads the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime``
+then replaces the file sources in the checkpoint location with Kafka sources at Flink's positions
+(``stateful_query.primed_log``). A query that starts from this location starts with the next batch.
 
     def query(orders):                       # the function that you later apply to the Kafka stream
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -121,7 +121,7 @@ def prime(
     flink_rest: str | None = None,
     allow_ran_on: bool = False,
 ) -> Primed:
-    """Make a checkpoint location that contains the Flink state and positions.
+    """Create a checkpoint location that contains the Flink state and positions.
 
     The result, with its warnings, is also printed. Every ten seconds, a message on stderr shows the
     progress.
@@ -130,7 +130,7 @@ def prime(
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and
             returns the query's output. Later, you call it with the Kafka streams.
         rows: for each stream, the rows from which the query computes Flink's values, in the schema
-            of the stream. ``aggregate_rows`` and ``seen_rows`` make these rows from the Flink
+            of the stream. ``aggregate_rows`` and ``seen_rows`` create these rows from the Flink
             state.
         positions: the offsets from which each stream resumes in Kafka, in the order of ``rows``.
             Pass ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
@@ -153,8 +153,8 @@ def prime(
             will be duplicated. By default, ``prime`` also waits for a newer checkpoint if the rows
             come from a retained checkpoint (see ``check_before_write``). If the savepoint is more
             than a day old, and Flink does not show whether the job was restarted, the result has a
-            warning; ``migrate prime --checkpoint-dir`` refuses such a savepoint. Rows that you make
-            yourself do not contain a savepoint, so their job is not judged.
+            warning; ``migrate prime --checkpoint-dir`` refuses such a savepoint. Rows that you
+            create yourself do not refer to a savepoint, so no job is judged for them.
 
     Raises:
         Refused: the savepoint's job is running or has output beyond the savepoint, and
@@ -292,7 +292,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 
 
 def _stream_numbers(stage: Path, streams: int) -> list[int]:
-    """Return, for each source in the plan, the number of the stream that it reads."""
+    """Return the number of the stream that each source in the plan reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MAX_EXAMPLES = 3
-# In place of the fields of an empty key or value, in messages.
+# The text that messages show in place of the fields of an empty key or value.
 _NO_FIELDS = ("none",)
 # The column of ``SparkState.frame`` for ``compare``.
 _MAGNITUDE = "magnitude"
@@ -56,8 +56,8 @@ class Comparison:
     Attributes:
         flink: the Flink entries, in the columns of ``SparkState``.
         differences: a row for each differing entry. ``key``, ``flink``, and ``spark`` are structs;
-            ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is ``wrong``,
-            ``missing`` (only Flink has the key), or ``unexpected`` (only Spark has it).
+            ``flink`` or ``spark`` is null if the key is missing on that side. ``verdict`` is
+            ``wrong``, ``missing`` (only Flink has the key), or ``unexpected`` (only Spark has it).
     """
 
     proof: StateProof
@@ -106,7 +106,7 @@ def compare_with_expected(
 
 
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
-    """Yield the possible orders of the values in the query, each as indexes into ``values``.
+    """Yield the possible orders of the query's values, each as indexes into ``values``.
 
     The values are in the order of the query, except ``count(*)``. Its position among the counts
     cannot be determined, because Spark uses the field name ``count`` for every count.
@@ -200,7 +200,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
-    """Return, for each field of the Spark key, the index of its column in ``names``.
+    """Return the index in ``names`` of the column for each field of the Spark key.
 
     Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
     order of columns. If the names differ, the columns are matched by position.
@@ -290,8 +290,9 @@ def compare(
         state: the Spark state.
         flink: the Flink entries, with the columns of the Spark state.
         keys: the names of the key parts in the differences; by default, Spark's names.
-        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then not errors. If
-            the sample is empty, the Flink state is empty, so the Spark state must also be empty.
+        is_sample: True if ``flink`` is a sample. In that case, keys that only Spark has are not
+            errors. If the sample is empty, the Flink state is empty, so the Spark state must also
+            be empty.
         rounding: the comparison of floating-point sums; None to compare them exactly. If the frame
             of ``state`` has a ``magnitude`` column, the column is added to the larger of the two
             sums.
@@ -327,7 +328,7 @@ def compare(
 
 
 def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
-    """Return descriptions of the first keys that several Flink entries have."""
+    """Return descriptions of the first keys that several Flink entries share."""
     key = _key_struct(state, names)
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
@@ -406,7 +407,7 @@ def _join(
 
 
 def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None) -> str:
-    """Return an SQL expression for whether values differ by no more than a rounding error.
+    """Return an SQL expression that is true if values differ by at most a rounding error.
 
     ``names`` are the names of the values in the structs ``flink`` and ``spark``.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Half the distance from 1.0 to the next DOUBLE, the largest relative error of one addition.
 UNIT = 2.0**-53
-# The same for FLOAT. Flink adds FLOAT values as FLOAT, and Spark adds them as DOUBLE.
+# The same for FLOAT. Flink adds FLOAT values as FLOAT, but Spark adds them as DOUBLE.
 SINGLE_UNIT = 2.0**-24
 # Spark's names for the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
 # Covariance, Corr @ Spark 4.0.0. Minima and maxima are exact.
@@ -59,7 +59,7 @@ class Rounding:
     singles: frozenset[int] = frozenset()
 
     def fields(self, fields: Sequence[Field]) -> list[int]:
-        """Return the indexes of the fields that may differ by a rounding error."""
+        """Return the indexes of the fields whose values may differ by a rounding error."""
         return [
             number
             for number, field in enumerate(fields)

@@ -1,4 +1,4 @@
-"""Make rows from which a query computes the same state as in Flink.
+"""Create rows from which a query computes the same state as in Flink.
 
 Each row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window
 (for hopping windows, of a pane) have the start time of the window. The times of a session's rows
@@ -59,7 +59,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The default limit. A small machine needs a few minutes to make this many rows. For more records,
+# The default limit. A small machine needs a few minutes to create this many rows. For more records,
 # the query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
 # The column of Flink's values, in an SQL expression.
@@ -80,17 +80,18 @@ class StateRows:
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
         overlapping: True if the windows overlap (hopping windows). Rows may then also be in windows
             that Flink has fired.
-        fired: the windows that Flink has fired but still keeps. No rows are made for these windows.
+        fired: the windows that Flink has fired but still keeps. There are no rows for these
+            windows.
         origin: the origin of the state; None if the state's columns do not contain the origin.
-        expired: the expired entries, for which no rows are made; None for a state without a TTL.
+        expired: the expired entries, for which there are no rows; None for a state without a TTL.
         time: the stream's event-time column; None without windows.
         entries: the number of Flink entries that became rows, before keys were merged.
         held: the number of entries in the Flink state, or None if unknown.
         may_merge: True if the user has allowed entries with equal keys.
         slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
-        stores_records: whether Flink's entries have more than keys, such as records, and only the
-            keys are expected.
+        stores_records: whether Flink's entries contain more than keys (such as records) but only
+            the keys are expected.
         unused: the fields of Flink's values that no argument uses, such as ``value.f1``.
     """
 
@@ -124,7 +125,7 @@ class StateRows:
         return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
-        """Return a proof over these rows with the number of Flink entries."""
+        """Return a proof about these rows, with the number of Flink entries added."""
         if self.entries is None:
             return proof
         return replace(
@@ -140,7 +141,7 @@ class StateRows:
     ) -> StateRows:
         """Return the rows as records of a Kafka source, for a query that parses records itself.
 
-        The columns without an argument, such as topic and offset, are null.
+        Columns without an argument, such as topic and offset, are null.
 
         Args:
             value: an expression over the columns of the rows for the record's value, such as
@@ -241,9 +242,9 @@ def aggregate_rows(
         window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for SQL
             slices, ``named_struct('start', namespace - 10000, 'end', namespace)``.
         time: the stream's event-time column, a TIMESTAMP; it requires ``window``.
-        slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
-            ``split_into_panes``). It requires ``window`` and ``count``, and cannot be combined with
-            ``minima``, ``maxima``, or ``session_gap_ms``.
+        slide_ms: the slide of hopping windows. In that case, the rows are for the panes of the
+            windows (see ``split_into_panes``). It requires ``window`` and ``count``, and cannot be
+            combined with ``minima``, ``maxima``, or ``session_gap_ms``.
         session_gap_ms: the job's session gap, in milliseconds.
         ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired when
             the job was stopped are omitted (``StateRows.expired``). None keeps every entry.
@@ -254,12 +255,12 @@ def aggregate_rows(
             up, and their smallest and largest values are used. Keys become equal because of an
             expression, or because Spark treats -0.0 and 0.0 as the same key. By default, such
             entries are refused when the states are compared.
-        most_rows: the maximum number of rows to make.
+        most_rows: the maximum number of rows to create.
 
     Raises:
         Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
-            result depends on the time; more than ``most_rows`` rows would be made; a session has
+            result depends on the time; the number of rows would exceed ``most_rows``; a session has
             too few records to reach from its start to its end; the state does not show which
             windows have fired; or the state's windows end at wall-clock times instead of instants.
         UsageError: a column is not in the schema, the arguments cannot be combined, or a type
@@ -391,7 +392,7 @@ def stores_records(state: DataFrame) -> bool:
 
 
 def records_not_moved() -> WarningText:
-    """Return the warning about a query that stores only keys, in place of Flink's records."""
+    """Return the warning about a query that stores only keys instead of Flink's records."""
     return warning_text(
         WarningCode.RECORDS_NOT_MOVED,
         "Flink's state has a record for each key, but the query's state has only keys, so records "
@@ -498,7 +499,8 @@ def _named_values(
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """Raise Refused if a session has too few records to reach from its start to its end.
 
-    ``count`` is then not the number of records, or ``session_gap_ms`` is not the job's gap.
+    In that case, ``count`` is not the number of records, or ``session_gap_ms`` is not the job's
+    gap.
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(
@@ -513,7 +515,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 
 
 def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, int]:
-    """Check the number of rows to make; return the first end of a window, and count entries."""
+    """Check the number of rows to create; return the first end of a window, and an entry count."""
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")
     (totals,) = entries.agg(*sums).collect()

@@ -3,7 +3,8 @@
 Spark 4 has a state data source. With Spark 3.5, a helper query starts on a copy of the checkpoint
 location and reads no records. It groups by the parts of the key, and computes the ``max`` of each
 part of the value. ``max`` is stored as one field of its column's type, so the state layout is the
-same. In complete mode, a query emits its entire state, which here is the original query's state.
+same. In complete mode, a query emits its entire state, which in this case is the original query's
+state.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 # The number of seconds between checks of a query's progress.
 _POLL_SECONDS = 5
-# Off for the helper query, because its fields may be nullable even if the original fields are not.
+# Turned off for the helper query, because its fields may be nullable even if the original fields
+# are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -129,7 +131,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
 
 
 def _number_fields(name: str, type_: StructType) -> Column:
-    """Return a struct with numbers as its field names, because names may repeat."""
+    """Return a struct with numbers as field names, because the original names may repeat."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
     )
@@ -157,7 +159,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     files = work / "no records"
     files.mkdir(parents=True)
     for name in ("0.json", "1.json"):
-        files.joinpath(name).write_text("{}\n")  # even a filtered-out row makes a batch
+        files.joinpath(name).write_text("{}\n")  # even a filtered-out row causes a batch
     copy_to_read(checkpoint, batch, work / "checkpoint", source_file=files / "0.json")
     keys = [
         F.session_window("at", "1 second").alias(f"g{number}")

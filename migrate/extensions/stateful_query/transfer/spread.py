@@ -169,7 +169,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
     if total is None:
         value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
-        # The first row gets the complete sum and the other rows get 0, so nothing is rounded.
+        # The first row gets the complete sum, and the other rows get 0, so that nothing is rounded.
         zero = f"CAST(0 AS {column.type.simpleString()})"
         value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
     else:
@@ -195,7 +195,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
 
 
 def _any_value(type_: DataType) -> str:
-    """Return an arbitrary value for a column for which Flink has only the count."""
+    """Return an arbitrary value for a column if Flink has only the column's count."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

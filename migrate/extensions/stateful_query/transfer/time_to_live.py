@@ -53,9 +53,9 @@ class ExpiredEntries:
         number: the number of expired entries; for a LIST, of expired elements.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
             entry is kept, or the state has no entries.
-        doubtful: the number of expired entries that had not yet expired at the newest access to any
-            entry, which is the earliest possible stop time; 0 if the user passed the time of the
-            stop.
+        doubtful: the number of expired entries that had not yet expired at the time of the newest
+            access to any entry, which is the earliest possible stop time; 0 if the user passed the
+            stop time.
         earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. This is the
             time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
             later, because it may be the time of a copy.
@@ -98,11 +98,11 @@ def unexpired(
 ) -> DataFrame:
     """Return the entries of a state that Flink would still use.
 
-    Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows``, and
+    Call this function if you create rows yourself. ``aggregate_rows``, ``seen_rows``, and
     ``initial_state`` already omit expired entries. Elements of a LIST expire individually. The
     returned DataFrame has a ``warnings`` attribute, a tuple of strings, such as the number of
     expired entries. The warnings are also printed on stderr. DataFrames derived from the returned
-    one lack this attribute.
+    DataFrame do not have this attribute.
 
     Args:
         state: the Flink state, as returned by ``flink_state``, with the ``last_access`` column.
@@ -202,7 +202,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(state: DataFrame) -> None:
-    """Raise Refused if a state has a TTL; called if the user passed no TTL."""
+    """Raise Refused if a state has a TTL; called if the user did not pass a TTL."""
     if may_expire(state):
         origin = origin_of(state)
         if origin is None:
@@ -215,7 +215,7 @@ def _is_list(state: DataFrame) -> bool:
 
 
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
-    """Return the time at which the job was stopped, and the original of a copied checkpoint.
+    """Return the time at which the job was stopped, and the original path of any copied checkpoint.
 
     The clock of a file store may differ from the job's clock, or may count only whole seconds. If
     ``_metadata`` seems to be older than the last access, the time of the last access is used.
@@ -256,7 +256,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or list elements, last used after a time or without a last use."""
+    """Return the entries, or list elements, with a last use after a time or with none recorded."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))

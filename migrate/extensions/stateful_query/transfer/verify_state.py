@@ -128,7 +128,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         expected = expected.withColumn(_ENTRIES, F.lit(1))
         if merge_keys:
-            # Done before sampling, because all entries of a key are part of its value.
+            # This is done before sampling, because all of a key's entries contribute to its value.
             kinds = [(_ENTRIES, "sum")]
             for name, field in zip(spark_state.value_columns, spark_state.values, strict=True):
                 kinds.append((name, field.name))
@@ -153,7 +153,7 @@ def verify_state(
 def _work_directory(
     spark: SparkSession, checkpoint: Path
 ) -> TemporaryDirectory[str] | nullcontext[str]:
-    """Return a temporary directory that the executors share, or no directory for Spark 4."""
+    """Return a temporary directory that the executors share; for Spark 4, none is needed."""
     if not is_before_4(spark):
         return nullcontext("")
     return TemporaryDirectory(

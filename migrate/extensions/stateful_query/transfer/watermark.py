@@ -1,4 +1,4 @@
-"""Check the watermark of a primed query against Flink's windows, and warn about it."""
+"""Check a primed query's watermark against Flink's windows, and warn about it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def first_pending_end(rows: Sequence[StateRows]) -> int | None:
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[Message]:
-    """Yield a hint about missing arguments if the Spark state has windows that Flink lacks."""
+    """Yield a hint about missing arguments if Spark has windows that Flink does not have."""
     if proof.unexpected and first_pending_end(rows) is not None:
         yield HOPPING_WINDOWS_UNEXPECTED()
 

@@ -32,7 +32,8 @@ class FiredWindows:
     """Windows that have fired but that Flink keeps for late records.
 
     Attributes:
-        last_end: the latest end of these windows, in epoch milliseconds; None without windows.
+        last_end: the latest end of any of these windows, in epoch milliseconds; None if there are
+            none.
     """
 
     number: int = 0
@@ -57,9 +58,9 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that have not fired yet, and a summary of the fired windows.
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
-    Flink keeps a fired window until a later timer. Fired windows are omitted, because Spark would
-    fire them a second time. The state is returned unchanged if the job allows no late records, or
-    if ``_timers`` returns None.
+    Flink keeps a fired window until a later timer fires. Fired windows are omitted, because Spark
+    would fire them a second time. The state is returned unchanged if the job does not allow late
+    records, or if ``_timers`` returns None.
 
     Raises:
         Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
@@ -97,7 +98,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
     zone, but stores their timers as instants.
 
-    ``first_end`` is the end of the first window that is made into rows, in epoch milliseconds.
+    ``first_end`` is the end of the first window that becomes rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for that window is at a different time.
