@@ -93,7 +93,8 @@ def install_command(extra: str) -> str:
 _TOOL_INSTALLERS = {"pipx": "pipx_metadata.json", "uv tool": "uv-receipt.toml"}
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+# ``re`` compiles the pattern when it is first used, because few commands need it.
+_DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -103,7 +104,7 @@ def parse_duration(text: str) -> float:
     Raises:
         ValueError: the string is not a duration, or the duration is zero.
     """
-    match = _DURATION.fullmatch(text.strip())
+    match = re.fullmatch(_DURATION, text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0
     if not seconds:
         raise ValueError(f"{text!r} is not a duration such as 10s, 500ms, 5m, or 1h")

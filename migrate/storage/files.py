@@ -56,10 +56,11 @@ class _Store(NamedTuple):
 # By default, botocore waits a minute for a connection and tries five times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
+# ``re`` compiles these patterns when they are first used, because few commands need them.
 # HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT @ Hadoop 3.4.1
-_DEFAULT_PORT = re.compile(r"^(hdfs://[^/:]+):8020(?=/|$)")
+_DEFAULT_PORT = r"^(hdfs://[^/:]+):8020(?=/|$)"
 # One storage account has an endpoint for blobs and one for Data Lake Storage.
-_AZURE_ENDPOINT = re.compile(r"^(?:abfss?|wasbs?)://([^/@]+@[^/.]+)\.(?:dfs|blob)\.")
+_AZURE_ENDPOINT = r"^(?:abfss?|wasbs?)://([^/@]+@[^/.]+)\.(?:dfs|blob)\."
 # The object store for each supported URI scheme.
 _STORES = {
     **dict.fromkeys(("s3", "s3a", "s3n", "s3p"), _S3),
@@ -292,8 +293,8 @@ def place_of(name: str) -> str:
     files = Files()
     path = files.from_uri(name) if is_uri(name) else name
     place = files.absolute(path) if path is not None else name.rstrip("/")
-    place = _DEFAULT_PORT.sub(r"\1", place)
-    return _AZURE_ENDPOINT.sub(r"abfs://\1.dfs.", place)
+    place = re.sub(_DEFAULT_PORT, r"\1", place)
+    return re.sub(_AZURE_ENDPOINT, r"abfs://\1.dfs.", place)
 
 
 def _entry(listed: os.DirEntry[str]) -> DirectoryEntry:

@@ -23,12 +23,13 @@ _MAX_NAMED = 5
 # Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+# ``re`` compiles these patterns when they are first used, because few commands need them.
 # A pattern that the shell left unchanged because it matches nothing.
-_PATTERN = re.compile(r"[*?\[]")
-_RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
-_NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
+_PATTERN = r"[*?\[]"
+_RELATIVE_URI = r"file:(?://)?([^/].*)"
+_NO_COLON = r"(s3a?|gs|abfss?|hdfs|webhdfs)//"
 # The decoder's advice, which a suggestion replaces.
-_ADVICE = re.compile(r"; (?:name|pass) .*", re.DOTALL)
+_ADVICE = r"(?s); (?:name|pass) .*"
 
 # The start of the decoder's text about a file without Flink's magic number, and this field's name.
 _NOT_A_CHECKPOINT = "not a Flink checkpoint"
@@ -72,13 +73,13 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     path = files.from_uri(pointer) if is_uri(pointer) else pointer
     if path is None and (advice := why_not_read(pointer)):
         return f"{error.problem}; {advice}"
-    if relative := _RELATIVE_URI.fullmatch(pointer):
+    if relative := re.fullmatch(_RELATIVE_URI, pointer):
         return (
             f"{error.problem}; a file: URI requires an absolute path, as in file:///{relative[1]}"
         )
-    if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
+    if error.kind is ErrorKind.NOT_FOUND and re.search(_PATTERN, pointer):
         return "no path matches this pattern; pass the path of a checkpoint or savepoint"
-    if match := _NO_COLON.match(pointer):
+    if match := re.match(_NO_COLON, pointer):
         return f"the file does not exist; did you mean {match[1]}://{pointer[match.end() :]}?"
     if problem := why_no_path(pointer):
         return problem
@@ -97,7 +98,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"damaged: {error.problem}; {suggestion or 'pass a different checkpoint'}"
     if not suggestion:
         return error.problem
-    return f"{_ADVICE.sub('', error.problem)}; {suggestion}"
+    return f"{re.sub(_ADVICE, '', error.problem)}; {suggestion}"
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
