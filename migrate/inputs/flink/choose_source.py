@@ -15,7 +15,6 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.catalog import SIDE_IN_SEVERAL_CLUSTERS, SOURCES_AT_DIFFERENT_POSITIONS
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
-from migrate.model.operator_id import operator_id_of
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import (
@@ -164,6 +163,8 @@ def restrict_to_topics(
 def _has_name(source: Source, name: str) -> bool:
     if name.startswith(TOPIC_PREFIX):
         return name.removeprefix(TOPIC_PREFIX) in source.topics
+    from migrate.model.operator_id import operator_id_of  # here, as few commands choose a source
+
     return (
         name in (source.name, source.uid)
         or source.operator_id == name.lower()
