@@ -22,6 +22,7 @@ from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
 from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition, target_of
@@ -70,7 +71,7 @@ class GroupChange:
     group: GroupView
     plan: Plan
     newest_change: LoggedChange | None
-    refusals: tuple[str, ...]
+    refusals: tuple[Message, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
     metadata: str = ""
@@ -231,7 +232,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
         )
     path = path or rollback_files.default_path(before.name, Path())
     newest_change, watch = None, NO_WATCH
-    refusals: tuple[str, ...] = move.refusals
+    refusals: tuple[Message, ...] = move.refusals
     if not refusals:
         folders = path.parent, Path()
         changes = rollback_files.history(folders, move.target_cluster_id, before.name)
