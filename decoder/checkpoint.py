@@ -71,7 +71,7 @@ class Checkpoint:
         contradicting: the numbers of siblings whose times contradict their numbers, in ascending
             order; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if known and different from
-            ``pointer``. ``written_at`` may then be the time of a copy.
+            ``pointer``. In that case, ``written_at`` may be the time of the copy.
     """
 
     pointer: str
@@ -96,8 +96,8 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job may complete a newer checkpoint and delete older ones during the read. If the
-    pointer is the job's directory, the read then restarts with the newer checkpoint (see
+    A running job may complete a newer checkpoint and delete older ones during the read. If this
+    happens and the pointer is the job's directory, the read restarts with the newer checkpoint (see
     ``_MAX_RESTARTS``).
 
     Args:

@@ -210,7 +210,7 @@ class Cursor:
         return self.rest_of_varint(field, 0, 0, bits)
 
     def rest_of_varint(self, field: str, value: int, shift: int, bits: int = 32) -> int:
-        """Read the rest of a varint; ``value`` contains its lowest ``shift`` bits, already read."""
+        """Read the rest of a varint; ``value`` contains its lowest ``shift`` bits."""
         for _ in range(-(-bits // 7)):
             byte = self.u8(field)
             value |= (byte & 0x7F) << shift

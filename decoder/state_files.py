@@ -142,7 +142,7 @@ class StateFiles:
                 return self.read_range(stream, 0, stream.size, label)
 
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
-        """Read ``size`` bytes of a state stream from ``start``; if None, read to its end.
+        """Read ``size`` bytes of a stream from ``start``, or to its end if ``size`` is None.
 
         Each path is tried by reading from it, because checking first would cost an object store one
         more request.

@@ -7,9 +7,9 @@ n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 byte
 size of the key array in bytes, the array of keys, the array of values.
 
 A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp
-with up to 3 digits of a second. The slot can also contain a string or bytes, if it is at most 7
-bytes long; the last byte of the slot is then 0x80 | length. For a timestamp with more digits, the
-slot contains the ``i32`` nanoseconds within the millisecond and the ``i32 offset`` of the ``i64``
+with up to 3 digits of a second. The slot can also contain a string or bytes of at most 7 bytes; in
+that case, the last byte of the slot is 0x80 | length. For a timestamp with more digits, the slot
+contains the ``i32`` nanoseconds within the millisecond and the ``i32 offset`` of the ``i64``
 milliseconds. For any other value, the slot contains the value's ``i32 length`` and ``i32 offset``.
 An offset counts from the first byte of the row or array.
 

@@ -181,8 +181,8 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class is open if it is Object, an interface, an abstract class, or a container. Whether
-    objects can be read then depends on each value.
+    A class is open if it is Object, an interface, an abstract class, or a container. For an open
+    class, each value determines whether it can be read.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -419,9 +419,9 @@ class _Reader:
 
         In 2.24: comparator if the collection is sorted, varint n, n objects with their classes. In
         5.6: varint n + 1, comparator if the collection is sorted, n objects with their classes. If
-        the high bit of the varint's first byte is set, all non-null objects have the same class.
-        The n objects are then replaced with their class, a ``bool`` for whether some objects are
-        null (if the collection can have ``nulls``), and n objects without their classes. If all
+        the high bit of the varint's first byte is set, all non-null objects have the same class. In
+        that case, the n objects are replaced with their class, a ``bool`` for whether some objects
+        are null (if the collection can have ``nulls``), and n objects without their classes. If all
         objects are null, the class ID is 0, and nothing follows.
         """
         if not self._is_kryo_5:

@@ -148,7 +148,7 @@ class Finding:
         void_after_stop: True if the finding no longer applies after a later stop-with-savepoint of
             the job, for example because the stop commits pending output.
         void_if_finished: True if the finding does not apply to a job that has FINISHED with this
-            savepoint, because the stop has then committed the pending output.
+            savepoint, because in that case, the stop has committed the pending output.
         when_restored: the message to show instead if the job is restored from the input; if empty,
             the message is generated from the sink's transactions (``resolve_transactions``).
     """

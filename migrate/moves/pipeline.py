@@ -152,7 +152,7 @@ def _ask_broker_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # SPARK is used for a target without a group. If the target reads another cluster,
+        # SPARK is used for a target without a group. If the target reads from another cluster,
         # ``translate_plan`` queries that cluster about the target's group.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from migrate.model.record import Record
 from migrate.planning.match_records import RecordIndex
 
-# The maximum number of copies to keep at the start that may be copies of later records.
+# The first copies in the new log may be copies of later records. This is the maximum number of them
+# to keep.
 _MOST_LATE = 1000
 
 
@@ -66,7 +67,7 @@ class Follower:
         records that stay in memory, in case the mirror goes back over them.
         """
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
-        self._has_older = is_open  # a mirror that goes back may then copy older records first
+        self._has_older = is_open  # if so, a mirror that goes back may copy older records first
         self._seen, self._kept = seen, kept
         # True if the number of repeated records does not matter, so any record may come first.
         self._may_precede = begin is not None

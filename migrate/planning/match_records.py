@@ -12,9 +12,9 @@ If all records differ, each copy has one origin, and the passes are certain. If 
 that explain the new log. A match must be valid for all of them. A mirror's offset syncs can exclude
 some sequences (see ``_Alignment._trusted_syncs``).
 
-If no sequence of passes explains the new log, it violates the assumption that it is a mirror. The
-outcome then identifies the violation: records without a copy (``FILTERED``), copies without an
-origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
+If no sequence of passes explains the new log, it violates the assumption that it is a mirror. In
+that case, the outcome identifies the violation: records without a copy (``FILTERED``), copies
+without an origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 
 A number of records is exact if only one sequence of passes is possible and all records that can
 change the number were read. Otherwise, the number is a bound, or the position is refused:

@@ -26,9 +26,9 @@ def position_changes(
 ) -> list[str]:
     """Return a line for each partition whose position changes, except for removed partitions.
 
-    For a job without state, ``origin`` is the origin of the new positions. The lines then state
-    which records Flink reprocesses or skips. For a job with state, ``origin`` is None. The lines
-    then report which records are double-counted in the state or missing from it.
+    For a job without state, ``origin`` is the origin of the new positions. In this case, the lines
+    state which records Flink reprocesses or skips. For a job with state, ``origin`` is None. In
+    this case, the lines report which records are double-counted in the state or missing from it.
 
     ``stale`` are the IDs of operators that may have processed records beyond their positions
     (``STALE_POSITIONS``). Their lines contain no number of records.

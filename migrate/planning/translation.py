@@ -45,7 +45,7 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield refusals of topics that are missing or have other partition counts in ``target``.
+    """Yield refusals of topics that ``target`` lacks or has with different partition counts.
 
     Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
     names in the other cluster.

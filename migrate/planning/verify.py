@@ -6,8 +6,8 @@ offset is higher than 0, the query fails. If the seed has no partition of a topi
 assumed not to read the topic. After the query has run, its log of batches shows whether the query
 continued from the seed and read all partitions of the seed (``verify_log``).
 
-While the query runs, the answers to two questions can be lost. The outcome ``ok`` then means only
-that the seed was correct.
+While the query runs, the evidence for the answers to two questions can be lost. In that case, the
+outcome ``ok`` means only that the seed was correct.
 
 - Did the first batch read the records at the seed? This is uncertain once the log start offset is
   above the seed, because a query with ``failOnDataLoss=false`` skips deleted records without a
@@ -28,16 +28,16 @@ group before its consumers start.
   still running are indistinguishable.
 - nothing committed: missing.
 
-If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
-start offset up to the current log start offset is then correct, because the log has no records
-below it. The same applies to a partition that is not in the checkpoint, if Flink would start it at
-the log start offset.
+If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. In
+that case, any start offset up to the current log start offset is correct, because the log has no
+records below it. The same applies to a partition that is not in the checkpoint, if Flink would
+start it at the log start offset.
 
-If a broker was queried, the offset that the target reads next must also be between the log start
-offset and the log end offset, inclusive. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``. A
-checkpoint does not contain the IDs of its topics. If most records below the position are newer than
-the checkpoint, the topic may have been recreated, and the outcome is ``SUSPECT``
-(``looks_recreated``).
+If a broker was queried, the next offset that the target will read must also be between the log
+start offset and the log end offset, inclusive. Otherwise the outcome is ``EXPIRED`` or
+``BEYOND_END``. A checkpoint does not contain the IDs of its topics. If most records below the
+position are newer than the checkpoint, the topic may have been recreated, and the outcome is
+``SUSPECT`` (``looks_recreated``).
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ class _Target:
 
     Attributes:
         starts: the offsets at which the target started or will start.
-        resumes_at: the known offsets that the target reads next.
+        resumes_at: the next offsets that the target will read, if known.
         logs, recreated: as in ``verify_query``.
         starts_unknown: True if the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not from ``migrate``.

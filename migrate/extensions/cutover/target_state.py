@@ -22,7 +22,7 @@ class Content(Enum):
 
     NOTHING = auto()  # nothing, or only part of the plan; a run may write the plan
     PRIMING = auto()  # the ``prime`` command is writing the target
-    PLAN_NOT_RECORDED = auto()  # the plan, from a killed run that did not record the write
+    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record this
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group for which other clients have committed after the plan
     NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the plan

@@ -1,4 +1,4 @@
-"""``scan``: make an inventory of many jobs, and save plans for their moves."""
+"""``scan``: create an inventory of many jobs, and save plans for their moves."""
 
 from __future__ import annotations
 

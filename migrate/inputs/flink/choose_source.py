@@ -45,7 +45,7 @@ def choose(plan_input: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
     If the user did not choose a source, and all of the checkpoint's Kafka sources are unreadable,
-    the list is empty. The findings about these sources then block the plan.
+    the list is empty, and the findings about these sources block the plan.
 
     Raises:
         NoSuchName: no source has the chosen name or reads the chosen cluster; or the checkpoint

@@ -164,8 +164,8 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: True if the value has a length (canonical format). The program then checks
-                that the value has this length. After a null, it accepts any bytes.
+            has_length: True if the value has a length (canonical format). In this case, the program
+                checks that the value has this length. After a null, it accepts any bytes.
         """
         with self._add_nullable():
             self._add_value_with_access()

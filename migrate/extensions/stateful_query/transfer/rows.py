@@ -78,8 +78,8 @@ class StateRows:
         keys: the stream's key columns, in the order of ``expected``.
         values: the values, in the order of ``expected``.
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
-        overlapping: True if the windows overlap (hopping windows). Rows may then also be in windows
-            that Flink has fired.
+        overlapping: True if the windows overlap (hopping windows). In this case, rows may also be
+            in windows that Flink has fired.
         fired: the windows that Flink has fired but still keeps. There are no rows for these
             windows.
         origin: the origin of the state; None if the state's columns do not contain the origin.

@@ -1,4 +1,4 @@
-"""Compute the values in the rows that are made from one state entry.
+"""Compute the values in the rows that represent one state entry.
 
 An aggregating query can get values such as a sum into its state only by reading rows. Each entry
 therefore becomes rows whose aggregate values equal the entry's values.
