@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from migrate.extensions.cutover import observe
 from migrate.extensions.cutover.command import Command
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.record import locked, now
@@ -194,13 +195,25 @@ def test_first_batch_reports_exit_code_and_log_of_failed_command(tmp_path: Path,
     assert reason_done(context, "start") is None
 
 
-def test_first_batch_waits_for_partially_written_log_entry(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["the step", "the observation"])
+def test_first_batch_waits_for_partially_written_log_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     """Regression: On a busy machine, an empty ``commits/0`` failed with "log version ''"."""
+    is_step = step == "the step"
+    monkeypatch.setattr(observe, "_WRITING_SECONDS", 0.0 if is_step else _SECONDS)
     commits = tmp_path / "query" / "commits"
     write = f"mkdir -p {commits}; : >{commits}/0; sleep 1; printf 'v1\\n{{}}' >{commits}/0"
-    context = open_context(_seeded(tmp_path, f"(sleep 0.5; {write}) & exit 0"))
+    context = open_context(_seeded(tmp_path, f"({write}) & exit 0"))
     act(context, "start")
-    assert act(context, "first-batch") == "batch 0 is committed"
+    if is_step:
+        assert act(context, "first-batch") == "batch 0 is committed"
+        return
+    deadline = time.monotonic() + _SECONDS
+    while not (commits / "0").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert reason_done(context, "first-batch") == "batch 0 is committed"
 
 
 def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
