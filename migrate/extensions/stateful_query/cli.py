@@ -158,7 +158,7 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
     try:
         return round(parse_duration(text) * 1000)
     except ValueError as error:
-        raise UsageError(f"--ttl: {error}; to keep every entry, pass none") from error
+        raise UsageError(f"--ttl {error}; to keep every entry, pass none") from error
 
 
 @with_options
