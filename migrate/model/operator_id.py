@@ -4,11 +4,9 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 1.20.3.
 """
 
-from __future__ import annotations
-
-import mmh3
-
 
 def operator_id_of(uid: str) -> str:
     """Return the operator ID that Flink derives from a uid: 32 hex digits."""
+    import mmh3  # imported here because few commands need it
+
     return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
