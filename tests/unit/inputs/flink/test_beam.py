@@ -453,9 +453,7 @@ def test_beam_positions_move_to_spark_but_not_into_savepoint(tmp_path: Path) -> 
     side.write_text(json.dumps(at))
     refused = migrate("to-flink", chk, "--from", f"json:{side}", "--out", tmp_path / "new")
     assert refused.code == 4
-    assert (
-        "migrate cannot write the positions of an Apache Beam pipeline's KafkaIO" in refused.stderr
-    )
+    assert "[beam-positions]" in refused.stderr
     assert not (tmp_path / "new").exists()
 
 
