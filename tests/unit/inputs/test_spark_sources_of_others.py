@@ -76,4 +76,3 @@ def test_location_without_metadata_is_compared_with_warning(tmp_path: Path) -> N
     moved = migrate("to-spark", side)
     assert (moved.code, moved.stdout) == (3, "")
     assert "[no-query-id]" in moved.stderr
-    assert "[no-query-id]" in moved.stderr
