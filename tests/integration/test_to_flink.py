@@ -161,63 +161,6 @@ def test_job_resumes_with_state_from_new_positions(
     }
 
 
-def test_stopped_legacy_job_resumes_at_new_positions_with_unknown_mismatch(
-    kafka: Broker, tmp_path: Path
-) -> None:
-    """Regression: "up to 4 records are double-counted" was reported, but 40 were.
-
-    A stopped FlinkKafkaConsumer stores the positions of the previous checkpoint, and the state of
-    the job contains later records.
-    """
-    topic, other = f"legacy-{uuid.uuid4().hex[:8]}", f"kafka-{uuid.uuid4().hex[:8]}"
-    for name in (topic, other):
-        kafka.create_topic(name, 2)
-        _produce(kafka, name, 0, 40)
-
-    def run(until: Mapping[tuple[str, int], int], **more: Any) -> CountRun:
-        return run_count_job(
-            version="1.20",
-            bootstrap_servers=kafka.bootstrap_servers,
-            topics=[other, f"Legacy={topic}"],
-            until=until,
-            **more,
-        )
-
-    first = run({(topic, 0): 12, (other, 0): 12}, workdir=tmp_path)
-    inspected = json.loads(migrate("inspect", first.snapshot, "--format", "json").stdout)
-    stored = {
-        (one["topic"], one["partition"]): one["next_offset"] or 0
-        for source in inspected["sources"]
-        for one in source["positions"]
-    }
-    processed = len(_by_partition(first.counted)[topic, 0])
-    assert processed >= stored[topic, 0] > 0  # it depends on the time of the checkpoint before
-    _produce(kafka, topic, 1, 10)
-    _produce(kafka, other, 0, 1)
-    starts = {(topic, 0): 0, (topic, 1): 4, (other, 0): stored[other, 0]}
-    side, new = tmp_path / "positions.json", tmp_path / "new"
-    side.write_text(starting_offsets(starts))
-    command = (
-        *("to-flink", first.snapshot, "--from", f"json:{side}", "--out", new),
-        *("-b", kafka.bootstrap_servers, "--allow-state-mismatch"),
-    )
-    refused = migrate(*command)
-    assert refused.code == 4 and "from the previous checkpoint" in refused.stderr
-    written = migrate(*command, "--allow-ran-on")
-    assert written.code == 0, written.stderr
-    assert f"{topic}-0 rewinds from {stored[topic, 0]} to 0, and the job may have" in written.stderr
-    assert "up to" not in written.stderr
-    assert "from the previous checkpoint" in written.stderr
-    ends = {(t, n): end for t in (topic, other) for n, (_, end) in kafka.watermarks(t).items()}
-    left = {place: ends[place] - start for place, start in starts.items()}
-    again = run(left, workdir=tmp_path / "again", restored=new, stopped=False)
-    counts = {(topic, 0): processed, (other, 0): stored[other, 0]}
-    assert _by_partition(again.counted) == {
-        place: [(at, counts.get(place, 0) + 1 + at - start) for at in range(start, ends[place])]
-        for place, start in starts.items()
-    }
-
-
 def test_to_flink_changes_only_selected_cluster_of_shared_topic_name(
     kafka: Broker, tmp_path: Path
 ) -> None:

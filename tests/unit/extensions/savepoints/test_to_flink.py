@@ -796,7 +796,7 @@ def test_missing_side_is_usage_error() -> None:
 def test_stale_positions_of_stopped_job_allow_no_numbers(tmp_path: Path) -> None:
     """Regression: "Flink reprocesses up to 8 records", but it reprocesses more.
 
-    The job is real. tests/integration/test_to_flink.py restores such a savepoint.
+    The savepoint is from a real job, which had processed more records before its stop.
     """
     side, new = tmp_path / "side.json", tmp_path / "new"
     side.write_text('{"orders":{"0":4,"1":35,"2":0}}')
