@@ -349,7 +349,7 @@ def test_positions_older_than_topic_trigger_warning(
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert result.code == 0
-    assert "3 partitions may be of a recreated topic" in result.stderr
+    assert "3 partitions may belong to a recreated topic" in result.stderr
     fresh = write_source(tmp_path / "new" / "chk-7", {0: splits(topic, [8, 8, 8])})
     assert "recreated" not in migrate("to-spark", fresh, "-b", broker.bootstrap_servers).stderr
 
@@ -587,7 +587,7 @@ def test_timestamp_for_unresolved_positions_keeps_recreated_warning(
         *("--unresolved", "timestamp:2100-01-01T00:00:00Z"),
     )
     assert json.loads(result.stdout)[topic]["2"] == 10
-    assert "2 partitions may be of a recreated topic" in result.stderr
+    assert "2 partitions may belong to a recreated topic" in result.stderr
 
 
 def test_skipped_topic_created_after_planning_is_detected(

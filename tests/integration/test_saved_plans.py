@@ -66,7 +66,7 @@ def test_fleet_omits_plan_for_job_with_recreated_topic(
     assert reason.startswith("suspect: 2 partitions may belong to a recreated topic")
     assert {path.name for path in (tmp_path / "plans").iterdir()} == {planned.file, INDEX}
     assert (
-        "2 partitions may be of a recreated topic"
+        "2 partitions may belong to a recreated topic"
         in _save(broker, chk, tmp_path / "plan.json").stderr
     )
 

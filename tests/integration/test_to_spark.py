@@ -243,7 +243,7 @@ def test_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic
         broker.produce(topic, partition, map(str, range(30)))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, no refusal
-    assert "3 partitions may be of a recreated topic" in result.stderr
+    assert "3 partitions may belong to a recreated topic" in result.stderr
     assert f"{topic}-0: suspect, from 8" in result.stderr
 
 
