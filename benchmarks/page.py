@@ -70,7 +70,7 @@ def _opening(results: Results) -> Iterator[str]:
     yield from paragraph(
         "This page is for maintainers. It compares the time and memory of `migrate` with Flink's "
         "own readers. The measured commands are `migrate inspect --format json`, `scan`, and the "
-        "commands for keyed state. Each measurement covers an entire process, including its start. "
+        "commands for keyed state. Each measurement covers an entire process, including startup. "
         "Flink's own serializers wrote the checkpoints. `make bench` repeats all measurements."
     )
     yield ""
@@ -330,9 +330,9 @@ def _seconds_per_thousand(smaller: Scan, larger: Scan) -> float:
 def _method() -> Iterator[str]:
     yield from ("## Method", "")
     yield from paragraph(
-        "In each round, every reader runs once. The order is reversed in every second round. A "
-        "ratio divides the result of `migrate` by the result of the other reader in the same "
-        "round. The median of the ratios determines whether a target is reached. Time is the "
+        "In each round, every reader runs once. The order is reversed in every second round. "
+        "Each ratio is the result of `migrate` divided by the result of the other reader in the "
+        "same round. The median of the ratios determines whether a target is reached. Time is the "
         "wall-clock time of the entire process, CPU is the CPU time of all its threads, and "
         "memory is the largest resident set. The files are on a local disk and in the page cache, "
         "and the Python modules are compiled. Java chooses its own heap size, so its peak memory "

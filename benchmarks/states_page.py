@@ -30,8 +30,8 @@ def keyed_state_section(results: Results) -> Iterator[str]:
         "not counted, and the result is the fastest of the other reads. All readers find the same "
         f"entries and sums. The results were measured on {words.measured(results, 'states')}. "
         f"Other processes used {words.digits(states['others_cores'])} cores. The savepoints were "
-        "written by the encoder from the tests. The SQL and timer savepoints repeat entries that "
-        "Flink wrote."
+        "written by the encoder from the tests. The SQL and timer savepoints contain copies of "
+        "entries that Flink wrote."
     )
     yield ""
     yield from paragraph(

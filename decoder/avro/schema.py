@@ -137,7 +137,7 @@ class _Parser:
     def _scale(self, schema: dict[str, Any]) -> int:
         scale = schema.get("scale", 0)
         if not isinstance(scale, int) or not 0 <= scale <= _MAX_SCALE:
-            self._fail("the scale of a decimal is not a small number")
+            self._fail("the scale of a decimal is out of range")
         return scale
 
     def _fail(self, problem: str) -> NoReturn:

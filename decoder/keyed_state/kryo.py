@@ -474,7 +474,7 @@ class _Reader:
         return [element() for _ in range(count)]
 
     def bytes_(self, depth: int) -> bytes:
-        """Read varint n + 1, n bytes."""
+        """Read a varint, n + 1, and then n bytes."""
         count = self.varint() - 1
         if count < 0:
             self.fail("an array is null")

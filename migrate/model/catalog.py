@@ -299,7 +299,7 @@ EARLIEST_NOT_RESOLVED = refusal(
 EXPECTED_POSITIONS_AMBIGUOUS = refusal(
     "expected-positions-ambiguous",
     "{chk}: {sources} sources read topic {topic} ({readers}), and their state does not identify "
-    "their Kafka cluster; in two clusters, these are two topics",
+    "their Kafka cluster; if the clusters differ, these are different topics with the same name",
     "choose one source with {option.source:OPERATOR_ID}, add {option.one_cluster:true} if the "
     "sources read the same Kafka cluster, or verify the plan that was applied (plan:FILE)",
 )
@@ -942,7 +942,7 @@ ROLLBACK_FOR_OTHER_CLUSTER = refusal(
 SAME_TOPIC_TWO_CLUSTERS = refusal(
     "same-topic-two-clusters",
     "{sources} sources read topic {topic} ({readers}), and their state does not identify their "
-    "Kafka cluster; in two clusters, these are two topics",
+    "Kafka cluster; if the clusters differ, these are different topics with the same name",
     "choose one source with {option.source:OPERATOR_ID}, or add {option.one_cluster:true} if all "
     "sources read the same Kafka cluster",
 )
@@ -1087,7 +1087,7 @@ SPARK_NOT_STARTED = service_error(
 SPARK_SOURCES_TWO_CLUSTERS = refusal(
     "spark-sources-two-clusters",
     "{sources} sources read topic {topic} ({readers}), and their state does not identify their "
-    "Kafka cluster; in two clusters, these are two topics",
+    "Kafka cluster; if the clusters differ, these are different topics with the same name",
     "if they read the same Kafka cluster, add {option.one_cluster:true}; otherwise, omit "
     "{option.bootstrap_servers}, so that each Spark source starts at its own positions without a "
     "check",

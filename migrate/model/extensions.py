@@ -4,8 +4,7 @@ The core does not import extensions directly. It finds them by the names in ``EX
 imports an extension's package when it needs a name from the package. An extension declares these
 constants in its package:
 
-- ``COMMANDS``: a ``CommandText`` by command. The functions of the commands are in its ``cli``
-  module.
+- ``COMMANDS``: a ``CommandText`` by command. The command functions are in its ``cli`` module.
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark``, respectively,
   export, with the module of each name.
 - ``SERVICES``: the names that the core and other extensions use (``service``), with the module of

@@ -32,8 +32,8 @@ AGE_UNKNOWN = _warning(
 ALL_MAYBE_RECREATED = _warning(
     WarningCode.MAYBE_RECREATED,
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
-    "{partition}); because this applies to all partitions, the cluster is probably different, and "
-    "these offsets would lose or duplicate records there",
+    "{partition}); all partitions are affected, so this is probably a different cluster, where "
+    "these offsets would lose or duplicate records",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 GROUP_BEYOND_POSITIONS = _warning(

@@ -259,7 +259,7 @@ class Plan:
         """Write the plan as JSON to apply it later (``--plan-out``).
 
         Raises:
-            Refused: the plan has refusals, or a file of this name exists.
+            Refused: the plan has refusals, or a file with this name exists.
             UsageError: the file cannot be written.
         """
         from migrate.planning.plan_file import save_plan

@@ -193,7 +193,7 @@ def remove_partitions_of_others(
 
     * Equal sets: the source gets the partition.
     * Disjoint sets: each source was probably configured with a list of partitions. A partition of
-      another source is removed from the change. A partition that no source has is refused.
+      another source is removed from the change. Partitions that no source has are refused.
     * Overlapping sets: the partition is refused. All sources may subscribe to the topic, but one of
       them may not have discovered all partitions yet.
     * Different sets, and one of the sources does not identify its cluster: the partition is

@@ -397,7 +397,7 @@ def test_every_damaged_byte_of_reader_state_matches_sequential_read() -> None:
     ],
     ids=["twice", "unknown status", "unknown marker"],
 )
-def test_invalid_enumerator_is_not_read_by_column(
+def test_columns_do_not_read_invalid_enumerator(
     version: int, entries: list[EnumeratorSplit]
 ) -> None:
     data = encode_enumerator(version, entries)

@@ -505,8 +505,8 @@ TASKS_NOT_RUNNING = refusal(
 )
 WRITTEN_OFFSETS_GONE = refusal(
     "written-offsets-gone",
-    "{target} no longer contains the offsets that this record has written, and a reader may have "
-    "started from it; {evidence}",
+    "{target} no longer contains the offsets that this cut-over wrote, and a reader may have "
+    "started from them; {evidence}",
     "check the output; if nothing has started, roll back with {option.back:true} and "
     "{option.nothing_started:true}, and rerun the command",
 )

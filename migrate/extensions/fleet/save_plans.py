@@ -93,7 +93,7 @@ def save_plans(
     In these cases, no plan is saved, and the result contains the reasons:
 
     - The job has an obstacle.
-    - Another job would have the same group, even if that job currently has an obstacle.
+    - Another job would use the same group, even if that job currently cannot be moved.
     - The planning fails, for example because the broker does not answer.
     - The plan has refusals, or it requires a decision by a person.
 

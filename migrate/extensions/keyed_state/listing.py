@@ -115,7 +115,7 @@ _SQL_MEANINGS = {
     "left": "SQL temporal join: left rows that wait for their watermark",
     "right": "SQL temporal join: versions of the right side, by time",
     "next-index": "SQL temporal join: number of the next left row",
-    "sortState": "SQL sort: rows that wait for their time",
+    "sortState": "SQL sort: rows buffered until their event time",
 }
 _SQL_PATTERNS = (
     (

@@ -245,7 +245,7 @@ def check_servers(name: str, servers: str) -> None:
     """
     if "@" in servers or redact_url(servers) != servers:
         raise ConfigError(
-            f"{name}: credentials in an address are refused; write only HOST:PORT, and set the "
+            f"{name}: an address cannot contain credentials; write only HOST:PORT, and set the "
             "user and the password in sasl.username and sasl.password"
         )
     for server in servers.split(","):

@@ -363,7 +363,7 @@ def test_store_without_a_certificate_is_refused(tmp_path: Path) -> None:
     assert "the store contains 0 private keys" in _refusal(tmp_path, text)
 
 
-def test_pkcs12_trust_store_without_cryptography_names_extra(
+def test_pkcs12_error_names_extra_if_cryptography_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)

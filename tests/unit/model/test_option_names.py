@@ -50,7 +50,9 @@ _KEYS = {
         ("all_", True, "--all", "--all"),
     ],
 )
-def test_option_has_notation_of_reader(name: str, value: Value, call: str, flag: str) -> None:
+def test_option_is_written_in_the_syntax_of_the_interface(
+    name: str, value: Value, call: str, flag: str
+) -> None:
     assert option(name, value) == call
     with command_line_notation():
         assert option(name, value) == flag

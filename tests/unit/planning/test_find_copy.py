@@ -378,7 +378,10 @@ def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
 
 @pytest.mark.parametrize("position", [60, 110])
 def test_changed_records_between_equal_ones_are_counted_without_them(position: int) -> None:
-    """Regression: "at least 20"; the mirror has changed 4, so 4 are missing, and 4 foreign."""
+    """Regression: The report said "at least 20".
+
+    The mirror changed 4 records, so exactly 4 are missing, and 4 are foreign.
+    """
     items = [("beat", 1000) if at % 5 else (f"0/{at}", 1000) for at in range(120)]
     new = [("changed" + name, time) if name in ("0/50", "0/55", "0/60", "0/65") else (name, time)
            for name, time in items]  # fmt: skip

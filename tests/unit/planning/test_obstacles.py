@@ -284,8 +284,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
     assert _refused(sources, Policies()) == _refused(sources, _MIN)
     assert _refused(sources, Policies()) == [
         f"2 sources read topic t (operators {_A}, {_B}), and their state does not identify their "
-        f"Kafka cluster; in two clusters, these are two topics; {_CHOOSE}, or add "
-        "one_cluster=True if all sources read the same Kafka cluster"
+        "Kafka cluster; if the clusters differ, these are different topics with the same name; "
+        f"{_CHOOSE}, or add one_cluster=True if all sources read the same Kafka cluster"
     ]
     assert _refused(sources, _ONE) == []
     assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [

@@ -329,7 +329,7 @@ def test_in_flight_records_of_different_operator_are_refused_for_chosen_source(
 def test_in_flight_records_of_different_source_are_refused_for_chosen_source(
     tmp_path: Path,
 ) -> None:
-    """In-flight records are located by their operator, so they can belong to the moved topics."""
+    """Only their operator is known, so the records can belong to the moved topics."""
     in_flight = in_flight_operator(10).subtasks[0].input_channels
     other = source_operator(SourceState({0: splits("u", [1])}, operator_id=_OTHER))
     holding = replace(other, subtasks=(replace(other.subtasks[0], input_channels=in_flight),))

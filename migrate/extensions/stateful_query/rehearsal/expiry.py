@@ -63,7 +63,7 @@ class Expiry:
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The latest last-access time of an entry that may have expired by the later checkpoint."""
+        """The time at or before which an entry's last access may have let the entry expire."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms

@@ -197,7 +197,7 @@ def test_invalid_or_unsupported_logical_type_is_refused(
     assert (error.kind, error.field) == (kind, "logical type")
 
 
-def test_fields_of_row_count_as_nesting_level() -> None:
+def test_row_fields_add_a_nesting_level() -> None:
     found = logical("ROW", fields=array_list(field("f", INT)))
     for _ in range(23):
         found = logical("ARRAY", elementType=found)

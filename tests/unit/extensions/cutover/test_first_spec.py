@@ -39,7 +39,7 @@ def test_first_spec_without_changes_is_refused_with_missing_keys(tmp_path: Path)
         assert part in str(refused.value)
 
 
-def test_first_spec_with_its_examples_is_valid(tmp_path: Path) -> None:
+def test_starter_spec_is_valid_with_its_examples(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(_uncommented(first_spec(), (*_TO_A_QUERY, "source-group", "config")))
     read = read_spec(path).spec

@@ -354,7 +354,7 @@ def test_older_lines_of_job_do_not_move() -> None:
     )
 
 
-def test_lines_with_contradicting_times_and_numbers_require_check() -> None:
+def test_lines_with_conflicting_times_and_numbers_require_check() -> None:
     """The job has a fixed ID. It kept running after its old savepoint, and restarted at chk-1."""
     day = datetime(2026, 11, 26, tzinfo=timezone.utc)
 

@@ -78,7 +78,7 @@ def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_prime_refuses_running_job(tmp_path: Path) -> None:
-    """Regression: prime asked no JobManager."""
+    """Regression: prime did not query the JobManager."""
     with recorded_flink() as (flink, url):
         job = tmp_path / flink.reading
         chk = write_source(job / "chk-7", {0: splits("t", [3])})

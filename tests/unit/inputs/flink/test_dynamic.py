@@ -475,7 +475,7 @@ def test_duplicate_partition_on_same_cluster_is_unresolved(tmp_path: Path) -> No
     assert "t-0 on cluster 'a'" in finding.message
 
 
-def test_split_of_cluster_missing_from_enumerator_is_a_position(tmp_path: Path) -> None:
+def test_split_is_a_position_if_enumerator_lacks_its_cluster(tmp_path: Path) -> None:
     """The metadata service may have removed the cluster, but its records were read."""
     held = encode_dynamic_reader_element("gone", KafkaSplit("t", 0, 5))
     coordinator = _Dynamic({"there": _Cluster({})}, topics={"there": ["t"]}).coordinator()
