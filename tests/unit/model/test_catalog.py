@@ -99,3 +99,20 @@ def test_warning_text_keeps_code_and_facts() -> None:
         assert (copied.code, copied.facts) == ("new-group", {"group": "g", "alike": ["h"]})
         assert copied.endswith(" [new-group]")
     assert warning_text(WarningCode.NEW_GROUP, "x").facts == {}
+
+
+def test_reasons_of_errors_are_messages() -> None:
+    """An error that a command ends with has a code; only errors of usage are texts."""
+    root = Path(migrate.__path__[0])
+    errors = {"Refused", "CutOverStopped", "InputError", "EditedFile", "ServiceError"}
+    errors |= {"BrokerError", "FlinkRestError"}
+    texts = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in errors
+        and any(isinstance(argument, ast.JoinedStr | ast.Constant) for argument in node.args)
+    ]
+    assert texts == []
