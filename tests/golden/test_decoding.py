@@ -301,8 +301,8 @@ def test_waiting_records_and_open_files_match_flinks_serializers(held: dict[str,
             assert [bucket._asdict() for bucket in sink.buckets] == operator["file"]["buckets"]
         waiting += len(operator.get("async", {}).get("waiting", ()))
     told = [finding.message for finding in findings if finding.code == "in-flight-records"]
-    assert [message.partition(" wait for answers")[0] for message in told] == (
-        [f"up to {waiting} records"] if waiting else []
+    assert [message.partition(" waiting for responses")[0] for message in told] == (
+        [f"its queue contains up to {waiting} records"] if waiting else []
     )
     assert bool(waiting) == (held["expected"]["checkpoint_type"]["name"] == "Suspend Savepoint")
 
