@@ -211,7 +211,8 @@ COPY_REPARTITIONED = refusal(
 )
 COPY_TOPIC_MISSING = refusal(
     "copy-topic-missing",
-    "the target's cluster has no topic {name}{alike:did you mean} for topic {topic}",
+    "the target's cluster has no topic {name}{alike:did you mean}, which would be the copy of "
+    "topic {topic}",
     "specify the copy with {option.topic_map:{topic}=NAME}",
 )
 COPY_WITH_OTHER_PARTITIONS = refusal(

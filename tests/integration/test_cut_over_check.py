@@ -92,7 +92,7 @@ def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_
         flink.listed = {flink.finished}
         for days, rest, reason in (
             (3, {}, "this savepoint was written 3 days ago"),
-            (0, {"rest": url}, "that JobManager does not list job 0523e1"),
+            (0, {"rest": url}, "the JobManager does not list job 0523e1"),
         ):
             at = time.time() - 86_400 * days
             os.utime(savepoint / "_metadata", (at, at))
