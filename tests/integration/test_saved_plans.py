@@ -189,10 +189,8 @@ def test_plan_without_topic_ids_detects_smaller_recreated_topic(
     _fill(broker, topic, 5)
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert (
-        f"the log end offset of {topic}-0 has decreased from 10 to 5; records were lost"
-        in refused.stderr
-    )
+    assert "[log-end-decreased]" in refused.stderr
+    assert f"log end offset of {topic}-0 has decreased from 10 to 5" in refused.stderr
 
 
 def test_edited_plan_is_neither_applied_nor_verified(
@@ -248,7 +246,5 @@ def test_plan_from_group_is_refused_after_group_moved(
     broker.commit(group, {(topic, 1): 7})
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert (
-        f"the group kept running; it has new offsets in 1 partition (the first is {topic}-1: "
-        "from 4 to 7); create a new plan with --plan-out" in refused.stderr
-    )
+    assert "[reader-kept-running-since-plan]" in refused.stderr
+    assert f"new offsets in 1 partition (the first is {topic}-1: from 4 to 7)" in refused.stderr

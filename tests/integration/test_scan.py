@@ -322,5 +322,5 @@ def test_partition_without_leader_keeps_rows_of_remaining_jobs(tmp_path: Path) -
         assert answered == {("payments", "0"): ("7", "", ""), ("orders", "0"): ("8", "", "")}
         lag, obstacle, why = rows["payments", "1"]
         assert (lag, obstacle) == ("", "unreachable")
-        assert why.startswith("payments-1: ")
+        assert "payments-1" in why
         assert "lag: up to 15 records, plus 1 position with unknown lag" in result.stderr
