@@ -123,11 +123,18 @@ def test_job_resumes_with_state_from_new_positions(
     # Back, ahead, a partition that had no record, one that the job did not know.
     starts: dict[tuple[str, int], int] = {}
     lines: list[str] = []
-    for topic in topics.values():
+    for kind, topic in topics.items():
         back, ahead = own[topic, 0], own[topic, 1]
         starts |= dict(
             zip([(topic, n) for n in range(4)], (back - 5, ahead + 6, 4, 3), strict=True)
         )
+        if kind == "Legacy" and version == "1.15":
+            # The state does not show whether this is a stop, after which it is one checkpoint old.
+            lines.append(
+                f"{topic}-0 rewinds from {back} to {back - 5}, and the job may have processed "
+                f"records beyond {back}, so migrate cannot determine"
+            )
+            continue
         lines += [
             f"{topic}-0 rewinds from {back} to {back - 5}, so up to 5 records are double-counted",
             f"{topic}-1 advances from {ahead} to {ahead + 6}, so up to 6 records are missing "

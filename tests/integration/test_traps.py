@@ -279,7 +279,7 @@ def test_two_sources_of_topic_are_merged_only_with_option(
     flags = ("--merge-sources", "min", "--one-cluster")
     merged = _golden_to_spark(chk, broker, names, ("orders",), *flags)
     assert _offsets(merged) == {names["orders"]: lower}
-    assert f"--merge-sources min: {sum(between)} records of" in merged.stderr
+    assert f"--merge-sources min: {sum(between)} records in" in merged.stderr
     saved = _golden_to_spark(chk, broker, names, ("orders",), *flags, "--plan-out", plan)
     assert saved.code == 0, saved.stderr
     assert [partition.repeated for partition in read_plan(plan).partitions] == between
