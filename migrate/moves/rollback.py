@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.model.errors import Refused
+from migrate.model.errors import InputError, Refused
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.moves.options import KafkaArguments, kafka
-from migrate.storage.json_models import EditedFile
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
@@ -93,7 +92,7 @@ def _history(file: Path, change: RollbackFile) -> Sequence[tuple[Path, RollbackF
     """Return the changes to the group whose rollback files are next to ``file``."""
     try:
         return rollback_files.history([file.parent], change.cluster_id, change.group)
-    except EditedFile:  # the refusal of newer commits then does not know who made them
+    except InputError:  # the refusal of newer commits then does not know who made them
         return ()
 
 

@@ -283,7 +283,7 @@ def history(
     """Return the rollback files of a group in the folders, newest change first.
 
     Raises:
-        EditedFile: as in ``rollback_files``.
+        InputError: as in ``rollback_files``.
     """
     files = {
         path.resolve(): (path, file)

@@ -1,0 +1,30 @@
+"""The changes to a group that a rollback can name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.moves.rollback import _history
+from migrate.storage.json_models import write_file
+from migrate.targets.group.rollback_file import rollback_file
+
+
+@pytest.mark.parametrize("version", [2, 9])
+def test_rollback_file_of_other_release_does_not_prevent_rollback(
+    tmp_path: Path, version: int
+) -> None:
+    """Regression: A file of another release next to the file made the rollback impossible."""
+    after = {("a", 0): Committed(5)}
+    group = GroupView("g", False, "Empty", "classic", (), {})
+    file = rollback_file("commit", "cluster", "localhost:9092", group, after, {"a": "x1"})
+    write_file(file, tmp_path / "file.json")
+    write_file(file, tmp_path / "newer.json")
+    document = json.loads((tmp_path / "newer.json").read_text())
+    if version != document["version"]:
+        (tmp_path / "newer.json").write_text(json.dumps({**document, "version": version}))
+    found = [path.name for path, _ in _history(tmp_path / "file.json", file)]
+    assert sorted(found) == (["file.json", "newer.json"] if version == 2 else [])
