@@ -7,13 +7,7 @@ code. ``migrate.model.message`` describes the templates.
 
 from __future__ import annotations
 
-from functools import partial
-
-from migrate.model.message import Kind
-from migrate.model.message import MessageTemplate as refusal
-
-input_error = partial(refusal, kind=Kind.INPUT_ERROR)
-service_error = partial(refusal, kind=Kind.SERVICE_ERROR)
+from migrate.model.message import input_error, refusal, service_error
 
 ABORTED_TRANSACTION = refusal(
     "aborted-transaction",

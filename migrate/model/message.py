@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from string import Formatter
 from typing import Any
 
@@ -81,6 +81,13 @@ class MessageTemplate:
     def placeholders(self) -> Message:
         """Return a message in which each fact is its name in capitals, for the documentation."""
         return Message(self, {name: _Placeholder(name.upper()) for name in self.fields})
+
+
+# A message of each kind; the catalogs call these.
+refusal = MessageTemplate
+input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
+service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
+stop = partial(MessageTemplate, kind=Kind.STOP)
 
 
 class Message(str):

@@ -38,7 +38,7 @@ from migrate.spark import (
 )
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.kafka import Broker
-from tests.support.refusals import refused
+from tests.support.reasons import refused
 from tests.support.rehearsed import parse_orders
 from tests.support.spark import Spark
 from tests.support.stateful_job import START, RehearsedJob, order, rehearsed_job

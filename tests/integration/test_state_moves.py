@@ -35,7 +35,7 @@ from migrate.spark import (
     session_windows,
 )
 from tests.support.kafka import Broker
-from tests.support.refusals import refused
+from tests.support.reasons import refused
 from tests.support.spark import Spark
 from tests.support.stateful_job import START, event, run_stateful_job, totals_processor
 

@@ -45,7 +45,7 @@ from migrate.spark import (
 )
 from tests.support.command import migrate as command
 from tests.support.keyed_checkpoint import OPERATOR, write_seen_instants
-from tests.support.refusals import refused
+from tests.support.reasons import refused
 from tests.support.spark import Spark, process_environment
 from tests.support.stateful_job import totals_processor
 

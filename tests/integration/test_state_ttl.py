@@ -33,7 +33,7 @@ from migrate.spark import (
     unexpired,
 )
 from tests.support.kafka import Broker
-from tests.support.refusals import refused
+from tests.support.reasons import refused
 from tests.support.spark import Spark
 from tests.support.stateful_job import run_idle_keys_job
 

@@ -32,7 +32,7 @@ from migrate.spark import (
     session_windows,
 )
 from tests.support.kafka import Broker
-from tests.support.refusals import refused
+from tests.support.reasons import refused
 from tests.support.rehearsed import parse_orders
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, run_to_end

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from migrate.model.message import Kind, MessageTemplate
-from migrate.model.message import MessageTemplate as refusal
-
-input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
-service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
-stop = partial(MessageTemplate, kind=Kind.STOP)
+from migrate.model.message import input_error, refusal, service_error, stop
 
 ALL_STOPS_FAILED = stop(
     "all-stops-failed",

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from migrate.model.message import input_error, refusal, service_error
 
-from migrate.model.message import Kind
-from migrate.model.message import MessageTemplate as refusal
-
-input_error = partial(refusal, kind=Kind.INPUT_ERROR)
-service_error = partial(refusal, kind=Kind.SERVICE_ERROR)
 CHECKPOINT_UNREADABLE = input_error(
     "checkpoint-unreadable",
     "a checkpoint cannot be read: {problem} ({kind})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.model.message import MessageTemplate as refusal
+from migrate.model.message import refusal
 
 STATE_OF_SEVERAL_OPERATORS = refusal(
     "state-of-several-operators",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.model.message import MessageTemplate as refusal
+from migrate.model.message import refusal
 
 BEAM_POSITIONS = refusal(
     "beam-positions",

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from migrate.model.message import Kind
-from migrate.model.message import MessageTemplate as refusal
-
-input_error = partial(refusal, kind=Kind.INPUT_ERROR)
+from migrate.model.message import input_error, refusal
 
 CHECKPOINTS_REVERSED = refusal(
     "checkpoints-reversed",
