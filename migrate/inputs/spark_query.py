@@ -103,8 +103,9 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
     if operators := len(entry_numbers(files, join(directory, "state"))):
         yield Finding(
             Code.QUERY_STATE,
-            f"the query stores the state of {counted(operators, 'operator')} (in state/); this "
-            "state may contain rows that were read but not emitted, and these rows are not moved",
+            f"query {directory} stores the state of {counted(operators, 'operator')} (in state/); "
+            "this state may contain rows that were read but not emitted, and these rows are not "
+            "moved",
         )
     if (output := output_warning(directory, files)) is not None:
         yield Finding(Code.OUTPUT_BEYOND, output)

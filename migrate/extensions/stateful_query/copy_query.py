@@ -8,9 +8,11 @@ from migrate.extensions.stateful_query.catalog import COPY_INSIDE_QUERY
 from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
+from migrate.inputs.plan_input import ListedPositions
 from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
@@ -23,7 +25,7 @@ from migrate.moves.plan import check_origin
 from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
 from migrate.planning.position_changes import position_warnings
 from migrate.planning.source_changes import left_out_refusal, source_change
-from migrate.storage.files import Files
+from migrate.storage.files import Files, is_same_place
 from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import check_free
@@ -77,6 +79,12 @@ def copy_query(
     # Like a new savepoint, the copy keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
+    if isinstance(positions, ListedPositions) and is_same_place(
+        positions.origin.pointer, kept.origin.pointer
+    ):
+        # The copy keeps the state of this query, and the rows in it.
+        findings = (finding for finding in positions.findings if finding.code != Code.QUERY_STATE)
+        positions = replace(positions, findings=tuple(findings))
     moving = list(restrict_to_topics(chosen, query.topics, request.policies))
     missing = topics_of(chosen) - topics_of(moving)
     left_out = left_out_refusal(str(chk), missing, "no source of the query")

@@ -192,6 +192,27 @@ def test_duplicate_query_id_is_warned_about(here: Path) -> None:
         assert "[query-copied]" in _keep(_STATEFUL, out=out).stderr
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_copy_at_its_own_positions_has_no_warning_about_its_state(here: Path, link: bool) -> None:
+    """Regression: "these rows are not moved" was reported of rows that the copy contained."""
+    if link:
+        (here / "link").symlink_to(here / "old")
+    result = _keep(_STATEFUL, side="spark:link" if link else "spark:old")
+    assert result.code == 0, result.stderr
+    assert _tree("new")["state/0/0/1.delta"] == _STATEFUL["state/0/0/1.delta"].encode()
+    assert "[query-state]" not in result.stderr
+
+
+def test_state_of_query_that_only_gives_positions_triggers_warning(here: Path) -> None:
+    """Regression: The warning did not state whose rows the copy lacks."""
+    spark_directory(Path("other"), {**_STATEFUL, "state/0/0/1.delta": "rows of the other query"})
+    result = _keep(_STATEFUL, side="spark:other")
+    assert result.code == 0, result.stderr
+    assert _tree("new")["state/0/0/1.delta"] == _STATEFUL["state/0/0/1.delta"].encode()
+    (warning,) = [line for line in result.stderr.splitlines() if "[query-state]" in line]
+    assert f"query {here}/other stores" in warning
+
+
 @pytest.mark.parametrize("language", ["python", "scala"])
 def test_copied_query_is_not_printed_as_code(here: Path, language: str) -> None:
     """Regression: The printed query had no state, although its location had some."""
