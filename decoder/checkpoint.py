@@ -149,7 +149,7 @@ def _resolve_pointer(pointer: str, files: ByteSource) -> str:
     if shown != pointer:
         raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown)
     if not pointer:
-        raise DecodeError(ErrorKind.NOT_FOUND, "the path is empty (an unset variable?)")
+        raise DecodeError(ErrorKind.NOT_FOUND, "the path is empty; a variable may be unset")
     if "\0" in pointer:
         raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {pointer!r}")
     if not _URI.match(pointer):

@@ -85,13 +85,14 @@ def commit_group(
 
     if execute and plan_out is not None:
         raise UsageError(
-            "--plan-out only saves the plan; omit --execute, and pass it later with --plan"
+            "--execute cannot be combined with --plan-out, which only saves the plan; omit "
+            "--execute, and apply the saved plan later with --plan FILE --execute"
         )
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     arguments = with_move_environment(arguments)
     if plan_out is not None:
         if group is None:
-            raise UsageError("no consumer group; pass --group G")
+            raise UsageError("the consumer group is missing; pass --group G")
         check_plan_alone(
             {
                 "--rollback-file": rollback_file is not None,

@@ -66,4 +66,4 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
 def broker_needed(label: str) -> UsageError:
     """Return the error for a side, an option, or a command that needs a broker."""
     add = option("bootstrap_servers", "HOST:PORT")
-    return UsageError(f"{label} needs a broker; add {add}")
+    return UsageError(f"{label} requires a broker; add {add}")

@@ -99,7 +99,7 @@ def parse_side(side: AnyPath) -> Side:
         if _UNKNOWN_PREFIX.match(name) and not exists:
             suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
-                f"{name}: this input is unknown{suggestion}; pass CHK without a prefix, "
+                f"{name}: the kind of input is unknown{suggestion}; pass CHK without a prefix, "
                 "group:NAME, spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, "
                 "broker:latest, or broker:TIME"
             )

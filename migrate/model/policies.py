@@ -91,8 +91,8 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
         old, separator, new = pair.partition("=")
         if not (separator and old and new) or old in topics:
             raise UsageError(
-                f"{option('topic_map')} {pair!r} does not have the form OLD=NEW, or repeats a "
-                "topic OLD"
+                f"{option('topic_map')} {pair!r} does not have the form OLD=NEW, or repeats an "
+                "earlier OLD"
             )
         topics[old] = new
     return topics
@@ -106,7 +106,10 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
                 "option once for each topic"
             )
     if len(set(topics.values())) != len(topics):
-        raise UsageError(f"{option('topic_map')}: two topics have the same new name")
+        raise UsageError(
+            f"{option('topic_map')}: two topics have the same new name; pass a different new name "
+            "for each topic"
+        )
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -248,8 +251,9 @@ def parse_time(text: str, before: str = "") -> int:
             since = int(text)
             if since < _FIRST_KAFKA_MS:
                 raise UsageError(
-                    f"{before}{text} would be {iso_time(since)} in milliseconds; it may be in "
-                    "seconds; write the time as 2026-11-20T18:00:00Z"
+                    f"{before}{text} is {iso_time(since)} in milliseconds, which is before Kafka "
+                    "existed, so the number may be in seconds; write the time as "
+                    "2026-11-20T18:00:00Z"
                 )
         else:
             time = datetime.fromisoformat(text.replace("Z", "+00:00"))
@@ -262,5 +266,8 @@ def parse_time(text: str, before: str = "") -> int:
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:
-        raise UsageError(f"{before}{text}: no record can have this time")
+        raise UsageError(
+            f"{before}{text}: no record can have this time; pass a time after 1970, such as "
+            "2026-11-20T18:00:00Z"
+        )
     return since

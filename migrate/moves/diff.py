@@ -61,8 +61,9 @@ def diff(
             )
         if left_side.kind is SideKind.BROKER:
             raise UsageError(
-                f"{left_side.label}: its positions refer to no record, so they cannot be found "
-                "in the other cluster"
+                f"{left_side.label} contains log offsets, not the positions of records, so "
+                "migrate cannot find them in the other cluster; pass a side with positions, such "
+                "as CHK or group:NAME"
             )
         old, new = job.config(), to_kafka.config()
         translate = partial(translate_side, old=old, new=new, names=topic_map or {})

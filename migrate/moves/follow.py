@@ -75,7 +75,7 @@ def follow(
             "follow requires a Spark query; specify its checkpoint location as spark:DIR"
         )
     if not group:
-        raise UsageError(f"{option('group')} is empty (an unset variable?)")
+        raise UsageError(f"{option('group')} is empty; a variable may be unset")
     if not brokers.is_given:
         raise broker_needed("follow")
     try:

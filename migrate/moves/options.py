@@ -558,7 +558,7 @@ def move_request(
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
-        raise UsageError(f"{option('group')} is empty (an unset variable?)")
+        raise UsageError(f"{option('group')} is empty; a variable may be unset")
     prefix, separator, _ = (target.group or "").partition(":")
     if separator and prefix in ("group", "spark"):
         name = redact_url(str(target.group))

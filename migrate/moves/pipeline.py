@@ -144,7 +144,7 @@ def _ask_broker_about(
         return None
     if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
         raise UsageError(
-            f"{option('topic_pattern')} cannot be used for a DynamicKafkaSource, because its "
+            f"{option('topic_pattern')} does not support a DynamicKafkaSource, because its "
             "pattern matches streams, not topics"
         )
     question = make_question(

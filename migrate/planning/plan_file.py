@@ -206,7 +206,9 @@ def save_plan(plan: Plan, path: Path) -> None:
     except FileExistsError as error:
         raise already_there(path) from error
     except OSError as error:
-        raise UsageError(f"the plan {path} cannot be written: {error.strerror}") from error
+        raise UsageError(
+            f"the plan {path} cannot be written: {error.strerror}; choose a different file"
+        ) from error
 
 
 def read_plan(path: Path) -> Plan:

@@ -229,6 +229,6 @@ def _read_pem(name: str, path: str) -> str:
 
 def _untranslatable(name: str) -> ConfigError:
     return ConfigError(
-        f"{name} has no equivalent among the options of Spark's Kafka source, so Spark cannot "
-        f"connect with it; omit {option('run', True)}"
+        f"{name} has no equivalent in Spark's Kafka source, so Spark cannot use this property; "
+        f"omit {option('run', True)}"
     )

@@ -182,7 +182,9 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     if master is None and connects_to_server():
         return _connected_session()
     if master is None:
-        raise UsageError(f"no Spark session exists; pass {option('master')}")
+        raise UsageError(
+            f"no Spark session exists; pass {option('master')}, or create a session first"
+        )
     if find_spec("py4j") is None:
         raise UsageError(_ONLY_CONNECT)
     from pyspark import SparkConf, SparkContext

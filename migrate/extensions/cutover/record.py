@@ -250,8 +250,8 @@ def locked(folder: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UsageError(
-            f"{folder}: the record cannot be written: {error.strerror}; set record to a folder "
-            "that you can write to"
+            f"{folder}: the record cannot be written: {error.strerror}; set record in the spec to "
+            "a writable folder"
         ) from error
     with file:
         try:

@@ -49,5 +49,5 @@ def _paths(options: Mapping[str, str]) -> list[str]:
     if (path := options.get("path")) is not None:
         paths.append(path)
     if not paths:
-        raise UsageError("no path; call load(ROOT) or load([ROOT, …])")
+        raise UsageError("the path is missing; call load(ROOT) or load([ROOT, …])")
     return paths

@@ -72,7 +72,10 @@ def state(
         log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
         return
     if truncate_keys:
-        raise UsageError("--truncate-keys requires --output; all other formats print keys exactly")
+        raise UsageError(
+            "--truncate-keys requires --output, because stdout always contains the exact keys; "
+            "omit --truncate-keys"
+        )
     if state is not None:
         keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)
         _print_entries(keyed_state, format or TextFormat.JSON, limit)

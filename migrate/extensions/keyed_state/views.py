@@ -188,14 +188,14 @@ def _key(state: KeyedState, text: str) -> Key:
             if _WHOLE_NUMBER.fullmatch(text) and -bound <= int(text) < bound:
                 return int(text)
             raise UsageError(
-                f"key {text!r} is not valid, because the keys of state {state.name!r} are "
-                f"{kind.name}"
+                f"key {text!r} is not a valid {kind.name}, the type of the keys of state "
+                f"{state.name!r}; pass a {kind.name}"
             )
         case _:
             raise UsageError(
-                f"option key cannot select keys of state {state.name!r}; it requires keys of "
-                "Java's String, Byte, Short, Integer, or Long; filter the rows with where() "
-                "instead"
+                "the option key supports only keys of the Java types String, Byte, Short, "
+                f"Integer, and Long, but the keys of state {state.name!r} have a different type; "
+                "filter the rows with where() instead"
             )
 
 

@@ -229,9 +229,9 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
     directory = named_location("out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
         raise UsageError(
-            f"{option('out', directory.name)} is the mount of an object store without a rename; "
-            "migrate cannot write a complete savepoint through it; pass the store's URL, or pass a "
-            "local directory and copy the savepoint"
+            f"{option('out', directory.name)} is a mounted object store that cannot rename "
+            "directories, so migrate cannot write a complete savepoint to it; pass the URL of "
+            "the store, or write to a local directory and copy the savepoint"
         )
     names, name = directory.names(), directory.for_spark
     if names is None:

@@ -55,8 +55,8 @@ def copy_query(
     """
     if request.to_kafka.is_given:
         raise UsageError(
-            "a copied query continues in its own cluster, and cannot be combined with a "
-            "different target cluster"
+            "the copy of a query reads the same cluster as the query; omit "
+            f"{option('to_kafka_config')} and {option('to_bootstrap_servers')}"
         )
     target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:

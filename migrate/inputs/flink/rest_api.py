@@ -153,8 +153,8 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
     flink = JobManager(url)
     if flink.is_history_server():
         raise UsageError(
-            f"{option('flink_rest', redact_url(url))}: this is a HistoryServer; it does not list "
-            "running jobs; pass the JobManager's address"
+            f"{option('flink_rest', redact_url(url))}: this is the address of a HistoryServer, "
+            "which does not list running jobs; pass the address of the JobManager"
         )
     return [(job, flink.restored_from(job.job_id)) for job in flink.jobs()]
 

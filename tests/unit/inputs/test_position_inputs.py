@@ -67,8 +67,8 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "told"),
     [
-        ("group:g", "json:x", 'group:g needs a broker; add bootstrap_servers="HOST:PORT"'),
-        ("json:x", "broker:latest", "broker:latest needs a broker; add bootstrap_servers="),
+        ("group:g", "json:x", 'group:g requires a broker; add bootstrap_servers="HOST:PORT"'),
+        ("json:x", "broker:latest", "broker:latest requires a broker; add bootstrap_servers="),
         ("broker:latest", "broker:earliest", "both inputs are broker:; replace one of them"),
     ],
 )
@@ -81,7 +81,7 @@ def test_side_requiring_broker_is_usage_error_without_broker(
 
 
 def test_group_without_broker_is_usage_error() -> None:
-    with pytest.raises(UsageError, match="group:g needs a broker"):
+    with pytest.raises(UsageError, match="group:g requires a broker"):
         ask_group(None, "g")
 
 

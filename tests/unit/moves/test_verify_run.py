@@ -34,7 +34,7 @@ def query(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("target", "options", "says"),
     [
-        ("query", ["--run"], "needs a broker"),
+        ("query", ["--run"], "requires a broker"),
         ("query", ["--spark-conf", "spark.jars=x"], "requires --run"),
         ("query", ["--run", "--spark-conf", "jars=x"], ": expected spark.KEY=VALUE"),
         ("query", ["--run", "--spark-conf", "spark.jars"], ": expected spark.KEY=VALUE"),

@@ -486,7 +486,7 @@ def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
         (("diff", "json:a", "broker:noon"), "broker:noon is not a time such as 2026-"),
-        (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
+        (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 requires a broker"),
     ],
 )
 def test_missing_or_malformed_side_is_usage_error(arguments: tuple[str, ...], told: str) -> None:

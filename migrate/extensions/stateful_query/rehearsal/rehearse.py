@@ -314,9 +314,9 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
     for field in rows.schema.fields:
         if types.get(field.name) != field.dataType.simpleString():
             raise UsageError(
-                f"the rows have the column {field.name} {field.dataType.simpleString()}, but "
-                f"the stream has {types.get(field.name, 'no such column')}; pass the stream's "
-                "schema to aggregate_rows"
+                f"column {field.name}: its type is {field.dataType.simpleString()} in rows, but "
+                f"{types.get(field.name, 'missing')} in stream; pass the stream's schema to "
+                "aggregate_rows"
             )
     return select_columns(rows, events.schema, dict(zip(rows.columns, rows.columns, strict=True)))
 
@@ -457,8 +457,8 @@ def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]
     """Yield a new folder that the executors share, and remove it afterward."""
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
         raise UsageError(
-            "Spark does not run locally, so the executors cannot use a local temporary folder; "
-            "pass a folder on a disk that the executors share (scratch)"
+            "the executors run on other machines, so they cannot use a local temporary folder; "
+            "pass a folder on a shared disk as scratch"
         )
     if scratch is not None:
         scratch = local_path(os.fspath(scratch)).absolute()

@@ -280,13 +280,14 @@ def aggregate_rows(
         )
     if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
         raise UsageError(
-            "window, time, or both are missing; pass window and time together, and pass both with "
-            "session_gap_ms"
+            "window and time require each other, and session_gap_ms requires both; pass window "
+            "and time"
         )
     if time is not None and not isinstance(types[time], TimestampType):
         raise UsageError(
             f"{time} has type {types[time].simpleString().upper()}, but the event time must be a "
-            "TIMESTAMP, which does not depend on the session's time zone; use a TIMESTAMP column"
+            "TIMESTAMP, because its value is independent of the session's time zone; use a "
+            "TIMESTAMP column"
         )
     if slide_ms is not None and (
         count is None or window is None or minima or maxima or session_gap_ms is not None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = (FloatType, DoubleType)
 _UNSCALED = "DECIMAL(38,0)"
-_OWN_ROWS = "make your own rows, and pass the expected Spark state (expected)"
+_OWN_ROWS = "create the rows yourself, and pass the expected Spark state as expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,18 @@ def group_by_column(
             continue
         if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
             raise UsageError(
-                f"{column} is not a number, so it cannot have a sum; omit it from sums"
+                f"column {column} is not a number, so its sum cannot be computed; remove {column} "
+                "from sums"
             )
         if column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
-                f"{column}: if the column also has a minimum or a maximum, its sum would be "
-                f"rounded; {_OWN_ROWS}"
+                f"{column}: the sum would be rounded, because the column also has a minimum or a "
+                f"maximum; {_OWN_ROWS}"
             )
         if column.extremes and not (has_row_count or "count" in column.by_kind):
             raise UsageError(
-                f"{column}: if the column also has a minimum or a maximum, its sum requires the "
-                f"number of records; pass count or counts, or {_OWN_ROWS}"
+                f"{column}: the sum requires the number of records, because the column also has a "
+                f"minimum or a maximum; pass count or counts, or {_OWN_ROWS}"
             )
     return list(columns.values())
 
@@ -201,6 +202,6 @@ def _any_value(type_: DataType) -> str:
     if isinstance(type_, StringType):
         return "''"
     raise UsageError(
-        f"a column of type {type_.simpleString()} has only a count, and no value can be made for "
-        f"its rows; {_OWN_ROWS}"
+        f"Flink stores only the count of a column of type {type_.simpleString()}, and rows of "
+        f"this type cannot be created from a count; {_OWN_ROWS}"
     )

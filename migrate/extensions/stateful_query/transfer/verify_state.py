@@ -94,8 +94,8 @@ def verify_state(
     target = location(directory)
     if not isinstance(target, LocalDirectory):
         raise UsageError(
-            f"{target.name} is not on a local disk, but {option('state')} requires a checkpoint "
-            "location on a local disk; copy the location to a disk"
+            f"{target.name} is not on a local disk, but {option('state')} requires a local "
+            "checkpoint location; copy the checkpoint location to a local disk"
         )
     batch = primed_batch(directory)
     master = None if runs_on_spark(None) or connects_to_server() else "local[*]"

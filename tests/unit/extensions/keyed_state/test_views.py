@@ -135,9 +135,19 @@ def test_single_key_is_read_only_from_its_key_group(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "state", "key", "says"),
     [
-        ("2.2/kinds/canonical", "value", "x", "the keys of state 'value' are LONG"),
-        ("2.2/kinds/canonical", "value", str(1 << 63), "the keys of state 'value' are LONG"),
-        ("2.3/sql-small/canonical", "accState", "x", "it requires keys of Java's"),
+        (
+            "2.2/kinds/canonical",
+            "value",
+            "x",
+            "is not a valid LONG, the type of the keys of state 'value'",
+        ),
+        (
+            "2.2/kinds/canonical",
+            "value",
+            str(1 << 63),
+            "is not a valid LONG, the type of the keys of state 'value'",
+        ),
+        ("2.3/sql-small/canonical", "accState", "x", "have a different type; filter"),
     ],
 )
 def test_key_with_wrong_type_is_usage_error(name: str, state: str, key: str, says: str) -> None:

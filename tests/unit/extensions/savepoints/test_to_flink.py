@@ -751,7 +751,7 @@ def test_mounted_object_store_is_refused_as_output(
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
     assert (result.code, result.stdout) == (2, "")
-    assert f"--out {out} is the mount of an object store without a rename" in result.stderr
+    assert f"--out {out} is a mounted object store that cannot rename directories" in result.stderr
 
 
 def test_truncated_state_file_leaves_no_output(here: Path) -> None:

@@ -361,7 +361,7 @@ def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         "migrate.inputs.flink.rest_client.request", lambda url, path: answers[path].encode()
     )
-    with pytest.raises(UsageError, match="this is a HistoryServer; it does not list running jobs"):
+    with pytest.raises(UsageError, match="a HistoryServer, which does not list running jobs"):
         judge(_STOP, _URL)
     answers["/config"] = answers["/config"].replace("true", "false")
     assert judge(_STOP, _URL).state is JobState.UNKNOWN
