@@ -60,7 +60,7 @@ class MessageTemplate:
     """
 
     def __init__(self, code: str, what: str, way_out: str = "", kind: Kind = Kind.REFUSAL) -> None:
-        self.code, self.what, self.way_out, self.kind = code, what, way_out, kind
+        self.code, self.what, self.way_out, self.kind = str(code), what, way_out, kind
 
     def __call__(self, **facts: Any) -> Message:
         """Return a message with facts.
@@ -88,6 +88,7 @@ refusal = MessageTemplate
 input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
 service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
 stop = partial(MessageTemplate, kind=Kind.STOP)
+warning = partial(MessageTemplate, kind=Kind.WARNING)
 
 
 class Message(str):

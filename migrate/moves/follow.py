@@ -17,7 +17,8 @@ from migrate.model.finding import Code
 from migrate.model.log import log
 from migrate.model.option_names import option
 from migrate.model.positions import SPARK_PREFIX
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import BATCHES_DELETED, POLL_FAILED
 from migrate.model.wording import counted, parse_duration
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.files import Files
@@ -93,9 +94,8 @@ def follow(
             raise InputError(why_no_start(location, files))
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
-    again = f"polling again in {pause:g} s"
     while True:
-        problem = ""
+        problem = None
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
             output = None
@@ -104,15 +104,13 @@ def follow(
             if followed.batch is None and before is not None:
                 # An unmounted directory is also empty, so report this. A query that restarts
                 # from scratch soon has batch 0.
-                problem = (
-                    f"batch {before} was committed, but {query} now has no committed batch; {again}"
-                )
+                problem = BATCHES_DELETED(batch=before, query=query, seconds=f"{pause:g}")
         except (ServiceError, EmptyEntry, OSError) as error:
             if once:
                 raise
-            problem = f"{error}; {again}"
-        if problem:
-            warn(WarningCode.LOOK_FAILED, problem, repeated=True)
+            problem = POLL_FAILED(problem=str(error), seconds=f"{pause:g}")
+        if problem is not None:
+            warn(problem, repeated=True)
         else:
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group, may_have_output_beyond=output is not None)

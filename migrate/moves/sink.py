@@ -19,12 +19,19 @@ from migrate.model.catalog import (
     SINK_UNREADABLE,
 )
 from migrate.model.errors import Refused, UsageError
-from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.option_names import option
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import join_some
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import (
+    SINK_HIDES_FILES_OF_COPY,
+    SINK_HIDES_FILES_OF_JOB,
+    SINK_OF_UNKNOWN_KIND,
+    SINK_PARTLY_READ,
+    SINK_REMEMBERS_IDENTIFIERS,
+    SINK_REMEMBERS_JOBS,
+    SINK_REMEMBERS_TRANSACTIONS,
+)
 from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import SinkArguments
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
@@ -35,8 +42,6 @@ from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, 
 if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
-# The maximum number of writers that a message lists; a table may remember hundreds.
-_MAX_NAMED = 20
 # The checkpoint ID with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
 _END_OF_INPUT = 2**63 - 1
@@ -145,13 +150,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     from migrate.sinks.spark_files import FORMAT  # here, because most moves pass no sink
 
     if last_file_batch is None and not set(memory.formats) - {FORMAT}:
-        text = (
-            f"{name} has no batch of the query; if the query writes files (without "
-            f"foreachBatch), Spark will not read this directory, because batches 0 to {batch} "
-            "are missing, and the query will fail when it compacts _spark_metadata; pass the "
-            "query's own sink, or copy its _spark_metadata before the start"
-        )
-        warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
+        warnings.append(warning_text(SINK_HIDES_FILES_OF_COPY(sink=name, batch=batch)))
     _warn(warnings)
 
 
@@ -166,17 +165,9 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
         return ()
     name, memory, warnings = _read_memory(sink)
     if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
-        text = (
-            f"{name} remembers checkpoints of Flink's {_listed(jobs)}; if a job with such an ID "
-            "starts without its state, the sink may drop the job's records"
-        )
-        warnings.append(warning_text(Code.SINK_MEMORY, text))
+        warnings.append(warning_text(SINK_REMEMBERS_JOBS(sink=name, writers=_listed(jobs))))
     if memory.last_numbers(WriterKind.FILES):
-        text = (
-            f"{name} is the file sink of a Spark query (_spark_metadata); Spark does not read "
-            "files that Flink adds to this directory"
-        )
-        warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
+        warnings.append(warning_text(SINK_HIDES_FILES_OF_JOB(sink=name)))
     return _warn(warnings)
 
 
@@ -189,16 +180,14 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
             memory = sink_memory(*directory.to_read)
     except UnreadableSink as error:
         raise Refused(SINK_UNREADABLE(sink=name, error=str(error))) from error
-    unread = [f"{name} was not read completely: {why}" for why in memory.unread]
+    warnings = [warning_text(SINK_PARTLY_READ(sink=name, reason=why)) for why in memory.unread]
     if memory.empty:
         log.info(f"{name}: the sink is empty, so it remembers no batch")
     elif not memory.formats:
-        unread.append(
-            f"{name} is an unknown kind of sink; it may skip batches whose numbers it remembers"
-        )
+        warnings.append(warning_text(SINK_OF_UNKNOWN_KIND(sink=name)))
     for format in memory.formats:
         log.info(f"{name}: {format}")
-    return name, memory, [warning_text(WarningCode.SINK_UNKNOWN, text) for text in unread]
+    return name, memory, warnings
 
 
 def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
@@ -228,22 +217,17 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[Mes
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
     """Yield warnings about the names that the sink remembers, for a query with an unknown name."""
-    for what, setting, kind in (
-        ("checkpoint identifier", "a query sets", WriterKind.HUDI),
-        ("txnAppId", "a foreachBatch writes under", WriterKind.TXN_APP),
+    for message, kind in (
+        (SINK_REMEMBERS_IDENTIFIERS, WriterKind.HUDI),
+        (SINK_REMEMBERS_TRANSACTIONS, WriterKind.TXN_APP),
     ):
         if writers := memory.last_numbers(kind):
-            text = (
-                f"{name} remembers batches of {what} {_listed(writers)}; if {setting} such a "
-                "name, the sink skips the batches up to that number"
-            )
-            yield warning_text(WarningCode.SINK_WRITER, text)
+            yield warning_text(message(sink=name, writers=_listed(writers)))
 
 
-def _listed(writers: Mapping[str, int]) -> str:
-    """Return a text that lists the first ``_MAX_NAMED`` writers with their last numbers."""
-    named = [
+def _listed(writers: Mapping[str, int]) -> list[str]:
+    """Return the writers with their last numbers; a table may remember hundreds."""
+    return [
         f"{writer!r} up to {last}{' (permanently)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()
     ]
-    return join_some(named, _MAX_NAMED)

@@ -13,8 +13,8 @@ from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import join_some
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import UNSEEDED_STREAM
 from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.options import Request
 from migrate.moves.pipeline import Move, make_move
@@ -133,12 +133,7 @@ def _report_assignment(assignment: Assignment) -> None:
             )
     last = max(assignment.by_number)
     if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
-        warn(
-            WarningCode.UNSEEDED_STREAM,
-            f"streams of the query before {last} start without a seed: "
-            f"{join_some(map(str, unseeded), _MAX_NAMED)}; each of them that reads Kafka starts at "
-            "its own startingOffsets",
-        )
+        warn(UNSEEDED_STREAM(count=len(unseeded), last=last, streams=unseeded))
     for source in assignment.left_out:
         names = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({names}) is not assigned to a Spark source")

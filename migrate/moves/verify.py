@@ -17,7 +17,6 @@ from migrate.inputs.position_inputs import (
     Side,
     SideKind,
     client_metadata_warning,
-    group_positions,
     parse_side,
 )
 from migrate.inputs.spark_query import query_start
@@ -37,8 +36,8 @@ from migrate.model.positions import (
     SPARK_PREFIX,
     PositionSet,
 )
-from migrate.model.warning import WarningCode, warn
-from migrate.model.warning_catalog import NOT_CHECKED
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import GROUP_ORIGIN_UNKNOWN, NO_SUCH_GROUP, NOT_CHECKED
 from migrate.model.wording import similar_names
 from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import (
@@ -419,8 +418,8 @@ def _verify_group(
             raise _translated_error(side.label)
     if warning := client_metadata_warning(group, written):
         log.warning(warning)
-    if note := group_positions(side.label, group).note:
-        warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
+    if not group.exists:
+        warn(NO_SUCH_GROUP(side=side.label, alike=group.alike))
     verification = verify_group(
         expected.starts,
         group,
@@ -430,9 +429,5 @@ def _verify_group(
         recreated=expected.recreated(snapshot),
     )
     if expected.plan is None and group.committed and not (written or verification.verified):
-        warn(
-            WarningCode.GROUP_ORIGIN_UNKNOWN,
-            "no rollback file in this directory shows which client committed the offsets of "
-            f"{side.label}; migrate assumes that they belong to the job's cluster",
-        )
+        warn(GROUP_ORIGIN_UNKNOWN(side=side.label))
     return verification

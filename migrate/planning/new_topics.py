@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from migrate.inputs.flink.source import Source, SourceKind, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
-from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.warning_catalog import PATTERN_UNMATCHED
-from migrate.model.wording import counted, iso_time
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import MORE_NEW_TOPICS, NEW_TOPIC, PATTERN_UNMATCHED, YOUNG_TOPIC
+from migrate.model.wording import iso_time
 
 # A topic is new if its first record is less than this many milliseconds older than the checkpoint,
 # or if either time is unknown. A job discovers topics every five minutes, or at its configured
@@ -65,7 +64,7 @@ def topic_pattern_warnings(
     if snapshot is None or pattern is None:
         return
     written_at = plan_input.origin.written_at
-    of_time = "" if written_at is None else f" of {iso_time(written_at)}"
+    time = "an unknown time" if written_at is None else iso_time(written_at)
     if pattern.suggested:
         young = [
             topic
@@ -75,29 +74,25 @@ def topic_pattern_warnings(
             or first > written_at - _YOUNG_MS
         ]
         if young:
+            evidence = _first_record(snapshot, young[0])
             yield warning_text(
-                WarningCode.YOUNG_TOPIC,
-                f"{counted(len(young), 'new topic')} with a name like the job's "
-                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{of_time} (the first "
-                f"is {young[0]}: {_first_record(snapshot, young[0])}); if the job discovers "
-                f"topics by a pattern, add {option('topic_pattern')}, such as '{pattern.text}'",
+                YOUNG_TOPIC(
+                    count=len(young),
+                    time=time,
+                    topic=young[0],
+                    evidence=evidence,
+                    pattern=pattern.text,
+                )
             )
         return
     if not pattern.matching(topics_of(chosen)):
         yield warning_text(PATTERN_UNMATCHED(pattern=pattern.text))
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_MAX_NAMED]:
-        yield warning_text(
-            WarningCode.NEW_TOPIC,
-            f"topic {topic} matches {option('topic_pattern')} and is not in the "
-            f"checkpoint{of_time} ({_first_record(snapshot, topic)}); it moves as a new topic that "
-            "the job had not discovered",
-        )
+        evidence = _first_record(snapshot, topic)
+        yield warning_text(NEW_TOPIC(topic=topic, time=time, evidence=evidence))
     if more := len(new[_MAX_NAMED:]):
-        yield warning_text(
-            WarningCode.NEW_TOPIC,
-            f"{counted(more, 'more topic')} {'moves' if more == 1 else 'move'} in the same way",
-        )
+        yield warning_text(MORE_NEW_TOPICS(count=more))
 
 
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:

@@ -147,7 +147,7 @@ def target_group_warnings(
         }
         if sign < 0:
             yield warning_text(GROUP_REWOUND(**facts))
-        elif (reader := _reader(origin)) is not None:
+        elif (reader := reader_of(origin)) is not None:
             yield warning_text(GROUP_MOVED_AHEAD_OF_READER(**facts, reader=reader))
         else:
             yield warning_text(GROUP_MOVED_AHEAD(**facts))
@@ -158,13 +158,7 @@ def new_group_warning(group: GroupView) -> WarningText:
     return warning_text(NEW_GROUP(group=group.name, alike=group.alike))
 
 
-def reader_clause(origin: Origin) -> str:
-    """Return " that X has read", or "" for an unknown reader X of the positions."""
-    reader = _reader(origin)
-    return f" that {reader} has read" if reader is not None else ""
-
-
-def _reader(origin: Origin) -> str | None:
+def reader_of(origin: Origin) -> str | None:
     """Return the reader of the positions, or None if it is unknown."""
     match origin.kind:
         case "checkpoint":

@@ -27,11 +27,10 @@ from migrate.model.catalog import (
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.message import Message
-from migrate.model.option_names import option
-from migrate.model.policies import Compare, OnAmbiguous, Policies
+from migrate.model.policies import OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.warning_catalog import ABORTED_COPIES
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import ABORTED_COPIES, HISTORY_NOT_COMPARABLE, HISTORY_SAMPLED
 from migrate.model.wording import counted, join_some
 from migrate.planning.match_records import Bound, Match, MatchOutcome
 from migrate.planning.obstacles import name_collision_refusals
@@ -218,14 +217,8 @@ def _sampled_warnings(
         and (found.outcome.is_match or found.outcome.is_lossless)
     }
     if sampled:
-        compare_all = f"to compare them, add {option('compare', Compare.ALL)}"
-        remedy = NOT_COMPARABLE if is_whole else compare_all
-        yield warning_text(
-            WarningCode.HISTORY_SAMPLED,
-            f"{join_some(sampled, _MAX_NAMED)}: up to {counted(sum(sampled.values()), 'record')} "
-            "not compared; a mirror may have dropped or moved them, or other clients may have "
-            f"written them; {remedy}",
-        )
+        message = HISTORY_NOT_COMPARABLE if is_whole else HISTORY_SAMPLED
+        yield warning_text(message(partitions=list(sampled), records=sum(sampled.values())))
 
 
 NOT_COMPARABLE = (

@@ -9,8 +9,8 @@ from migrate.inputs.group_csv import group_csv
 from migrate.model.catalog import EARLIEST_NOT_RESOLVED, NO_OFFSET_TO_WRITE, POSITION_NOT_RESOLVED
 from migrate.model.errors import Refused
 from migrate.model.positions import Marker, TopicPartition, Unknown, format_start
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import join_some
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import MISSING_OFFSETS
 from migrate.planning.diff import Diff
 
 _MAX_NAMED = 20
@@ -71,9 +71,5 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     if not next_offsets:
         raise Refused(NO_OFFSET_TO_WRITE(side=label))
     if missing:
-        warn(
-            WarningCode.MISSING_OFFSETS,
-            f"{label} has no offset for {join_some(missing, _MAX_NAMED)}; the client that uses the "
-            "output starts these partitions at its own default",
-        )
+        warn(MISSING_OFFSETS(side=label, partitions=missing))
     return next_offsets

@@ -24,7 +24,8 @@ from pyspark.sql.streaming.listener import (
 
 from migrate.kafka.config import kafka_config as as_librdkafka
 from migrate.model.errors import MigrateError
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import GROUP_NOT_COMMITTED
 from migrate.targets.group.follower import Followed, GroupFollower
 
 
@@ -90,5 +91,5 @@ class CommitToGroup(StreamingQueryListener):
                 self.problem = None
         except (MigrateError, OSError) as error:
             if str(error) != str(self.problem):
-                warn(WarningCode.GROUP_NOT_COMMITTED, f"group {self.group}: {error}")
+                warn(GROUP_NOT_COMMITTED(group=self.group, error=str(error)))
             self.problem = error

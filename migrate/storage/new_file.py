@@ -22,7 +22,8 @@ from decoder.storage import join
 from migrate.model.catalog import ALREADY_EXISTS
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import option
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import REMAINING_FILES
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
@@ -209,11 +210,12 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
         yield location, write
     except BaseException as error:
         if remaining := _remove_written(written, files):
-            advice = f"remove the remaining files: {', '.join(remaining)}"
+            # All files, because the user must remove each.
+            message = REMAINING_FILES(location=location, files=", ".join(remaining))
             if isinstance(error, Exception):
                 reason = getattr(error, "strerror", None) or error
-                raise OSError(errno.EIO, f"{reason}; {advice}", location) from error
-            warn(WarningCode.REMAINING_FILES, f"{location}: {advice}")
+                raise OSError(errno.EIO, f"{reason}; {message.way_out}", location) from error
+            warn(message)
         raise
 
 

@@ -36,7 +36,8 @@ from migrate.model.catalog import (
     SEED_IN_USE,
 )
 from migrate.model.errors import Refused
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import UNFINISHED_SEED
 from migrate.storage.new_file import new_directory, write_pieces
 from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SourceStart
@@ -182,11 +183,7 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
             raise error from None
         finally:
             if may_remain:  # a store's client may still complete an interrupted write
-                warn(
-                    WarningCode.REMAINING_FILES,
-                    f"{location.name} may contain an unfinished seed, on which Spark fails; remove "
-                    "the directory",
-                )
+                warn(UNFINISHED_SEED(location=location.name))
         raise
 
 

@@ -32,8 +32,8 @@ from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import InputError, Refused
 from migrate.model.message import Message
 from migrate.model.positions import Logs, TopicPartition, log_of
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import join_some
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import MISSING_PARTITIONS
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.group.commit import (
@@ -133,13 +133,8 @@ class GroupFollower:
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
         """Warn about missing partitions, except those missing in the previous round."""
         if new := sorted(missing - self._missing):
-            names = join_some((f"{topic}-{partition}" for topic, partition in new), _MAX_NAMED)
-            warn(
-                WarningCode.MISSING_PARTITIONS,
-                f"the query has read {names}, but these brokers do not have these partitions, so "
-                "the commit omits them",
-                repeated=True,
-            )
+            names = [f"{topic}-{partition}" for topic, partition in new]
+            warn(MISSING_PARTITIONS(partitions=names), repeated=True)
         self._missing = missing
 
     def _commit(self, target: Mapping[TopicPartition, Committed], before: GroupView) -> None:

@@ -27,8 +27,8 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.positions import PartitionRow, TopicPartition
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning_catalog import GROUP_OFFSETS_LOST
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, commit_refusals
 from migrate.targets.group.rollback_file import ChangeProgress, Offsets, RollbackFile
@@ -279,8 +279,5 @@ def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Itera
     ]
     if lost:
         yield warning_text(
-            WarningCode.GROUP_OFFSETS_LOST,
-            f"the group has lost {counted(len(lost), 'offset')} of other partitions (the first "
-            f"is {lost[0].name}); the rollback restores the offsets that these partitions had at "
-            f"{file.created_at}",
+            GROUP_OFFSETS_LOST(count=len(lost), partition=lost[0].name, time=file.created_at)
         )

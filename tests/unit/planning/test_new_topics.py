@@ -223,7 +223,7 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
         ),
         (
             {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
-            "2 new topics with a name like the job's are not in the checkpoint of "
+            "2 new topics with names like the job's are not in the checkpoint of "
             "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is from",
         ),
         ({"u-new": _TAKEN}, None),
