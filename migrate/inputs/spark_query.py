@@ -75,13 +75,20 @@ def query_positions(pointer: str) -> ListedPositions:
         raise Refused(NO_BATCH_COMMITTED(location=directory))
     operator_id = query_operator_id(directory, files)
     committed = positions_after(pointer, directory, batch, files)
+    begun = newest_uncommitted_batch(directory, files, batch)
     url = directory if "://" in directory else f"//{directory}"
     commit = commit_path(directory, batch)
     written_at = files.modified_at(commit) if files.is_file(commit) else None
     return ListedPositions(
-        Origin("batch", SPARK_PREFIX + url, batch, written_at=written_at),
+        Origin(
+            "batch",
+            SPARK_PREFIX + url,
+            batch,
+            newer=(begun,) if begun is not None else (),
+            written_at=written_at,
+        ),
         (listed_source(operator_id, "Spark query", committed, starts_others=True),),
-        tuple(_findings(directory, files, batch)),
+        tuple(_findings(directory, files, batch, begun)),
     )
 
 
@@ -89,7 +96,7 @@ def query_positions(pointer: str) -> ListedPositions:
 _MAX_TOPICS = 5
 
 
-def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
+def _findings(directory: str, files: Files, batch: int, begun: int | None) -> Iterator[Finding]:
     sources = kafka_offsets(directory, batch, files).values()
     yield from location_warnings(directory, files)
     readers = Counter(topic for offsets in sources for topic in {topic for topic, _ in offsets})
@@ -109,7 +116,7 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
         )
     if (output := output_warning(directory, files)) is not None:
         yield Finding(Code.OUTPUT_BEYOND, output)
-    if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
+    if begun is not None:
         yield Finding(
             Code.UNCOMMITTED_BATCH,
             f"the query has started batch {begun} but not committed it; any output that the batch "

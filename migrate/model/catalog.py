@@ -489,11 +489,6 @@ JOB_KEPT_RUNNING = refusal(
     "the job kept running; {sign}",
     "{how_to_stop}, and move from that savepoint",
 )
-JOB_KEPT_RUNNING_SINCE_PLAN = refusal(
-    "job-kept-running-since-plan",
-    "the job kept running; {sign}",
-    "{how_to_stop}, and move from that savepoint",
-)
 JOB_MAY_HAVE_RESTARTED = refusal(
     "job-may-have-restarted",
     "the job may be running again; {evidence}",
@@ -896,8 +891,8 @@ READER_CLUSTER_UNKNOWN = refusal(
     "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
     "that it reads",
 )
-READER_KEPT_RUNNING_SINCE_PLAN = refusal(
-    "reader-kept-running-since-plan",
+READER_KEPT_RUNNING = refusal(
+    "reader-kept-running",
     "the {reader} kept running; {sign}",
     "stop the {reader}, and rerun the command; to apply a saved plan, first create a new plan "
     "with {option.plan_out}",

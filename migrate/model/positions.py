@@ -72,7 +72,8 @@ class Origin:
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
-            order of ``Siblings.newer``. A saved plan contains only the last of them.
+            order of ``Siblings.newer``; for a query, the batch that it has started but not
+            committed. A saved plan contains only the last of them.
         stopped: True if the job ended with this checkpoint.
         written_at: the time at which the checkpoint was written or the batch was committed, in
             epoch milliseconds; None if unknown.

@@ -82,6 +82,7 @@ class WarningCode(str, Enum):
     PATTERN_UNMATCHED = "pattern-unmatched"
     POSITION_CHANGED = "position-changed"
     QUERY_COPIED = "query-copied"
+    QUERY_MAY_RUN = "query-may-run"
     RECORDS_NOT_MOVED = "records-not-moved"
     REMAINING_FILES = "remaining-files"
     RENAMED_TOPIC = "renamed-topic"

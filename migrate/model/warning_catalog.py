@@ -240,6 +240,12 @@ POSITION_SET_UNDER_STATE = warning(
     "{partition} resumes from {next_offset}, and migrate cannot determine how many of its records "
     "are in the state",
 )
+QUERY_MAY_RUN = warning(
+    WarningCode.QUERY_MAY_RUN,
+    "cannot determine whether the query is still running; if it is, the records that it reads from "
+    "now on will be duplicated",
+    "stop the query before the move",
+)
 REMAINING_FILES = warning(
     WarningCode.REMAINING_FILES,
     "{location}: the write was interrupted",

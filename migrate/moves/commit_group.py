@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.findings.checkpoint import sink_memory_text
 from migrate.inputs.flink.job_state import (
-    NO_WATCH,
-    Watch,
     find_watch,
     job_refusals,
     judge,
     report_for_group,
-    wait_for_checkpoint,
 )
+from migrate.inputs.watch import NO_WATCH, Watch, wait_for_sign
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
@@ -91,8 +89,9 @@ class GroupChange:
         """Make the change, unless the cluster, the group, or the job has changed in the meantime.
 
         If the group already has the new offsets and there is no ``cut_over``, return immediately.
-        Otherwise, first wait until a running job would have completed its next checkpoint (at most
-        a minute), and refuse if there is a new checkpoint. See ``wait_for_checkpoint``.
+        Otherwise, first wait until a running job would have completed its next checkpoint, or a
+        running query would have started its next batch (at most a minute), and refuse if there is
+        one. See ``wait_for_sign``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
@@ -118,7 +117,7 @@ class GroupChange:
             return ChangeOutcome(self.group.name, (), None)
         check_new_file("rollback_file", self.rollback_path)
         source_group = self.plan.source_group
-        wait_for_checkpoint(
+        wait_for_sign(
             self._watch,
             lambda: recheck_plan(self._request, self.plan)[1],
             f"group {source_group} has no newer commits, and " if source_group is not None else "",

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.flink.job_state import (
-    RAN_ON_SINCE,
+    READERS,
     Judgment,
     check_before_write,
     check_job,
     checkpoint_signs,
-)
-from migrate.model.catalog import (
-    JOB_KEPT_RUNNING_SINCE_PLAN,
-    READER_KEPT_RUNNING_SINCE_PLAN,
+    kept_running,
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
@@ -223,7 +220,12 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
         )
         snapshot = ask_broker(request.kafka.config(), question)
         refusals += find_cluster_changes(own, snapshot)
-    ran_on = [*checkpoint_signs(plan.origin), *signs_of_progress(own, snapshot)]
+    if plan.origin.kind == "batch":
+        from migrate.moves.plan_origin import query_signs  # here, because most moves do not need it
+
+        ran_on = [*query_signs(plan)]
+    else:
+        ran_on = [*checkpoint_signs(plan.origin), *signs_of_progress(own, snapshot)]
     if plan.is_translated:
         question = Question(frozenset(plan.topics), target_group=request.target.group)
         snapshot = ask_broker(request.to_kafka.config(), question)
@@ -238,28 +240,14 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
                 is_whole=request.compare is Compare.ALL,
             )
             refusals += [*changes.other_places, *changes.unmatched]
-    if plan.origin.kind == "batch":
-        from migrate.moves.plan_origin import describe_batches_since
-
-        if since := describe_batches_since(plan):
-            ran_on.append(since)
-    since = RAN_ON_SINCE.replace("job", _READERS[plan.origin.kind])
     if not plan.allow_ran_on:
-        refusals += [_ran_on_refusal(plan.origin, sign) for sign in ran_on]
+        refusals += [kept_running(plan.origin, sign) for sign in ran_on]
     if refusals:
         raise Refused(refusals)
     for sign in ran_on:
-        warn(Code.RAN_ON, f"{since}{sign}; more records are duplicated than planned")
+        reader = READERS[plan.origin.kind]
+        warn(
+            Code.RAN_ON,
+            f"the {reader} kept running; {sign}; more records are duplicated than planned",
+        )
     return snapshot, ran_on
-
-
-def _ran_on_refusal(origin: Origin, sign: str) -> Message:
-    if origin.kind == "checkpoint":
-        # A new plan from a checkpoint would be refused once the job has written its next
-        # checkpoint.
-        return JOB_KEPT_RUNNING_SINCE_PLAN(sign=sign, how_to_stop=origin.how_to_stop)
-    return READER_KEPT_RUNNING_SINCE_PLAN(reader=_READERS[origin.kind], sign=sign)
-
-
-# The reader that may have kept running, by the kind of the plan's origin.
-_READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}

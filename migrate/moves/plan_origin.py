@@ -10,8 +10,9 @@ from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
 from migrate.inputs.position_inputs import FILE_READERS, SideKind, parse_side, side_input
-from migrate.inputs.spark_log import newest_committed_batch, positions_after
+from migrate.inputs.spark_log import positions_after
 from migrate.inputs.spark_log_entries import offsets_path
+from migrate.inputs.spark_progress import batch_signs
 from migrate.inputs.spark_query import query_directory, query_operator_id
 from migrate.model.catalog import BATCH_NOT_IN_LOG, POSITIONS_NOT_READABLE_AGAIN
 from migrate.model.errors import InputError
@@ -76,24 +77,18 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             ]
 
 
-def describe_batches_since(plan: Plan) -> str:
-    """Return the progress of the plan's Spark query since the plan's batch, or an empty string.
+def query_signs(plan: Plan) -> Iterator[str]:
+    """Yield a sign that the plan's Spark query has continued since the plan's batch, or nothing.
 
-    If the checkpoint location cannot be read or now belongs to a different query, the result says
-    so.
+    If the checkpoint location cannot be read or now belongs to a different query, the sign says so.
     """
-    files = Files()
     try:
-        directory, _ = _find_query(plan, files)
-        newest = newest_committed_batch(directory, files)
+        _find_query(plan, Files())
+        yield from batch_signs(plan.origin)
     except _UNREADABLE as error:
-        return f"migrate cannot determine whether it has committed a different batch ({error})"
+        yield f"migrate cannot determine whether it has started a different batch ({error})"
     except _AnotherOrigin as other:
-        return str(other)
-    if newest == plan.origin.number:
-        return ""
-    committed = "no batch" if newest is None else f"batch {newest}"
-    return f"it has committed {committed}, but the plan is for batch {plan.origin.number}"
+        yield str(other)
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from pyspark.sql import functions
@@ -228,15 +229,17 @@ def test_output_beyond_last_logged_batch_triggers_warning(
 
 
 @contextmanager
-def running(spark: Spark, servers: str, topic: str, query: Path) -> Iterator[None]:
-    """The query goes on and on, a batch whenever there are records."""
+def running(
+    spark: Spark, servers: str, topic: str, query: Path, *, trigger: str = "0 seconds"
+) -> Iterator[None]:
+    """Run a query that starts a batch whenever there are records; its sink is next to it."""
     started = (
-        spark.session.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", topic)
-        .load()
-        .writeStream.format("noop")
+        spark.stream(servers, subscribe=topic)
+        .selectExpr("CAST(value AS STRING) AS value")
+        .writeStream.format("parquet")
+        .option("path", str(query.with_name(f"{query.name}-out")))
         .option("checkpointLocation", str(query))
+        .trigger(processingTime=trigger)
         .start()
     )
     try:
@@ -271,3 +274,75 @@ def test_diff_reports_distance_of_running_query(
         wait_for(15)
         broker.produce(topic, 0, ["one more"])
         wait_for(16)
+
+
+def test_move_from_running_query_is_refused_and_warns_after_stop(
+    broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The moves exited with 0 without a warning, and two queries read the records."""
+    monkeypatch.chdir(tmp_path)
+    topic, old, new = "spark-still-running", tmp_path / "old", tmp_path / "new"
+    servers, produced = broker.bootstrap_servers, Event()
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(50)))
+    write_seed({(topic, 0): 0}, old)
+    spark.read_all(servers, {"subscribe": topic}, tmp_path / "unrelated")  # Spark is warm
+    moves = [
+        ("to-spark", f"spark:{old}", "-b", servers, "--checkpoint-dir", str(new)),
+        ("to-spark", f"spark:{old}", "-b", servers, "--plan-out", str(tmp_path / "plan")),
+        ("commit-group", f"spark:{old}", "-b", servers, "--group", "g", "--execute", "--yes"),
+    ]
+    ids = [str(number) for number in range(50)]
+
+    def produce() -> None:
+        while not produced.wait(0.3):
+            ids.append(str(len(ids)))
+            broker.produce(topic, 0, ids[-1:])
+
+    producer = Thread(target=produce)
+    with running(spark, servers, topic, old, trigger="2 seconds"):
+        producer.start()
+        try:
+            _wait_for_batch(old, 2)
+            for move in moves:
+                refused = migrate(*move)
+                assert refused.code == 4, refused.stderr
+                assert "[query-may-run]" in refused.stderr
+                assert "[reader-kept-running]" in refused.stderr
+        finally:
+            produced.set()
+            producer.join()
+    ids += map(str, range(len(ids), len(ids) + 5))
+    broker.produce(topic, 0, ids[-5:])
+    assert not new.exists() and not (tmp_path / "plan").exists()
+    assert broker.committed("g") == {}
+
+    moved = migrate(*moves[0])
+    assert moved.code == 0, moved.stderr
+    assert "[query-may-run]" in moved.stderr
+    by_old = [row.value for row in spark.session.read.parquet(f"{old}-out").collect()]
+    by_new = [value for *_, value in spark.read_all(servers, {"subscribe": topic}, new)]
+    assert len(by_new) >= 5
+    assert sorted(by_old + by_new) == sorted(ids)
+
+
+def _wait_for_batch(query: Path, batch: int) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not (query / f"commits/{batch}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_move_from_idle_running_query_warns(broker: Broker, spark: Spark, tmp_path: Path) -> None:
+    """A running query without new records starts no batch, so that nothing shows that it runs."""
+    topic, query, new = "spark-idle", tmp_path / "query", tmp_path / "new"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(10)))
+    write_seed({(topic, 0): 0}, query)
+    move = ("to-spark", f"spark:{query}", "-b", broker.bootstrap_servers)
+    with running(spark, broker.bootstrap_servers, topic, query):
+        _wait_for_batch(query, 0)
+        for moved in (migrate(*move), migrate(*move, "--checkpoint-dir", str(new))):
+            assert moved.code == 0, moved.stderr
+            assert "cannot determine whether the query is still running" in moved.stderr
+            assert "[query-may-run]" in moved.stderr

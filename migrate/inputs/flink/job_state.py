@@ -40,6 +40,14 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME, job_id_of
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
+from migrate.inputs.watch import (
+    CLOCKS_OF_STORAGE,
+    LONGEST_WAIT,
+    NO_WATCH,
+    Watch,
+    possible_wait,
+    wait_for_sign,
+)
 from migrate.model.catalog import (
     JOB_HAS_LATER_OUTPUT,
     JOB_HAS_LATER_OUTPUT_AFTER_PLAN,
@@ -50,6 +58,7 @@ from migrate.model.catalog import (
     JOB_OVERWRITES_GROUP,
     JOB_RUNNING,
     JOB_RUNNING_AFTER_PLAN,
+    READER_KEPT_RUNNING,
     SAVEPOINT_AGED,
     SAVEPOINT_AGED_AFTER_PLAN,
     SAVEPOINT_AGED_NOT_IN_FLINK,
@@ -70,6 +79,7 @@ from migrate.model.warning_catalog import (
     OLD_SAVEPOINT_NOT_IN_FLINK,
     OLD_SAVEPOINT_OF_PLAN,
     OLD_SAVEPOINT_UNCHECKED,
+    QUERY_MAY_RUN,
 )
 from migrate.storage.files import Files, MissingExtra, is_same_place
 from migrate.storage.uris import is_uri
@@ -80,18 +90,6 @@ if TYPE_CHECKING:
     # A job, and the path of the checkpoint or savepoint from which it was restored, if any.
     RestoredJob = tuple[FlinkJob, str | None]
 
-# How long to wait for a newer checkpoint, in checkpoint intervals; checkpoints can be late.
-_INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
-_SHORTEST = 3.0
-# Seconds. Longer waits are skipped.
-_TOO_LONG = 60.0
-# Seconds. How long to wait if a job has a single recent checkpoint and its interval is unknown.
-_WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by this difference
-# between the clocks of this machine and of the storage, such as a file server. S3 refuses requests
-# if the clocks differ by more than 15 minutes.
-_CLOCKS_OF_STORAGE = 900.0
 _DAY = 86_400
 
 
@@ -248,7 +246,7 @@ _STOPPED = "the job was stopped with this savepoint"
 def _unknown(origin: Origin) -> str:
     if origin.stopped:
         return f"{_STOPPED}; it is unknown whether the job was restarted since the stop"
-    return "cannot determine whether the job is still running"
+    return f"cannot determine whether the {READERS[origin.kind]} is still running"
 
 
 def _digits_of_job(origin: Origin) -> str | None:
@@ -349,7 +347,7 @@ def _began_after(origin: Origin, job: FlinkJob) -> bool:
 
 
 def _clocks_of(origin: Origin) -> float:
-    return _CLOCKS_OF_STORAGE if is_uri(origin.pointer) else CLOCK_DIFFERENCE
+    return CLOCKS_OF_STORAGE if is_uri(origin.pointer) else CLOCK_DIFFERENCE
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
@@ -464,6 +462,8 @@ def check_job(
 ) -> Judgment:
     """Judge the job before a move to Spark or to a savepoint, and log the judgment.
 
+    Warn that a Spark query may be running, because nothing but a newer batch shows this.
+
     Args:
         origin: the origin of the positions.
         flink_rest: as in ``judge``.
@@ -475,6 +475,8 @@ def check_job(
         Refused: as in ``job_refusals``.
         FlinkRestError, UsageError: as in ``judge``.
     """
+    if origin.kind == "batch":
+        warn(QUERY_MAY_RUN())
     is_of_flink = origin.kind == "checkpoint" or origin.group is not None
     judgment = judge(origin, flink_rest if is_of_flink else None)
     if refusals := job_refusals(
@@ -516,8 +518,9 @@ def report_stop(
 def report_for_group(
     judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
 ) -> None:
-    """Log why no job will overwrite a group's offsets, or warn that the job may be running."""
+    """Log why no job will overwrite a group's offsets, or warn that the reader may be running."""
     if origin.kind == "batch":
+        warn(QUERY_MAY_RUN())
         log.info(
             "Spark does not commit to a group, so these offsets do not change until you rerun "
             "this command"
@@ -573,10 +576,11 @@ def check_before_write(
     flink_rest: str | None = None,
     signs: Callable[[], Sequence[str]] | None = None,
 ) -> None:
-    """Check the job just before a checkpoint location, a savepoint, or a plan is written.
+    """Check the reader just before a checkpoint location, a savepoint, or a plan is written.
 
     - For a retained checkpoint without evidence that the job has stopped, wait for a newer
       checkpoint, as in a move to a group.
+    - For a batch of a Spark query, wait for a newer batch in the same way.
     - For a savepoint that is more than a day old, require evidence that the job was not restarted.
 
     Args:
@@ -588,14 +592,17 @@ def check_before_write(
             about it.
         saved: as in ``job_refusals``.
         flink_rest: as in ``judge``; Flink is queried again after a wait.
-        signs: as in ``wait_for_checkpoint``; by default, only the job's checkpoints are watched.
+        signs: as in ``wait_for_sign``; by default, only the job's checkpoints or the query's
+            batches are watched.
 
     Raises:
-        Refused: the job has completed a newer checkpoint, or it is running after the wait; or the
-            savepoint is old, and nothing shows whether the job was restarted.
+        Refused: the job has completed a newer checkpoint, or it is running after the wait; the
+            query has started a newer batch; or the savepoint is old, and nothing shows whether the
+            job was restarted.
+        InputError, MissingExtra, OSError: the query's checkpoint location cannot be read.
         FlinkRestError: as in ``judge``.
     """
-    if allow_ran_on or origin.kind != "checkpoint":
+    if allow_ran_on or origin.kind == "positions":
         return
     if refuses_old:
         refuse_old_savepoint(origin, judgment, source_group, saved=saved)
@@ -604,13 +611,14 @@ def check_before_write(
     watch = find_watch(origin)
 
     def refuse_newer() -> Sequence[str]:
-        if lines := list(checkpoint_signs(origin)):
-            raise Refused(
-                [JOB_KEPT_RUNNING(sign=line, how_to_stop=origin.how_to_stop) for line in lines]
-            )
+        if lines := list(reader_signs(origin)):
+            raise Refused([kept_running(origin, line) for line in lines])
         return ()
 
-    is_quiet = wait_for_checkpoint(watch, signs or refuse_newer)
+    is_quiet = wait_for_sign(watch, signs or refuse_newer)
+    if origin.kind == "batch":
+        log.info(watch.text)
+        return
     if watch.wait is not None and flink_rest is not None:
         # The job may have been started during the wait.
         again = job_refusals(judge(origin, flink_rest), allow_ran_on=False, saved=saved)
@@ -622,9 +630,30 @@ def check_before_write(
         warn(JOB_MAY_RUN(evidence=f"{judgment.text}; {watch.text}"))
 
 
-# -- the wait for a newer checkpoint ---------------------------------------------------------------
+# -- the wait for a newer checkpoint or batch ------------------------------------------------------
 
-RAN_ON_SINCE = "the job kept running; "
+# The reader that may have kept running, by the kind of the origin.
+READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
+
+
+def kept_running(origin: Origin, sign: str) -> Message:
+    """Return the refusal of a move from a reader that has kept running."""
+    if origin.kind == "checkpoint":
+        return JOB_KEPT_RUNNING(sign=sign, how_to_stop=origin.how_to_stop)
+    return READER_KEPT_RUNNING(reader=READERS[origin.kind], sign=sign)
+
+
+def reader_signs(origin: Origin) -> Iterator[str]:
+    """Yield signs that the reader of the positions has continued, one line each.
+
+    Raises:
+        InputError, MissingExtra, OSError: the checkpoint location of a query cannot be read.
+    """
+    if origin.kind == "batch":
+        from migrate.inputs.spark_progress import batch_signs
+
+        return batch_signs(origin)
+    return checkpoint_signs(origin)
 
 
 def checkpoint_signs(origin: Origin) -> Iterator[str]:
@@ -675,41 +704,12 @@ def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
     return [number for number in newer if number > known]
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """The wait for a newer checkpoint from the job of a retained checkpoint.
-
-    Attributes:
-        interval: the job's checkpoint interval in seconds; None if unknown.
-        age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
-        wait: the number of seconds to wait; None if a wait would reveal nothing.
-    """
-
-    interval: float | None
-    age: float | None
-    wait: float | None
-
-    @property
-    def is_quiet(self) -> bool:
-        """True if the checkpoint is so old that a running job would have completed a newer one."""
-        if self.interval is None or self.age is None:
-            return False
-        return self.age > max(_INTERVALS * self.interval, _SHORTEST) + _CLOCKS_OF_STORAGE
-
-    @property
-    def text(self) -> str:
-        if self.interval is None:
-            return "the job's files do not show its checkpoint interval"
-        if self.wait is None:
-            return f"the job takes a checkpoint about every {self.interval:.0f} s, too long to wait"
-        return f"no newer checkpoint was completed in {self.wait:.0f} s"
-
-
-NO_WATCH = Watch(None, None, None)
-
-
 def find_watch(origin: Origin) -> Watch:
-    """Return the wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
+    """Return the wait for a newer checkpoint or batch; ``NO_WATCH`` for other origins and stops."""
+    if origin.kind == "batch":
+        from migrate.inputs.spark_progress import find_query_watch
+
+        return find_query_watch(origin)
     if origin.kind != "checkpoint" or origin.stopped or checkpoint_number(origin.pointer) is None:
         return NO_WATCH
     try:
@@ -718,63 +718,16 @@ def find_watch(origin: Origin) -> Watch:
         return NO_WATCH
     interval = checkpoints.interval_s if checkpoints is not None else None
     age = _age_of(origin)
-    if interval is not None:
-        wait = max(_INTERVALS * interval, _SHORTEST)
-        watch = Watch(interval, age, wait if wait <= _TOO_LONG else None)
-        if origin.copied_from is None:
-            return watch
-        # The times may belong to the copy, so a missing newer checkpoint proves nothing.
-        return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
-    is_fresh = age is not None and age <= _TOO_LONG
     in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
-    return Watch(None, age, _WAIT_WITHOUT_INTERVAL if is_fresh and in_a_jobs_directory else None)
+    is_fresh = age is not None and age <= LONGEST_WAIT and in_a_jobs_directory
+    watch = Watch(interval, age, possible_wait(interval, is_fresh=is_fresh))
+    if interval is None or origin.copied_from is None:
+        return watch
+    # The times may belong to the copy, so a missing newer checkpoint proves nothing.
+    return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
 
 
 def _age_of(origin: Origin) -> float | None:
     if origin.written_at is None:
         return None
     return max(0.0, time.time() - origin.written_at / 1000)
-
-
-def wait_for_checkpoint(
-    watch: Watch, signs: Callable[[], Sequence[str]], watched: str = ""
-) -> bool:
-    """Wait until a running job would have completed a checkpoint, and check that it has not.
-
-    The wait also detects a job on a different JobManager.
-
-    Args:
-        watch: the result of ``find_watch``.
-        signs: a function that returns the signs that the job has continued, and raises ``Refused``
-            if there are any and the user has not allowed this.
-        watched: other objects that ``signs`` watches, for the log.
-
-    Returns:
-        True if the absence of a newer checkpoint suggests that the job has stopped. False
-        otherwise, for example if there was no wait.
-
-    Raises:
-        Refused: as in ``signs``.
-    """
-    if watch.is_quiet:
-        log.info(
-            f"{watched}no checkpoint was completed in {watch.age:.0f} s by this machine's clock, "
-            f"and the job's interval was about {watch.interval:.1f} s; the job seems to be stopped "
-            "if this is its own checkpoint directory"
-        )
-        return True
-    if watch.wait is None:
-        return False
-    # The time since the plan does not count, because a saved plan may use a different machine's
-    # clock.
-    log.info(f"waiting {watch.wait:.0f} s for a checkpoint, which a running job would complete")
-    with timed("waiting for a checkpoint"):
-        time.sleep(watch.wait)
-    if signs() or watch.interval is None:
-        return False
-    log.info(
-        f"{watched}no checkpoint was completed in {watch.wait:.0f} s, and the job's "
-        f"interval was about {watch.interval:.1f} s; the job seems to be stopped if this "
-        "is its own checkpoint directory"
-    )
-    return True

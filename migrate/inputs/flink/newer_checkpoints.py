@@ -8,14 +8,13 @@ than the checkpoint interval, the job has probably stopped.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from decoder import ByteSource, list_checkpoints
 from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
+from migrate.inputs.watch import longest_interval
 
 # The number of recent checkpoints from which the interval is measured. The job may have had a
 # different interval before these checkpoints.
@@ -28,7 +27,7 @@ class NewerCheckpoints:
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
-        interval_s: the result of ``checkpoint_interval`` for the most recent checkpoints, in
+        interval_s: the result of ``longest_interval`` for the most recent checkpoints, in
             seconds; None if fewer than two of them have a known time.
     """
 
@@ -67,24 +66,5 @@ def find_newer_checkpoints(
         written = [(number, completed_at(path, files)) for number, path in own[-_LAST_CHECKPOINTS:]]
     return NewerCheckpoints(
         siblings.newer,
-        checkpoint_interval((number, time) for number, time in written if time is not None),
-    )
-
-
-def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
-    """Return the longest time between successive checkpoints, in seconds; None for fewer than two.
-
-    If the numbers of two successive checkpoints are not consecutive, the time between them is
-    divided by the difference of the numbers.
-
-    Args:
-        written: each checkpoint's number and its completion time in epoch milliseconds, ascending
-            by number.
-    """
-    return max(
-        (
-            (time - before) / (number - last) / 1000
-            for (last, before), (number, time) in pairwise(written)
-        ),
-        default=None,
+        longest_interval((number, time) for number, time in written if time is not None),
     )

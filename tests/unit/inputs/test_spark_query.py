@@ -174,16 +174,23 @@ def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path
     """Regression: The plan was applied, and the new query duplicated the batch."""
     directory, plan = _saved_plan(tmp_path)
     assert migrate("to-spark", "--plan", plan).code == 0
-    spark_directory(directory, {"offsets/1": _NEXT["offsets/1"]})
-    assert migrate("to-spark", "--plan", plan).code == 0  # begun, and not committed
-    spark_directory(directory, _NEXT)
-    refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
-    assert (refused.code, refused.stdout) == (4, "")
-    assert (
-        "the query kept running; it has committed batch 1, but the plan is for batch 0; stop the "
-        "query" in refused.stderr
-    )
-    assert not (tmp_path / "new").exists()
+    for files, sign in (
+        ({"offsets/1": _NEXT["offsets/1"]}, "it has started batch 1"),
+        (_NEXT, "it has committed batch 1"),
+    ):
+        spark_directory(directory, files)
+        refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
+        assert (refused.code, refused.stdout) == (4, "")
+        assert f"the query kept running; {sign}, but the move is from batch 0" in refused.stderr
+        assert not (tmp_path / "new").exists()
+
+
+def test_plan_of_query_with_uncommitted_batch_is_applied(tmp_path: Path) -> None:
+    """The query had started the batch before the plan, so the batch shows no later progress."""
+    directory = spark_directory(tmp_path / "query", RUN | {"offsets/1": _NEXT["offsets/1"]})
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", f"spark:{directory}", "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan).code == 0
 
 
 def test_plan_allowing_duplicates_is_applied_after_newer_batch(tmp_path: Path) -> None:
@@ -199,7 +206,7 @@ def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:
     directory.rename(tmp_path / "elsewhere")
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "cannot determine whether it has committed a different batch" in refused.stderr
+    assert "cannot determine whether it has started a different batch" in refused.stderr
 
 
 def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
@@ -207,7 +214,7 @@ def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
     (directory / "commits/0").unlink()
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "it has committed no batch, but the plan is for batch 0" in refused.stderr
+    assert "it has committed no batch, but the move is from batch 0" in refused.stderr
 
 
 def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:

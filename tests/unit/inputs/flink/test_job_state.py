@@ -17,7 +17,6 @@ from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.job_state import (
     JobState,
-    Watch,
     check_before_write,
     find_watch,
     job_refusals,
@@ -26,6 +25,7 @@ from migrate.inputs.flink.job_state import (
     report_for_group,
 )
 from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
+from migrate.inputs.watch import Watch
 from migrate.model.errors import UsageError
 from migrate.model.positions import Origin, target_of
 from migrate.moves.plan import compared_group

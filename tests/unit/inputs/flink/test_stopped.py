@@ -10,9 +10,9 @@ import pytest
 from decoder import DecodeError
 from migrate.inputs.flink.newer_checkpoints import (
     NewerCheckpoints,
-    checkpoint_interval,
     find_newer_checkpoints,
 )
+from migrate.inputs.watch import longest_interval
 from tests.support.checkpoints import splits, write_source
 
 
@@ -37,7 +37,7 @@ def _job(directory: Path, written: dict[int, float]) -> Path:
 def test_interval_is_longest_gap_between_checkpoints(
     written: list[tuple[int, int]], interval: float | None
 ) -> None:
-    assert checkpoint_interval(written) == interval
+    assert longest_interval(written) == interval
 
 
 def test_newer_checkpoints_are_found_with_interval(tmp_path: Path) -> None:

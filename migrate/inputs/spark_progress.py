@@ -1,0 +1,71 @@
+"""Signs that a Spark query has continued since a batch, and the wait for such a sign.
+
+Nothing in a checkpoint location shows whether its query is running. A running query starts a batch
+only if there are records to read, so that the absence of a newer batch proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+from decoder.storage import join
+from migrate.inputs.spark_log import newest_committed_batch, newest_uncommitted_batch
+from migrate.inputs.spark_log_entries import entry_numbers, offsets_path, read_entry
+from migrate.inputs.spark_query import query_directory
+from migrate.inputs.watch import LONGEST_WAIT, QueryWatch, longest_interval, possible_wait
+from migrate.model.errors import InputError
+from migrate.model.positions import Origin
+from migrate.storage.files import Files, MissingExtra
+
+# The number of recent batches from which the interval is measured.
+_LAST_BATCHES = 5
+
+
+def batch_signs(origin: Origin) -> Iterator[str]:
+    """Yield a sign that a query has committed or started another batch, or nothing.
+
+    A batch in ``origin.newer`` is not a sign, because the query had already started it.
+
+    Raises:
+        InputError, MissingExtra, OSError: the checkpoint location cannot be read.
+    """
+    files = Files()
+    directory = query_directory(origin.pointer, files)
+    newest = newest_committed_batch(directory, files)
+    if newest != origin.number:
+        committed = "no batch" if newest is None else f"batch {newest}"
+        yield f"it has committed {committed}, but the move is from batch {origin.number}"
+        return
+    begun = newest_uncommitted_batch(directory, files, newest)
+    if begun is not None and begun not in origin.newer:
+        yield f"it has started batch {begun}, but the move is from batch {origin.number}"
+
+
+def find_query_watch(origin: Origin) -> QueryWatch:
+    """Return the wait for a newer batch of a query.
+
+    The interval is measured from the times at which the recent batches started. Source:
+    ``batchTimestampMs`` of OffsetSeqMetadata @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+    """
+    files = Files()
+    try:
+        directory = query_directory(origin.pointer, files)
+        batches = entry_numbers(files, join(directory, "offsets"))[-_LAST_BATCHES:]
+        started = [(batch, _start_of(offsets_path(directory, batch), files)) for batch in batches]
+    except (InputError, MissingExtra, OSError, ValueError):
+        return QueryWatch(None, None, None)
+    times = [(batch, at) for batch, at in started if at is not None]
+    interval = longest_interval(times)
+    age = max(0.0, time.time() - times[-1][1] / 1000) if times else None
+    is_fresh = age is not None and age <= LONGEST_WAIT
+    watch = QueryWatch(interval, age, possible_wait(interval, is_fresh=is_fresh))
+    return QueryWatch(interval, age, None) if watch.is_old else watch
+
+
+def _start_of(path: str, files: Files) -> int | None:
+    """Return the time at which a batch started, in epoch milliseconds; None if it is not logged."""
+    metadata = json.loads(read_entry(files, path).metadata or "{}")
+    at = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
+    return at if isinstance(at, int) else None

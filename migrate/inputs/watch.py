@@ -1,0 +1,189 @@
+"""Wait for a sign that the reader of the positions, a Flink job or a Spark query, still runs.
+
+A running job completes checkpoints, and a running query that has records to read starts batches.
+Neither joins a consumer group that would show it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from migrate.model.log import log, timed
+
+# How long to wait for a newer checkpoint or batch, in intervals; checkpoints can be late.
+_INTERVALS = 2.0
+# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+_SHORTEST = 3.0
+# Seconds. Longer waits are skipped.
+LONGEST_WAIT = 60.0
+# Seconds. How long to wait if there is a single recent checkpoint or batch, so that the interval is
+# unknown.
+_WAIT_WITHOUT_INTERVAL = 6.0
+# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by this difference
+# between the clocks of this machine and of the storage, such as a file server. S3 refuses requests
+# if the clocks differ by more than 15 minutes.
+CLOCKS_OF_STORAGE = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The wait for a newer checkpoint from the job of a retained checkpoint.
+
+    Attributes:
+        interval: the job's checkpoint interval in seconds; None if unknown.
+        age: the age of the newest checkpoint in seconds, by this machine's clock; None if unknown.
+        wait: the number of seconds to wait; None if a wait would reveal nothing.
+    """
+
+    interval: float | None
+    age: float | None
+    wait: float | None
+
+    @property
+    def awaited(self) -> str:
+        """The event that shows that the reader is running."""
+        return "a checkpoint, which a running job would complete"
+
+    @property
+    def is_old(self) -> bool:
+        """True if at least two intervals have passed since the newest event, on any clock."""
+        if self.interval is None or self.age is None:
+            return False
+        return self.age > waiting_time(self.interval) + CLOCKS_OF_STORAGE
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if the checkpoint is so old that a running job would have completed a newer one."""
+        return self.is_old
+
+    @property
+    def shows_stop(self) -> bool:
+        """True if the absence of an event during the wait suggests that the reader has stopped."""
+        return self.interval is not None
+
+    @property
+    def text(self) -> str:
+        if self.interval is None:
+            return "the job's files do not show its checkpoint interval"
+        if self.wait is None:
+            return f"the job takes a checkpoint about every {self.interval:.0f} s, too long to wait"
+        return f"no newer checkpoint was completed in {self.wait:.0f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWatch(Watch):
+    """The wait for a newer batch of a Spark query.
+
+    Attributes:
+        interval: the longest time between recent batches in seconds; None if unknown.
+        age: the age of the newest batch in seconds, by this machine's clock; None if unknown.
+        wait: as in ``Watch``.
+    """
+
+    @property
+    def awaited(self) -> str:
+        return "a batch, which a running query would start if it has records to read"
+
+    @property
+    def is_quiet(self) -> bool:
+        """False, because a running query without new records starts no batch."""
+        return False
+
+    @property
+    def shows_stop(self) -> bool:
+        """False, for the same reason."""
+        return False
+
+    @property
+    def text(self) -> str:
+        if self.wait is not None:
+            return f"the query has not started a batch in {self.wait:.0f} s"
+        if self.is_old and self.age is not None:
+            return f"the query started its last batch {self.age / 60:.0f} minutes ago"
+        if self.interval is None:
+            return "the query's log does not show how often it starts a batch"
+        return f"the query's batches start up to {self.interval:.0f} s apart, too long to wait"
+
+
+NO_WATCH = Watch(None, None, None)
+
+
+def waiting_time(interval: float) -> float:
+    """Return the number of seconds in which a running reader would be seen."""
+    return max(_INTERVALS * interval, _SHORTEST)
+
+
+def possible_wait(interval: float | None, *, is_fresh: bool) -> float | None:
+    """Return the number of seconds to wait, or None if a wait would reveal nothing.
+
+    Args:
+        interval: the interval in seconds; None if only one event is known.
+        is_fresh: True if that event may be recent enough to be followed by another one soon.
+    """
+    if interval is None:
+        return _WAIT_WITHOUT_INTERVAL if is_fresh else None
+    wait = waiting_time(interval)
+    return wait if wait <= LONGEST_WAIT else None
+
+
+def longest_interval(times: Iterable[tuple[int, int]]) -> float | None:
+    """Return the longest time between successive events, in seconds; None for fewer than two.
+
+    If the numbers of two successive events are not consecutive, the time between them is divided by
+    the difference of the numbers.
+
+    Args:
+        times: each event's number and its time in epoch milliseconds, ascending by number.
+    """
+    return max(
+        (
+            (time - before) / (number - last) / 1000
+            for (last, before), (number, time) in pairwise(times)
+        ),
+        default=None,
+    )
+
+
+def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str = "") -> bool:
+    """Wait until a running reader would have been seen, and check that it has not.
+
+    The wait also detects a job on a different JobManager.
+
+    Args:
+        watch: the wait.
+        signs: a function that returns the signs that the reader has continued, and raises
+            ``Refused`` if there are any and the user has not allowed this.
+        watched: other objects that ``signs`` watches, for the log.
+
+    Returns:
+        True if the absence of a newer checkpoint suggests that the job has stopped. False
+        otherwise: for a query, which may have had nothing to read, or if there was no wait.
+
+    Raises:
+        Refused: as in ``signs``.
+    """
+    if watch.is_quiet:
+        log.info(
+            f"{watched}no checkpoint was completed in {watch.age:.0f} s by this machine's clock, "
+            f"and the job's interval was about {watch.interval:.1f} s; the job seems to be stopped "
+            "if this is its own checkpoint directory"
+        )
+        return True
+    if watch.wait is None:
+        return False
+    # The time since the plan does not count, because a saved plan may use a different machine's
+    # clock.
+    log.info(f"waiting {watch.wait:.0f} s for {watch.awaited}")
+    with timed(f"waiting for {watch.awaited.partition(',')[0]}"):
+        time.sleep(watch.wait)
+    if signs() or not watch.shows_stop:
+        return False
+    log.info(
+        f"{watched}no checkpoint was completed in {watch.wait:.0f} s, and the job's "
+        f"interval was about {watch.interval:.1f} s; the job seems to be stopped if this "
+        "is its own checkpoint directory"
+    )
+    return True
