@@ -53,9 +53,9 @@ def commit_group(
     ),
     arguments: MoveArguments,
     sink: str | None = option(
-        "Check the table of a new Flink job that starts from this group without state. Warns if "
-        "the table has recorded checkpoints of a different job, because it would then skip new "
-        "ones.",
+        "Check the table that a new Flink job writes to, if the job starts from this group "
+        "without state. migrate warns if the table has recorded checkpoints of a different job, "
+        "because the table would then skip checkpoints of the new job.",
         metavar="DIR",
         panel=CHECKED,
     ),
@@ -66,8 +66,8 @@ def commit_group(
         panel=ALLOWED,
     ),
     metadata: str | None = option(
-        "Commit this string as the metadata of each offset. By default, no metadata is committed, "
-        "because metadata belongs to the group's client.",
+        "Commit this string as the metadata of each offset. [default: no metadata, because "
+        "metadata belongs to the group's client]",
         metavar="TEXT",
     ),
     plan: str | None = PLAN_TO_APPLY,
@@ -78,8 +78,8 @@ def commit_group(
 
     Without --execute, this is a dry run that shows the group's current and new offsets.
 
-    CHK can also be spark:DIR. The group then gets the positions that a Spark query has committed,
-    so tools can show the query's lag. Spark does not commit to a group.
+    Spark does not commit offsets to a group. If CHK is spark:DIR, this command commits the offsets
+    that the query has processed, so that monitoring tools can show the query's lag.
     """
     from migrate.report.plan import plan_table
 

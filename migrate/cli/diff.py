@@ -32,8 +32,10 @@ class DiffFormat(str, Enum):
     with_options,
     help={
         "bootstrap_servers": "The Kafka cluster of both sides. " + SERVERS,
-        "to_bootstrap_servers": "The Kafka cluster of RIGHT, if it differs from LEFT's. LEFT's "
-        "positions are matched in it by the records around them.",
+        "to_bootstrap_servers": (
+            "Connect to the Kafka cluster of RIGHT, if it is not the cluster of LEFT. migrate "
+            "finds each position of LEFT in this cluster by the surrounding records."
+        ),
     },
 )
 def diff(
@@ -41,9 +43,9 @@ def diff(
     right: str = typer.Argument(..., metavar="RIGHT", help="The other side, in the same form."),
     *,
     format: DiffFormat = option(
-        "Select the output format: table, json, csv, or html (a page in one file). groups-csv "
-        "and flink-sql print only RIGHT's positions, as input of kafka-consumer-groups "
-        "--from-file and as options of a Flink SQL table.",
+        "Select the output format: table, json, csv, or html (a page in one file). Two formats "
+        "print only RIGHT's positions: groups-csv as input of kafka-consumer-groups --from-file, "
+        "and flink-sql as options of a Flink SQL table.",
         metavar="F",
     ),
     all_: bool = option("Show all partitions, regardless of their number.", flags=("--all",)),

@@ -32,15 +32,15 @@ def follow(
         metavar="FILE",
     ),
     allow_moved_on: bool = option(
-        "With the first commit, rewind the partitions whose group offset is beyond the query.",
+        "With the first commit, rewind group offsets that are higher than the query's offsets.",
         flags=ALLOW_NEWER_COMMITS,
     ),
 ) -> None:
     """Commit a Spark query's progress as a consumer group's offsets, to monitor its lag.
 
-    This command runs until Ctrl-C and has no dry run. Its first commit follows immediately. It
-    commits the end offsets of the newest batch in the query's commit log. It refuses active groups,
-    and groups with higher offsets than the query.
+    This command runs until Ctrl-C and has no dry run: its first commit follows immediately. Each
+    commit contains the end offsets of the newest batch in the query's commit log. The command
+    refuses active groups, and groups with higher offsets than the query.
     """
     follow_module.follow(
         query,

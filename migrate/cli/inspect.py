@@ -27,7 +27,9 @@ from migrate.storage.files import Files
 @with_options
 def inspect(
     chk: Checkpoint,
-    format: TextFormat = option("Select table for people, or json or csv for programs."),
+    format: TextFormat = option(
+        "Select the output format. table is for people, and json and csv are for programs."
+    ),
     list_: bool = option(
         "List the complete checkpoints of a job's checkpoint directory.", flags=("--list",)
     ),

@@ -26,7 +26,9 @@ from migrate.targets.group.rollback_file import read
 
 @partial(
     with_options,
-    help={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers in FILE]"},
+    help={
+        "bootstrap_servers": "Connect to the group's Kafka cluster. [default: the brokers in FILE]"
+    },
 )
 def rollback(
     file: str = typer.Argument(..., metavar="FILE", help="A rollback file."),
@@ -36,9 +38,8 @@ def rollback(
     dry_run: bool = DRY_RUN,
     yes: bool = YES,
     force: bool = option(
-        "Roll back even if the group has newer commits, or an offset is below the log start "
-        "offset, above the log end offset, or of a recreated topic. Offsets of deleted partitions "
-        "are omitted."
+        "Roll back even if the group has newer commits, or if a restored offset is outside the "
+        "log or belongs to a recreated topic. Offsets of deleted partitions are omitted."
     ),
     rollback_file: str | None = option(
         "Save the group's current offsets in this new file before the change. [default: "
@@ -50,9 +51,10 @@ def rollback(
     """Restore a consumer group's offsets from the rollback file of a change.
 
     Without --execute, this is a dry run. The rollback restores the offsets, metadata, and leader
-    epochs from before the change, and removes offsets that did not exist. If an earlier rollback
-    was interrupted, its own rollback file is also used if it is next to FILE or in the current
-    directory.
+    epochs from before the change, and removes offsets that did not exist.
+
+    If an earlier rollback was interrupted, this command also reads the rollback file that the
+    earlier rollback wrote next to FILE or in the current directory.
     """
     from migrate.report.plan import restoration_table
 

@@ -61,11 +61,12 @@ def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     with_options,
     daily=("source_group", "flink_rest"),
     help={
-        "bootstrap_servers": "The job's Kafka cluster, to check the positions. " + SERVERS,
-        "source_group": "The group that the Flink job commits to. Its offsets resolve 'committed', "
-        "and show whether the job kept running.",
-        "flink_rest": "Flink's JobManager. migrate refuses the move if the job is running on it. "
-        "[env: MIGRATE_FLINK_REST]",
+        "bootstrap_servers": "Connect to the job's Kafka cluster, and check the positions. "
+        + SERVERS,
+        "source_group": "Pass the group that the Flink job commits to. Its offsets resolve "
+        "'committed', and show whether the job kept running.",
+        "flink_rest": "Query Flink's JobManager. The move is refused if the job is running. [env: "
+        "MIGRATE_FLINK_REST]",
     },
 )
 def to_spark(
@@ -80,8 +81,8 @@ def to_spark(
     sink_writer: str | None = declared_option(SinkArguments, "sink_writer"),
     arguments: MoveArguments,
     spark_source: Mapping[int, Sequence[str]] | None = option(
-        "Start stream N of the query at the positions of source S. Streams are numbered from 0, "
-        "and S has the same format as for --source. N=topic:NAME selects one topic. Repeatable.",
+        "Start stream N of the query at the positions of source S. The first stream is 0. S is a "
+        "name as in --source; N=topic:NAME selects one topic. Repeatable.",
         metavar="N=S",
         panel=QUERY,
         read=parse_spark_sources,

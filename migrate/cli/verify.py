@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 @partial(
     with_options,
     help={
-        "to_bootstrap_servers": "With plan:FILE, the target's Kafka cluster if it differs from the "
-        "job's cluster. With -b, the records of both clusters are compared."
+        "to_bootstrap_servers": "With plan:FILE, connect to the target's Kafka cluster if it is "
+        "not the job's cluster. With -b, migrate compares the records of both clusters."
     },
 )
 def verify(
     moved: str = typer.Argument(
         ...,
         metavar="CHK",
-        help="The checkpoint that was moved, or plan:FILE, the applied plan. Pass the plan if "
-        "options changed positions or topics.",
+        help="The checkpoint that was moved, or the applied plan as plan:FILE. If options changed "
+        "positions or topics, pass the plan.",
     ),
     target: str = typer.Argument(
         ..., metavar="TARGET", help=f"The written target: {calls.TARGETS}."
@@ -58,15 +58,17 @@ def verify(
 ) -> None:
     """Check after a move that the target started at the checkpoint's positions.
 
-    The exit code is 0 if every partition is ok. A partition is ok if no records were lost or
-    duplicated and, with -b, the log contains the next offset to read. Otherwise, the exit code is
-    5. It is also 5 if no partition was checked, if the query's log has lost its first batches, if
-    retention may have deleted records before the query's first batch, or if a plan differs from its
-    checkpoint (if the checkpoint can still be read). With --run, it is 5 if the first batch fails.
+    The exit code is 0 if every partition is ok, and 5 otherwise. A partition is ok if no records
+    were lost or duplicated and, with -b, if the log contains the next offset to read.
 
-    Verify a group before its consumers start. The first commit of its consumers, or of a Flink job
-    that still runs, overwrites the start offsets. A partition with such a commit above the position
-    has the outcome "moved on".
+    The exit code is also 5 if no partition was checked, if the query's log no longer contains its
+    first batches, or if retention may have deleted records before the query's first batch. With
+    plan:FILE, it is 5 if the plan differs from its checkpoint, unless the checkpoint can no longer
+    be read. With --run, it is 5 if the first batch fails.
+
+    Verify a group before its consumers start, because their first commit overwrites the start
+    offsets. A Flink job that is still running also overwrites them. If a commit is higher than the
+    position, the outcome of the partition is "moved on".
     """
     try:
         verification = calls.verify(

@@ -81,8 +81,8 @@ class KafkaArguments(TypedDict, total=False):
     bootstrap_servers: Annotated[
         str | None,
         Option(
-            "Connect to the Kafka cluster that the job reads. migrate compares the positions "
-            "with the log start and log end offsets, and the checkpoint's partitions with the "
+            "Connect to the Kafka cluster that the job reads. migrate checks that the log "
+            "contains each position, and that the checkpoint contains each partition of the "
             "topics. [env: MIGRATE_BOOTSTRAP_SERVERS]",
             flags=("--bootstrap-servers", "-b"),
             metavar="HOST:PORT,…",
@@ -124,7 +124,8 @@ class ToKafkaArguments(TypedDict, total=False):
     to_kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "Read Kafka client properties of the target's cluster from a file, as --kafka-config.",
+            "Read the Kafka client properties for the target's cluster from a file, in the "
+            "format of --kafka-config.",
             metavar="FILE",
             panel=OTHER_CLUSTER,
         ),
@@ -180,8 +181,8 @@ class VerifyArguments(SideArguments, total=False):
     run: Annotated[
         bool,
         Option(
-            "Run Spark on a copy of spark:DIR, with a sink that drops at most 1000 records, and "
-            "compare its start offsets.",
+            "Run Spark on a copy of spark:DIR, and compare the start offsets of its first batch. "
+            "The batch reads at most 1000 records and discards them.",
             panel=_SPARK,
         ),
     ]
@@ -204,8 +205,8 @@ class SinkArguments(TypedDict, total=False):
     sink: Annotated[
         AnyPath | None,
         Option(
-            "The files or the table that the query writes to. Refused if the sink would skip the "
-            "first batches.",
+            "Check the query's output files or table. The move is refused if this sink would "
+            "skip the first batches.",
             metavar="DIR",
         ),
     ]
@@ -284,14 +285,17 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     on_beyond_end: Annotated[
         OnBeyondEnd | Literal["fail", "latest"],
         Option(
-            "Choose how to handle positions above the log end offset.", metavar="HOW", panel=ALLOWED
+            "Choose how to handle positions above the log end offset.",
+            metavar="HOW",
+            panel=ALLOWED,
         ),
     ]
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "Choose the start of partitions that the checkpoint does not contain. as-flink: the "
-            "log start offset if Flink would start there; otherwise, the move is refused.",
+            "Choose the start of partitions that the checkpoint does not contain. as-flink "
+            "starts at the log start offset if Flink would start there, and otherwise refuses "
+            "the move.",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -335,9 +339,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     compare: Annotated[
         Compare | Literal["samples", "all"],
         Option(
-            "Choose how much of a topic and its copy is compared. samples: up to 100,000 records "
-            "on each side of a position, and samples of longer logs. all: every record. all "
-            "reads both logs from their starts.",
+            "Choose which records of a topic and its copy are compared. samples compares up to "
+            "100,000 records on each side of a position, and samples of longer logs. all "
+            "compares every record of both logs.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
             requires=_OF_TARGET,
@@ -346,9 +350,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     on_ambiguous: Annotated[
         OnAmbiguous | Literal["fail", "first"],
         Option(
-            "Choose the start of positions that match several offsets of the other cluster, or "
-            "whose records a mirror has copied twice. first: the first offset. It loses no "
-            "records, but duplicates some.",
+            "Choose how to handle a position that matches several offsets in the target's "
+            "cluster, for example because a mirror copied records twice. first starts at the "
+            "first of these offsets, which duplicates records but loses none.",
             metavar="HOW",
             panel=ALLOWED,
             requires=_OF_TARGET,
@@ -384,8 +388,8 @@ class PlanArguments(MoveArguments, total=False):
     plan: Annotated[
         AnyPath | None,
         Option(
-            "Apply this saved plan. It is refused if the cluster or the job has changed in the "
-            "meantime.",
+            "Apply this saved plan. The plan is refused if the cluster or the job has changed in "
+            "the meantime.",
             metavar="FILE",
             excludes=(
                 *("source", "cluster", "source_group"),

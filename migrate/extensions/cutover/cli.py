@@ -55,21 +55,22 @@ def cut_over(
         "Confirm that nothing has started to read from the target. Requires --back."
     ),
     init: bool = option(
-        "Write a first SPEC with comments, from the running job if --flink-rest is set."
+        "Write a first SPEC with comments. With --flink-rest, the values are from the running job."
     ),
     flink_rest: str | None = option(
-        "The address of Flink's JobManager. Requires --init. [env: MIGRATE_FLINK_REST]",
+        "Query Flink's JobManager for the running job. Requires --init. [env: MIGRATE_FLINK_REST]",
         metavar="URL",
     ),
 ) -> None:
     """Move a running Flink job to its target: stop, plan, apply, start, verify.
 
-    Without --execute, this is a dry run with the job's newest checkpoint or SPEC's savepoint. It
-    shows the obstacles that are visible before the stop, and the steps that earlier runs have done.
+    Without --execute, this is a dry run with the job's newest checkpoint or the savepoint in SPEC.
+    The dry run shows the obstacles that can be detected before the stop, and the steps that earlier
+    runs have completed.
 
-    With --execute, it runs the remaining steps. After a crash, rerun the command to resume. It
-    queries Flink, Kafka, the target, and Spark's log for the completed steps. stdout contains the
-    path of the record, a JSON file next to its HTML page.
+    With --execute, the command runs the remaining steps. After a crash, rerun the command to
+    resume. To find the completed steps, it queries Flink, Kafka, the target, and Spark's log.
+    stdout contains the path of the record, which is a JSON file next to an HTML page.
     """
     from migrate.extensions.cutover import run
     from migrate.extensions.cutover.downtime import result_lines

@@ -25,7 +25,9 @@ from migrate.moves.options import KafkaArguments
 
 @partial(
     with_options,
-    help={"bootstrap_servers": "Compute the lag on the jobs' Kafka cluster. " + SERVERS},
+    help={
+        "bootstrap_servers": "Connect to the jobs' Kafka cluster, and compute the lag. " + SERVERS
+    },
 )
 def scan(
     roots: list[str] = typer.Argument(
@@ -44,27 +46,27 @@ def scan(
     ),
     format: TableFormat = option("The file format of --output."),
     plans: str | None = option(
-        "Save a plan for to-spark --plan for each job without an obstacle. DIR is a new directory; "
-        "DIR/index.csv lists the plans.",
+        "Save a plan for each job without an obstacle in the new directory DIR, for to-spark "
+        "--plan. DIR/index.csv lists the plans.",
         metavar="DIR",
     ),
     group: str | None = option(
-        "With --plans, save plans for commit-group --plan. {job} in G is replaced with the job's "
-        "ID.",
+        "With --plans, save the plans for commit-group --plan instead. {job} in G is replaced "
+        "with the job's ID.",
         metavar="G",
     ),
     wide: bool = WIDE,
     master: str | None = option(
         "Read on Spark, with a master such as spark://HOST:PORT, yarn, or k8s://…. Under "
-        "spark-submit, its session is used. [default: read in this process]",
+        "spark-submit, omit this option. [default: read in this process]",
         metavar="URL",
     ),
     kafka: KafkaArguments,
 ) -> None:
     """List the jobs under a directory: newest checkpoint, lag, and obstacles to a move.
 
-    A job whose newest checkpoint cannot be read has a line with the reason. In the tables of
-    --output, each checkpoint that cannot be read has a row with the error.
+    If the newest checkpoint of a job cannot be read, the line of the job shows the reason. In the
+    tables of --output, a row with the error replaces each checkpoint that cannot be read.
     """
     from migrate.extensions.fleet.report import inventory_table, summary_lines
 

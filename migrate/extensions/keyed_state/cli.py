@@ -33,7 +33,7 @@ def state(
     chk: Checkpoint,
     *,
     operator: str | None = option(
-        "Select the operator by its operator id, name, or uid.", metavar="S"
+        "Select the operator by its operator ID, name, or uid.", metavar="S"
     ),
     state: str | None = option("Print the entries of this state.", metavar="NAME"),
     format: TextFormat | None = option(
@@ -41,18 +41,19 @@ def state(
         "[default: table; with --state json, one object per line]"
     ),
     output: str | None = option(
-        "Write all entries of --state to this new Parquet file (FILE.parquet) instead.",
+        "Write all entries of --state to a new Parquet file, such as FILE.parquet, instead of "
+        "stdout.",
         metavar="FILE",
     ),
     truncate_keys: bool = option(
-        "With --output, cut nanoseconds in keys to microseconds. Two keys may become one. "
-        "[default: such a key is an error]"
+        "With --output, truncate nanoseconds in keys to microseconds, so different keys may "
+        "become equal. [default: a key with nanoseconds is an error]"
     ),
     limit: int | None = typer.Option(
         None,
         metavar="N",
         min=1,
-        help=f"Print only the first N entries. [default: all; in a table {_DEFAULT_ROWS}]",
+        help=f"Print only the first N entries. [default: all, or {_DEFAULT_ROWS} in a table]",
     ),
     reading: ReadArguments,
 ) -> None:

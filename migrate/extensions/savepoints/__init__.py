@@ -13,7 +13,7 @@ COMMANDS = {
         """\
 # From a CSV file with the columns topic, partition, and offset
 $ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
-# From another checkpoint
+# From a different checkpoint
 $ migrate to-flink savepoint-1 --from savepoint-2 --out savepoint-3 -b broker:9092
 # Back to Flink from a stopped Spark query, with the job's state
 $ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b broker:9092 \

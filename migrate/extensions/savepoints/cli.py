@@ -39,8 +39,8 @@ def to_flink(
 ) -> None:
     """Write a new savepoint with different Kafka positions and the same state.
 
-    Prints the path of the new savepoint, for flink run -s. SAVEPOINT is only read. Its files are
-    copied, so you can delete either savepoint.
+    stdout contains the path of the new savepoint, for flink run -s. migrate copies the files of
+    SAVEPOINT and does not change them, so you can delete either savepoint.
 
     Positions that would lose or duplicate records, or that do not match the job's state, are
     refused (exit 4, nothing written).

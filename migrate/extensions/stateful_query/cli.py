@@ -48,9 +48,9 @@ def prime(
         help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
-        "Set the checkpoint location in the printed query, which primes the location and then "
-        "starts from it. DIR is a new directory, local or at a URL. This command does not write "
-        "to it.",
+        "Set the checkpoint location of the printed query. When you run the query, it primes "
+        "this location before it starts; this command does not write to DIR. DIR is a new "
+        "directory, local or at a URL.",
         metavar="DIR",
     ),
     query_file: str | None = option(
@@ -58,8 +58,8 @@ def prime(
         metavar="FILE",
     ),
     sink: str | None = option(
-        "The files or the table that the query writes to. Refused if the sink would skip the "
-        "query's first batches.",
+        "Check the query's output files or table. The move is refused if this sink would skip "
+        "the first batches.",
         metavar="DIR",
     ),
     sink_writer: str | None = option(
@@ -115,8 +115,8 @@ def copy_query(
         ..., "--checkpoint-dir", metavar="NEW", help="Write the copy to this new local directory."
     ),
     sink: str | None = option(
-        "The files or the table that the query writes to. Refused if the sink would skip batches "
-        "of the copied query.",
+        "Check the query's output files or table. The copy is refused if this sink would skip "
+        "its batches.",
         metavar="DIR",
     ),
     format: CopyFormat = option(
@@ -172,13 +172,14 @@ def verify_state(
         ...,
         "--state",
         metavar="OPERATOR/NAME",
-        help="Compare this keyed state of CHK, key by key, with Spark's state before its first "
-        "records from Kafka.",
+        help=(
+            "Compare each key of this keyed state of CHK with the state that Spark was primed with."
+        ),
     ),
     expect: str | None = option(
-        "List SQL expressions, separated by commas, for the fields of Spark's key and then "
-        "of its value. They can use Flink's key, namespace, and value. [default: Flink's "
-        "fields in order]",
+        "Compute the expected Spark state from Flink's key, namespace, and value. Pass SQL "
+        "expressions, separated by commas: first for the fields of Spark's key, and then for the "
+        "fields of Spark's value. [default: Flink's fields in order]",
         metavar="EXPRESSIONS",
     ),
     sample: int | None = option(
@@ -187,20 +188,21 @@ def verify_state(
         panel="Keys",
     ),
     merge_keys: bool = option(
-        "Merge Flink's entries whose keys become equal in Spark, as with merge_keys of "
-        "prime. Examples are keys with nanoseconds, and the keys -0.0 and 0.0.",
+        "Merge entries whose keys differ in Flink but are equal in Spark, such as -0.0 and 0.0, "
+        "or times that differ only in nanoseconds. Pass this if the query was primed with "
+        "merge_keys.",
         panel="Keys",
     ),
     ttl_ms: str | None = option(
-        "Set the state's TTL in the job, such as 7d, 12h, or 500ms. Entries that had "
-        "expired at the stop are omitted. With none, all entries are kept.",
+        "Pass the TTL that the job sets for the state, such as 7d, 12h, or 500ms. Entries that "
+        "expired before the stop are omitted. none keeps all entries.",
         flags=("--ttl",),
         metavar="DURATION|none",
     ),
     stopped_at_ms: str | None = option(
-        "With --ttl, set the time of the job's stop, in ISO 8601 or epoch milliseconds. "
-        "[default: the time at which _metadata was written, or the state's last access if "
-        "that is later]",
+        "With --ttl, pass the time at which the job was stopped, in ISO 8601 or epoch "
+        "milliseconds. [default: the time at which _metadata was written, or the state's last "
+        "access if that is later]",
         flags=("--stopped-at",),
         metavar="TIME",
     ),
@@ -214,15 +216,16 @@ def verify_state(
         "Assume that all sources for a topic read from the same Kafka cluster.", panel="The start"
     ),
     spark_conf: Mapping[str, str] | None = option(
-        "A Spark setting.", metavar="KEY=VALUE", panel="Spark", read=spark_settings
+        "Set a Spark property. Repeatable.", metavar="KEY=VALUE", panel="Spark", read=spark_settings
     ),
     wide: bool = WIDE,
     arguments: SideArguments,
 ) -> None:
     """Compare Flink's keyed state with the state of a primed query.
 
-    Also checks the query's start, as `migrate verify` does. Exits with 5 if a key is
-    different, missing, or not in Flink's state, or if the start is not verified.
+    This command also verifies the query's start, as `migrate verify` does. The exit code is 5 if
+    the start is not verified, if a key has a different value, or if only Flink or only Spark
+    contains a key.
     """
     stopped_at = None
     if stopped_at_ms is not None:
