@@ -49,5 +49,21 @@ def test_make_targets_modules_and_paths_exist() -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
     for module in set(re.findall(r"python -m ([\w.]+)", text)):
         assert find_spec(module) is not None, module
-    for path in set(re.findall(r"`((?:tests|decoder|docs)/[\w./-]+)`", text)):
+    for path in set(re.findall(r"`((?:tests|decoder|docs|migrate)/[\w./-]+)`", text)):
         assert (ROOT / path).exists(), path
+
+
+def test_every_module_in_table_exists() -> None:
+    """A name without a folder is in the folder of the path before it."""
+    rows = [line for line in PAGE.read_text().splitlines() if re.match(r"\| .* \| .*`", line)]
+    found = 0
+    for row in rows:
+        folder = None
+        for path in re.findall(r"`([\w./-]+\.py|(?:decoder|migrate)/[\w./-]+/)`", row):
+            if "/" not in path and folder is not None:
+                path = f"{folder}/{path}"
+            if "/" in path:
+                folder = path.rpartition("/")[0]
+                assert (ROOT / path).exists(), row
+                found += 1
+    assert found > 40, found
