@@ -10,7 +10,6 @@ from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.position_inputs import SideKind, parse_side
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
-from migrate.model.option_names import option
 from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import DiffArguments, SideArguments, choice, kafka, target_connection
 from migrate.moves.translate import translate_side
@@ -53,12 +52,6 @@ def diff(
     old = new = job.broker
     translate = None
     if to_kafka.is_given:
-        if not job.is_given:
-            raise UsageError(
-                f"{option('to_kafka_config')} and {option('to_bootstrap_servers')} specify the "
-                f"cluster of RIGHT; add {option('bootstrap_servers', 'HOST:PORT')} for the cluster "
-                "of LEFT"
-            )
         if left_side.kind is SideKind.BROKER:
             raise UsageError(
                 f"{left_side.label} contains log offsets, not the positions of records, so "

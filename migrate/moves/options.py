@@ -48,6 +48,9 @@ OTHER_CLUSTER = "Another cluster"
 CHECKED = "What is checked"
 QUERY = "The query"
 _SPARK = "Spark"
+# A connection to the target's cluster requires one of these options.
+_OF_JOB = ("bootstrap_servers", "kafka_config", "kafka_properties")
+_POSITIONS_OF_JOB = "because the positions come from the job's cluster"
 # If any of these options is passed, the target reads from a different cluster.
 _OF_TARGET = ("to_kafka_config", "to_bootstrap_servers")
 
@@ -119,6 +122,8 @@ class ToKafkaArguments(TypedDict, total=False):
             "finds each position there by the surrounding records, or refuses the move.",
             metavar="HOST:PORT,…",
             panel=OTHER_CLUSTER,
+            requires=_OF_JOB,
+            reason=_POSITIONS_OF_JOB,
         ),
     ]
     to_kafka_config: Annotated[
@@ -128,6 +133,8 @@ class ToKafkaArguments(TypedDict, total=False):
             "format of --kafka-config.",
             metavar="FILE",
             panel=OTHER_CLUSTER,
+            requires=_OF_JOB,
+            reason=_POSITIONS_OF_JOB,
         ),
     ]
 
@@ -575,12 +582,6 @@ def move_request(
         check_address(flink_rest)
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
     compare = parse_choice(Compare, "compare", arguments.get("compare") or Compare.SAMPLES)
-    if to_kafka.is_given and not brokers.is_given:
-        raise UsageError(
-            f"{option('to_kafka_config')} and {option('to_bootstrap_servers')} specify the "
-            f"target's cluster; add {option('bootstrap_servers', 'HOST:PORT')} for the job's "
-            "cluster"
-        )
     check_combinations(PlanArguments, {**arguments, "plan": plan})
     return Request(
         chosen.allow_external_files,

@@ -102,16 +102,25 @@ def test_declared_combinations_name_options_of_the_same_call(kind: type) -> None
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
-        (MoveArguments, {"wait": "5s", "to_bootstrap_servers": "b:1"}),
-        (MoveArguments, {"wait": "5s", "to_kafka_config": ""}),  # of an unset variable
+        (MoveArguments, {"wait": "5s", "to_bootstrap_servers": "b:1", "kafka_config": "f"}),
+        # An empty string comes from an unset variable.
+        (MoveArguments, {"wait": "5s", "to_kafka_config": "", "bootstrap_servers": ""}),
         (MoveArguments, {"compare": "samples", "on_ambiguous": OnAmbiguous.FAIL, "wait": None}),
         (MoveArguments, {"topic_pattern": "o.*", "topic_map": {}}),
         (
             MoveArguments,
-            {"topic_pattern": "o.*", "topic_map": {"o": "x"}, "to_kafka_config": "f"},
+            {
+                "topic_pattern": "o.*",
+                "topic_map": {"o": "x"},
+                "to_kafka_config": "f",
+                "bootstrap_servers": "b:1",
+            },
         ),
         (PlanArguments, {"plan": "f", "unresolved": "fail", "allow_ran_on": False, "gone": "fail"}),
-        (PlanArguments, {"plan": "f", "compare": "all", "to_kafka_config": "f"}),
+        (
+            PlanArguments,
+            {"plan": "f", "compare": "all", "to_kafka_config": "f", "kafka_properties": ["a=b"]},
+        ),
         (VerifyArguments, {"run": False, "spark_conf": {}}),
         (SinkArguments, {"sink": "s", "sink_writer": "w"}),
         (DiffArguments, {"topic_map": {}}),
