@@ -24,7 +24,8 @@ from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
 from migrate.model.catalog import GROUP_MISSING, NO_COMMITTED_OFFSETS
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.finding import Code, Finding
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import GROUP_READS
 from migrate.model.log import log, timed
 from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.option_names import option
@@ -32,7 +33,7 @@ from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
 from migrate.model.warning import WarningText, warning_text
 from migrate.model.warning_catalog import METADATA_OF_CLIENT
-from migrate.model.wording import counted, did_you_mean, hint
+from migrate.model.wording import did_you_mean, hint
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
 
@@ -166,12 +167,7 @@ def side_input(
                     raise Refused(NO_COMMITTED_OFFSETS(group=group.name))
                 raise Refused(GROUP_MISSING(group=group.name, alike=group.alike))
             if group.members:
-                count = counted(len(group.members), "member")
-                message = (
-                    f"group {group.name!r} has {count}; all records that its consumers read from "
-                    "now on will be duplicated"
-                )
-                findings = (Finding(Code.GROUP_READS, message),)
+                findings = (Finding(GROUP_READS(group=group.name, members=len(group.members))),)
         case SideKind.BROKER:
             if broker is None:
                 raise broker_needed(side.label)

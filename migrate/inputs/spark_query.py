@@ -30,9 +30,18 @@ from migrate.inputs.spark_log import (
 from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
 from migrate.model.catalog import FIRST_BATCH_UNCOMMITTED, NO_BATCH_COMMITTED, NO_QUERY_ID
 from migrate.model.errors import InputError, Refused
-from migrate.model.finding import Code, Finding
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import (
+    KAFKA_ASSUMED,
+    OUTPUT_BEYOND,
+    OUTPUT_MAY_BE_BEYOND,
+    QUERY_ID_MISSING,
+    QUERY_STATE,
+    SHARED_TOPIC,
+    UNCOMMITTED_BATCH,
+)
+from migrate.model.message import Message
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
-from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 
@@ -92,36 +101,18 @@ def query_positions(pointer: str) -> ListedPositions:
     )
 
 
-# The maximum number of topics in a finding.
-_MAX_TOPICS = 5
-
-
 def _findings(directory: str, files: Files, batch: int, begun: int | None) -> Iterator[Finding]:
     sources = kafka_offsets(directory, batch, files).values()
     yield from location_warnings(directory, files)
     readers = Counter(topic for offsets in sources for topic in {topic for topic, _ in offsets})
     if shared := sorted(topic for topic, count in readers.items() if count > 1):
-        yield Finding(
-            Code.SHARED_TOPIC,
-            f"several sources of the query read {join_some(shared, _MAX_TOPICS)}, and the "
-            "query's log does not identify their Kafka clusters; if the sources read two "
-            "clusters, the positions of only one are moved",
-        )
+        yield Finding(SHARED_TOPIC(topics=shared))
     if operators := len(entry_numbers(files, join(directory, "state"))):
-        yield Finding(
-            Code.QUERY_STATE,
-            f"query {directory} stores the state of {counted(operators, 'operator')} (in state/); "
-            "this state may contain rows that were read but not emitted, and these rows are not "
-            "moved",
-        )
+        yield Finding(QUERY_STATE(query=directory, operators=operators))
     if (output := output_warning(directory, files)) is not None:
-        yield Finding(Code.OUTPUT_BEYOND, output)
+        yield Finding(output)
     if begun is not None:
-        yield Finding(
-            Code.UNCOMMITTED_BATCH,
-            f"the query has started batch {begun} but not committed it; any output that the batch "
-            "has already written will be duplicated",
-        )
+        yield Finding(UNCOMMITTED_BATCH(batch=begun))
 
 
 def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
@@ -134,22 +125,9 @@ def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
     if batch is None:
         return
     if assumed := assumed_sources(directory, batch, files):
-        yield Finding(
-            Code.KAFKA_ASSUMED,
-            f"the offsets of {counted(len(assumed), 'source')} of the query (the first is "
-            f"{assumed[0]}) have Kafka's format, but the start of a Kafka source "
-            f"(sources/{assumed[0]}/0) is missing; a different connector may have written "
-            "them",
-        )
+        yield Finding(KAFKA_ASSUMED(count=len(assumed), source=assumed[0]))
     if query_id(directory, files) is None:
-        yield Finding(Code.QUERY_ID_MISSING, _NO_QUERY_ID)
-
-
-_NO_QUERY_ID = (
-    "the file metadata with the query's ID is missing; Spark versions with SPARK-55058 do "
-    "not start the query; older versions start it with a new ID, and a sink that stores "
-    "query IDs treats it as a different query"
-)
+        yield Finding(QUERY_ID_MISSING())
 
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
@@ -163,8 +141,8 @@ _NO_QUERY_ID = (
 # MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
 
 
-def output_warning(directory: str, files: ByteSource) -> str | None:
-    """Return a warning about records that the next reader may duplicate, or None.
+def output_warning(directory: str, files: ByteSource) -> Message | None:
+    """Return the message of a finding about records that the next reader may duplicate, or None.
 
     Raises:
         InputError: the directory cannot be listed.
@@ -174,17 +152,9 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
         return None
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
-        return (
-            "if the query uses asyncProgressTrackingEnabled or Real-Time Mode, it may have "
-            "written records beyond these positions, and these records will be duplicated; the "
-            "query log does not show whether it uses these modes"
-        )
-    first, second = gaps[-1]
-    return (
-        f"after batch {first} the query has logged batch {second} "
-        "(asyncProgressTrackingEnabled); the query has written records beyond these positions, "
-        "and these records will be duplicated"
-    )
+        return OUTPUT_MAY_BE_BEYOND()
+    batch, next_batch = gaps[-1]
+    return OUTPUT_BEYOND(batch=batch, next_batch=next_batch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from migrate.model import catalog
 from migrate.model.extensions import extension_catalogs
-from migrate.model.message import MessageTemplate
+from migrate.model.message import Kind, MessageTemplate
 
 
 class Explanation(NamedTuple):
@@ -48,12 +48,15 @@ class Explanation(NamedTuple):
 
 
 def read_catalogs() -> dict[str, MessageTemplate]:
-    """Return the template of each message of the core and of the installed extensions, by code."""
+    """Return the template of each reason that a command ends with, by code.
+
+    The codes of findings and warnings are not included: ``read_explanations`` explains them.
+    """
     return {
         template.code: template
         for module in (catalog, *extension_catalogs())
         for template in vars(module).values()
-        if isinstance(template, MessageTemplate)
+        if isinstance(template, MessageTemplate) and template.kind is not Kind.WARNING
     }
 
 

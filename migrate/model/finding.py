@@ -8,6 +8,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate.model.message import Message
+
 if TYPE_CHECKING:
     from migrate.model.policies import Policies
 
@@ -138,29 +140,36 @@ class Code(str, Enum):
         return str(self.value)
 
 
+_CODES = {code.value: code for code in Code}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fact about an input that the user must consider before a move.
 
     Attributes:
+        message: a message of ``finding_catalog``.
         operator_id: the operator to which the finding refers, or None.
         is_certain: True if the fact is certain. If False, the severity is a warning.
         void_after_stop: True if the finding no longer applies after a later stop-with-savepoint of
             the job, for example because the stop commits pending output.
         void_if_finished: True if the finding does not apply to a job that has FINISHED with this
             savepoint, because in that case, the stop has committed the pending output.
-        when_restored: the message to show instead if the job is restored from the input; if empty,
-            the message is generated from the sink's transactions (``resolve_transactions``).
+        when_restored: the message to show instead if the job is restored from the input; None if
+            the message is the same.
     """
 
-    code: Code
-    message: str
+    message: Message
     operator_id: str | None = None
     is_certain: bool = True
     operator_name: str | None = None
     void_after_stop: bool = False
     void_if_finished: bool = False
-    when_restored: str = ""
+    when_restored: Message | None = None
+
+    @property
+    def code(self) -> Code:
+        return _CODES[self.message.code]
 
     @property
     def severity(self) -> Severity:
@@ -176,6 +185,6 @@ class Finding:
         return f"{self.operator_name} (operator {self.operator_id[:8]})"
 
     @property
-    def text(self) -> str:
+    def text(self) -> Message:
         """The message, with the operator if the finding refers to one."""
-        return f"{self.operator}: {self.message}" if self.operator else self.message
+        return self.message.about(self.operator)

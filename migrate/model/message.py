@@ -45,6 +45,7 @@ class Kind(str, Enum):
     SERVICE_ERROR = "service error"  # exit code 6
     STOP = "stop of a cut-over"  # exit code 5
     WARNING = "warning"  # does not stop the command
+    FINDING = "finding"  # its code determines the severity
 
 
 class MessageTemplate:
@@ -89,6 +90,7 @@ input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
 service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
 stop = partial(MessageTemplate, kind=Kind.STOP)
 warning = partial(MessageTemplate, kind=Kind.WARNING)
+finding = partial(MessageTemplate, kind=Kind.FINDING)
 
 
 class Message(str):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.findings.checkpoint import sink_memory_text
 from migrate.inputs.flink.job_state import (
     find_watch,
     job_refusals,
@@ -18,7 +17,7 @@ from migrate.inputs.flink.job_state import (
 from migrate.inputs.watch import NO_WATCH, Watch, wait_for_sign
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
-from migrate.model.finding import Code
+from migrate.model.finding_catalog import SINK_MEMORY
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.offset_metadata import LONGEST_METADATA, holds_offset
@@ -213,7 +212,7 @@ def commit_group(
     else:
         move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
-        warn(Code.SINK_MEMORY, sink_memory_text())
+        warn(SINK_MEMORY())
     change = replace(_prepare(request, move, path, allow_moved_on), metadata=metadata)
     remedy = "; a rollback restores the metadata"
     warn_of_discarded_metadata(change.group, change.new_offsets, remedy)

@@ -115,7 +115,7 @@ def follow(
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group, may_have_output_beyond=output is not None)
             if once and output is not None:
-                warn(Code.OUTPUT_BEYOND, output)
+                warn(output)
             before, allow_moved_on = followed.batch, False
             if metrics is not None:
                 _write_metrics(metrics, followed, group)

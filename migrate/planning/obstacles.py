@@ -15,13 +15,13 @@ from migrate.model.catalog import (
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import NoSuchName
 from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding_catalog import STATE_OF_OPERATORS_NOT_MOVED
 from migrate.model.message import Message, MessageTemplate
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
 from migrate.model.warning import WarningText, warning_text
 from migrate.model.warning_catalog import OTHER_BROKERS
-from migrate.model.wording import counted
 
 
 def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
@@ -73,12 +73,7 @@ def relevant_findings(
             findings.append(finding)
     sizes = [size for operator, size in plan_input.state_bytes.items() if operator in with_state]
     if sizes:
-        message = (
-            f"{counted(len(sizes), 'operator')} {'has' if len(sizes) == 1 else 'have'} "
-            f"{sum(sizes)} bytes of state that is not migrated; it may contain records that were "
-            "read but not emitted"
-        )
-        findings.append(Finding(Code.STATE_NOT_MOVED, message))
+        findings.append(Finding(STATE_OF_OPERATORS_NOT_MOVED(count=len(sizes), bytes=sum(sizes))))
     return findings
 
 
@@ -87,7 +82,10 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
-            yield MessageTemplate(finding.code, "{finding}", policy.way_out)(finding=finding.text)
+            own = finding.message.template
+            way_out = "; ".join(filter(None, (own.way_out, policy.way_out)))
+            refusal = MessageTemplate(own.code, own.what, way_out)
+            yield refusal(**finding.message.facts).about(finding.operator)
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:

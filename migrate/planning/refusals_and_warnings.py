@@ -74,7 +74,7 @@ def collect_warnings(
         policy = finding.code.policy
         of_the_group = policy.shown_for_groups and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
-            yield warning_text(finding.code, finding.text)
+            yield warning_text(finding.text)
     yield from _cost_warnings(partitions)
     group = snapshot.source_group if snapshot is not None else None
     if group is not None and not any(

@@ -14,8 +14,14 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.catalog import ABORTED_TRANSACTION, OPEN_TRANSACTION
 from migrate.model.cluster_snapshot import ClusterSnapshot, TxnOutcome
 from migrate.model.finding import Code, Finding
-from migrate.model.message import Message
-from migrate.model.option_names import option
+from migrate.model.finding_catalog import (
+    TRANSACTIONS_ABORTED,
+    TRANSACTIONS_NOT_QUERIED,
+    TRANSACTIONS_NOT_REPORTED,
+    TRANSACTIONS_OPEN,
+    TRANSACTIONS_UNKNOWN,
+)
+from migrate.model.message import Message, MessageTemplate
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
 
@@ -50,26 +56,25 @@ def resolve_transactions(
             continue
         pending = plan_input.pending.get(finding.operator_id or "", ())
         by_outcome = _group_by_outcome(pending, snapshot)
-        refusal = _lost_refusal(by_outcome, restored=restored)
-        if refusal is not None and not policies.allow_in_flight:
-            refusals.append(refusal.about(finding.operator))
-        elif refusal is not None:
-            remaining.append(replace(finding, message=refusal.what))
+        lost = _lost_transactions(by_outcome, restored=restored)
+        if lost is not None:
+            refusal, finding_if_allowed, transactions = lost
+            facts = {"transactions": _named(transactions)}
+            if policies.allow_in_flight:
+                remaining.append(replace(finding, message=finding_if_allowed(**facts)))
+            else:
+                refusals.append(refusal(**facts).about(finding.operator))
         elif pending and len(by_outcome[TxnOutcome.COMMITTED]) == len(pending):
             notes.append(
                 f"{_named(pending)} of {finding.operator} is committed according to the brokers' "
                 "transaction log, although it is pending in the checkpoint"
             )
         elif restored:
-            what = f"{_named(pending)} of a KafkaSink" if pending else "the pending data of a sink"
-            message = finding.when_restored or (
-                f"{what} may not be committed yet; the restored job commits it, unless the "
-                "brokers abort it first"
-            )
+            message = finding.when_restored or finding.message
             remaining.append(replace(finding, message=message))
         elif pending:
-            why = _why_unknown(by_outcome[TxnOutcome.UNKNOWN], snapshot)
-            remaining.append(replace(finding, message=f"{finding.message}; {why}"))
+            message = _with_reason(finding.message, by_outcome[TxnOutcome.UNKNOWN], snapshot)
+            remaining.append(replace(finding, message=message))
         else:
             remaining.append(finding)
     return remaining, refusals, notes
@@ -85,21 +90,29 @@ def _group_by_outcome(
     return by_outcome
 
 
-def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Message | None:
-    """Return the refusal of transactions with output that is or will be lost, or None."""
-    if by_outcome[TxnOutcome.OPEN] and not restored:
-        return OPEN_TRANSACTION(transactions=_named(by_outcome[TxnOutcome.OPEN]))
-    if by_outcome[TxnOutcome.ABORTED]:
-        return ABORTED_TRANSACTION(transactions=_named(by_outcome[TxnOutcome.ABORTED]))
+def _lost_transactions(
+    by_outcome: _ByOutcome, *, restored: bool
+) -> tuple[MessageTemplate, MessageTemplate, Sequence[PendingTransaction]] | None:
+    """Return the transactions with output that is or will be lost, or None.
+
+    Also return the refusal, and the finding if the policies allow the loss.
+    """
+    if (lost := by_outcome[TxnOutcome.OPEN]) and not restored:
+        return OPEN_TRANSACTION, TRANSACTIONS_OPEN, lost
+    if lost := by_outcome[TxnOutcome.ABORTED]:
+        return ABORTED_TRANSACTION, TRANSACTIONS_ABORTED, lost
     return None
 
 
-def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:
+def _with_reason(
+    message: Message, unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None
+) -> Message:
+    """Return a finding's message with the reason that the outcome is unknown."""
     if snapshot is None:
-        return f"add {option('bootstrap_servers', 'HOST:PORT')} to query the sink's brokers"
+        return TRANSACTIONS_NOT_QUERIED(finding=message)
     if snapshot.transactions_error:
-        return f"the brokers did not report its outcome ({snapshot.transactions_error})"
-    return f"these brokers have no record of {_named(unknown)}"
+        return TRANSACTIONS_NOT_REPORTED(finding=message, error=snapshot.transactions_error)
+    return TRANSACTIONS_UNKNOWN(finding=message, transactions=_named(unknown))
 
 
 def _named(transactions: Iterable[PendingTransaction]) -> str:

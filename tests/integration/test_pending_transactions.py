@@ -154,7 +154,7 @@ def test_rewritten_savepoint_with_aborted_transaction_is_refused(story: Story) -
     assert allowed.code == 0, allowed.stderr
     told = [line for line in _lines(allowed, "warning: ") if "transaction" in line]
     assert len(told) == 2
-    assert any("the restored job commits it" in line for line in told)
+    assert any("the restored job commits this output" in line for line in told)
 
 
 def test_completed_stop_moves_without_transaction_warning(story: Story) -> None:

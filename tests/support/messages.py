@@ -7,33 +7,36 @@ Update the pinned texts after a change of a catalog with::
 
 from __future__ import annotations
 
-from operator import attrgetter
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 
-from migrate.model import warning_catalog
-from migrate.model.explanations import read_catalogs
-from migrate.model.message import MessageTemplate
+from migrate.model import catalog, finding_catalog, warning_catalog
+from migrate.model.extensions import extension_catalogs
+from migrate.model.message import Kind, MessageTemplate
 from migrate.model.option_names import command_line_notation
 
 PINNED = Path(__file__).parents[1] / "unit" / "messages.txt"
+# The kinds of messages that share codes; ``explanations.md`` explains these codes.
+SHARED = (Kind.FINDING, Kind.WARNING)
 
 
 def message_texts() -> str:
-    """Return the text of each message and then of each warning, sorted by code."""
-    messages = [template for _, template in sorted(read_catalogs().items())]
-    warnings = sorted(warning_templates().values(), key=attrgetter("code", "what"))
+    """Return the text of each reason, and then of each finding and warning, sorted by code."""
+    templates = sorted(
+        (template for _, template in named_templates()),
+        key=lambda template: (template.kind in SHARED, template.code, template.what),
+    )
     with command_line_notation():
-        return "\n".join(map(_text, messages + warnings))
+        return "\n".join(map(_text, templates))
 
 
-def warning_templates() -> dict[str, MessageTemplate]:
-    """Return the templates of ``warning_catalog`` by name."""
-    return {
-        name: value
-        for name, value in vars(warning_catalog).items()
-        if isinstance(value, MessageTemplate)
-    }
+def named_templates() -> Iterator[tuple[str, MessageTemplate]]:
+    """Yield the name and the template of each message in all catalogs."""
+    for module in (catalog, finding_catalog, warning_catalog, *extension_catalogs()):
+        for name, value in vars(module).items():
+            if isinstance(value, MessageTemplate):
+                yield name, value
 
 
 def _text(template: MessageTemplate) -> str:

@@ -215,7 +215,8 @@ FINDING = (  # values of a Finding
     _string("code", "code of the finding, such as in-flight-records", "code.value"),
     _string("severity", "blocker, warning, or note", "severity.value"),
     _string("operator_id", "operator of the finding; null for the checkpoint as a whole"),
-    _string("message", "description of the finding"),
+    # A plain string, because Spark cannot unpickle a ``Message``.
+    _string("message", "description of the finding", lambda finding: str(finding.message)),
 )
 # The columns of each view between IDENTITY and ERROR.
 BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {

@@ -102,7 +102,7 @@ def check_savepoint(
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
     refusals = [*refusals, *blocker_refusals(others, policies)]
     warnings = [
-        warning_text(finding.code, finding.text)
+        warning_text(finding.text)
         for finding in others
         if finding.code in _WARNING_CODES
         and (finding.severity is Severity.WARNING or finding.code.policy.allowed(policies))

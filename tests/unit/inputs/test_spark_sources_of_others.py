@@ -45,10 +45,8 @@ def test_source_without_kafka_start_triggers_warning(tmp_path: Path, command: st
     arguments = (command, side) if command == "to-spark" else (command, side, side)
     result = migrate(*arguments)
     assert result.code == 0
-    assert (
-        "(sources/0/0) is missing; a different connector may have written them [kafka-assumed]"
-        in result.stderr
-    )
+    assert "(sources/0/0) is missing; a different connector" in result.stderr
+    assert "[kafka-assumed]" in result.stderr
     (location / "sources/0").mkdir(parents=True)
     (location / "sources/0/0").write_text(_SEED)
     assert "kafka-assumed" not in migrate(*arguments).stderr

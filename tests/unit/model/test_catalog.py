@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import ast
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import migrate
-from migrate.model import catalog, warning_catalog
+from migrate.model import warning_catalog
 from migrate.model.explanations import read_catalogs, read_explanations
-from migrate.model.extensions import extension_catalogs
 from migrate.model.message import MessageTemplate
 from migrate.model.warning import WarningCode, warning_text
-from tests.support.messages import PINNED, message_texts, warning_templates
+from tests.support.messages import PINNED, SHARED, message_texts, named_templates
 
 
-def _templates() -> Iterator[tuple[str, MessageTemplate]]:
-    for module in (catalog, *extension_catalogs()):
-        for name, value in vars(module).items():
-            if isinstance(value, MessageTemplate):
-                yield name, value
+def _reasons() -> Iterator[tuple[str, MessageTemplate]]:
+    """Yield the messages that a command ends with."""
+    return ((name, item) for name, item in named_templates() if item.kind not in SHARED)
 
 
 def _calls() -> Iterator[tuple[str, int, str, ast.Call]]:
@@ -42,26 +41,32 @@ def test_texts_of_messages_are_pinned() -> None:
 
 
 def test_every_code_is_unique_and_names_its_message() -> None:
-    codes = [template.code for _, template in _templates()]
+    codes = [template.code for _, template in _reasons()]
     assert sorted(codes) == sorted(read_catalogs())
     assert read_catalogs().keys() & read_explanations().keys() == set()
-    for name, template in _templates():
+    for name, template in _reasons():
         assert name == template.code.upper().replace("-", "_")
 
 
 def test_every_message_says_what_to_do() -> None:
-    assert [name for name, template in _templates() if not template.way_out] == []
+    assert [name for name, template in _reasons() if not template.way_out] == []
 
 
 def test_messages_are_parts_of_sentences() -> None:
-    for name, template in _templates():
+    for name, template in named_templates():
         for text in (template.what, template.way_out):
             assert not text.endswith((".", ";", " ")) and ". " not in text, name
 
 
+def test_names_of_messages_are_unique() -> None:
+    """The tests below find the template of a call by its name."""
+    counts = Counter(name for name, _ in named_templates())
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
 def test_every_call_of_message_passes_its_facts() -> None:
     """A missing fact would raise an error only when the refusal occurs."""
-    templates = dict(_templates()) | warning_templates()
+    templates = dict(named_templates())
     wrong = [
         f"{path}:{line}: {name}"
         for path, line, name, call in _calls()
@@ -79,17 +84,22 @@ def test_every_message_is_used() -> None:
         node.id if isinstance(node, ast.Name) else node.attr
         for path in sources
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Name | ast.Attribute)
+        if isinstance(node, ast.Name) or _is_in_catalog(node)
     }
-    names = (name for name, _ in (*_templates(), *warning_templates().items()))
-    assert [name for name in names if name not in used] == []
+    assert [name for name, _ in named_templates() if name not in used] == []
 
 
-def test_every_warning_has_explained_code_and_is_one_sentence() -> None:
-    for name, template in warning_templates().items():
-        assert template.code in read_explanations(), name
-        for text in (template.what, template.way_out):
-            assert not text.endswith((".", ";", " ")) and ". " not in text, name
+def _is_in_catalog(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """Return whether a node is such as ``catalog.NAME``, and not ``Code.NAME``."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=module)):
+            return module.endswith("catalog")
+    return False
+
+
+def test_every_finding_and_every_warning_has_explained_code() -> None:
+    for name, template in named_templates():
+        assert (template.kind in SHARED) == (template.code in read_explanations()), name
 
 
 def test_warning_text_keeps_code_and_facts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate.model.finding import Code, Finding, Severity
+from migrate.model.message import finding
 from migrate.model.policies import Policies
 
 
@@ -40,8 +41,9 @@ def test_override_options_allow_expected_codes(policies: Policies, codes: set[Co
 
 @pytest.mark.parametrize("code", Code)
 def test_uncertain_finding_is_a_warning(code: Code) -> None:
-    assert Finding(code, "").severity is code.policy.severity
-    assert Finding(code, "", is_certain=False).severity is Severity.WARNING
+    message = finding(code, "")()
+    assert Finding(message).severity is code.policy.severity
+    assert Finding(message, is_certain=False).severity is Severity.WARNING
 
 
 def test_scan_obstacle_codes_are_warnings() -> None:

@@ -10,6 +10,8 @@ from decoder import PendingTransaction
 from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding
+from migrate.model.finding_catalog import STATE_OF_OPERATORS_NOT_MOVED
+from migrate.model.message import finding
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles
@@ -43,7 +45,7 @@ def _texts(refusals: object) -> list[str]:
 
 
 def _finding(code: Code, operator_id: str | None = None) -> Finding:
-    return Finding(code, "so", operator_id)
+    return Finding(finding(code, "so")(), operator_id)
 
 
 # -- findings -------------------------------------------------------------------------------------
@@ -90,27 +92,21 @@ def test_findings_of_unselected_sources_are_omitted(named: bool, kept: list[int]
 
 
 @pytest.mark.parametrize(
-    ("held", "told"),
+    ("held", "facts"),
     [
-        ({_A: 5, _C: 9}, "2 operators have 14 bytes"),
-        ({_A: 5}, "1 operator has 5 bytes"),
-        ({_C: 0}, "1 operator has 0 bytes"),
+        ({_A: 5, _C: 9}, {"count": 2, "bytes": 14}),
+        ({_A: 5}, {"count": 1, "bytes": 5}),
+        ({_C: 0}, {"count": 1, "bytes": 0}),
         ({"d" * 32: 9}, None),
     ],
 )
 def test_state_not_moved_is_reported_in_single_finding(
-    held: dict[str, int], told: str | None
+    held: dict[str, int], facts: dict[str, int] | None
 ) -> None:
     findings = [_finding(Code.STATE_NOT_MOVED, operator_id=one) for one in (_A, _C)]
     found = _extraction(findings, held)
-    expected = [
-        Finding(
-            Code.STATE_NOT_MOVED,
-            f"{told} of state that is not migrated; it may contain records that were read but "
-            "not emitted",
-        )
-    ]
-    assert obstacles.relevant_findings(found, found.sources, False) == (expected if told else [])
+    expected = [Finding(STATE_OF_OPERATORS_NOT_MOVED(**facts))] if facts is not None else []
+    assert obstacles.relevant_findings(found, found.sources, False) == expected
 
 
 def test_blockers_are_refused_unless_allowed() -> None:

@@ -17,7 +17,7 @@ from migrate.model.catalog import (
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.finding import Code, Finding
-from migrate.model.message import Message
+from migrate.model.message import Message, finding
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Origin, Position, PositionState
 from migrate.planning import refusals_and_warnings as messages
@@ -130,7 +130,7 @@ def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], 
 
 
 def _finding(code: Code, operator_id: str | None = None) -> Finding:
-    return Finding(code, f"{code} is so", operator_id)
+    return Finding(finding(code, f"{code} is so")(), operator_id)
 
 
 def test_warning_findings_are_reported_with_their_operator() -> None:

@@ -209,7 +209,7 @@ def test_restored_job_commits_open_transaction(
     refusals, told = _restored(tmp_path, fates)
     assert refusals == []
     (warning,) = told
-    assert "the restored job commits it" in warning
+    assert "2 transactions to commit" in warning
     assert "unless the brokers abort it first" in warning
 
 

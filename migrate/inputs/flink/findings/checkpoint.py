@@ -23,17 +23,18 @@ from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding
-from migrate.model.option_names import option
-from migrate.model.wording import counted
-
-
-def sink_memory_text() -> str:
-    """Return text for messages; ``migrate.sinks`` describes sinks that remember checkpoint IDs."""
-    return (
-        "a sink that remembers checkpoint IDs may drop records of a Flink job that starts from "
-        f"these offsets without state; to check the table, add {option('sink', 'TABLE')}"
-    )
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import (
+    FINISHED_OPERATORS,
+    HIGHER_NUMBER_IS_EARLIER,
+    LATER_CHECKPOINT,
+    LOWER_NUMBER_IS_LATER,
+    NEWER_CHECKPOINT,
+    NOT_A_STOP,
+    SINK_OF_UNKNOWN_MEMORY,
+    WRITTEN_BEFORE_LOWER_NUMBER,
+    WRITTEN_BY,
+)
 
 
 def job_ended_with(checkpoint: Checkpoint) -> bool:
@@ -46,33 +47,20 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     if checkpoint.newer_siblings:
         yield _ran_on_finding(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not job_ended_with(checkpoint):
-        what = {
+        kind = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
             CheckpointKind.UNKNOWN: "a checkpoint or savepoint without evidence of a stop",
         }[checkpoint.type.kind]
-        yield Finding(
-            Code.NOT_A_STOP,
-            f"this is {what}; if the job kept running, its later output will be duplicated",
-            void_after_stop=True,
-        )
+        yield Finding(NOT_A_STOP(kind=kind), void_after_stop=True)
     if checkpoint.earlier_run:
-        yield Finding(
-            Code.NUMBERING_BEGAN_ANEW,
-            f"chk-{checkpoint.earlier_run[-1]} in the same directory has a higher number "
-            "but was written earlier; either an earlier run of the job wrote it, or the "
-            "checkpoints were copied without their modification times",
-        )
+        yield Finding(WRITTEN_BEFORE_LOWER_NUMBER(other=checkpoint.earlier_run[-1]))
     elif checkpoint.contradicting:
         yield _contradiction_finding(checkpoint.checkpoint_id, checkpoint.contradicting)
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
-        names = ", ".join(operator.name or operator.operator_id for operator in finished)
-        yield Finding(
-            Code.FINISHED_OPERATORS,
-            f"{counted(len(finished), 'operator')} had finished and stored no state "
-            f"({names}); the positions of a finished Kafka source are not in the checkpoint",
-        )
+        names = [operator.name or operator.operator_id for operator in finished]
+        yield Finding(FINISHED_OPERATORS(count=len(finished), operators=names))
     yield from _sink_findings(checkpoint)
     yield _written_by_finding(checkpoint)
 
@@ -86,27 +74,14 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
         and COMMITTER_STATE in operator.state_names
     ]
     if committers:
-        yield Finding(
-            Code.SINK_MEMORY,
-            f"the kind of the sink {', '.join(committers)} is unknown; {sink_memory_text()}",
-        )
+        yield Finding(SINK_OF_UNKNOWN_MEMORY(sinks=committers))
 
 
 def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
-        reason = f"chk-{newest} in the same directory is complete"
-    else:
-        # A later run of the job restarted the numbering, or the times belong to copies.
-        reason = (
-            f"chk-{newest} in the same directory was written after this chk-{number}, "
-            "although its number is lower (or the checkpoints were copied without their "
-            "modification times)"
-        )
-    return Finding(
-        Code.RAN_ON,
-        f"the job kept running after this checkpoint; {reason}; the job's later output "
-        "would be duplicated",
-    )
+        return Finding(NEWER_CHECKPOINT(newest=newest))
+    # A later run of the job restarted the numbering, or the times belong to copies.
+    return Finding(LATER_CHECKPOINT(newest=newest, number=number))
 
 
 def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
@@ -115,15 +90,9 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     The checkpoints are from two runs of the job, or are copies with different times. The user must
     determine which checkpoint is the last.
     """
-    lower = [other for other in others if other < number]
-    when, other, order = (
-        ("after", lower[-1], "lower") if lower else ("before", others[-1], "higher")
-    )
-    return Finding(
-        Code.NUMBERING_BEGAN_ANEW,
-        f"chk-{other} in the same directory was written {when} this chk-{number}, although "
-        f"its number is {order}; find out which checkpoint the job wrote last",
-    )
+    if lower := [other for other in others if other < number]:
+        return Finding(LOWER_NUMBER_IS_LATER(other=lower[-1], number=number))
+    return Finding(HIGHER_NUMBER_IS_EARLIER(other=others[-1], number=number))
 
 
 def _written_by_finding(checkpoint: Checkpoint) -> Finding:
@@ -136,10 +105,7 @@ def _written_by_finding(checkpoint: Checkpoint) -> Finding:
         if (text := _connector_releases(source)) is not None
     }
     writers += sorted(connectors)
-    return Finding(
-        Code.WRITTEN_BY,
-        f"written by {', and by '.join(writers)}; the state does not contain the exact release",
-    )
+    return Finding(WRITTEN_BY(writers=", and by ".join(writers)))
 
 
 def _connector_releases(source: KafkaState | UnknownSource) -> str | None:

@@ -17,8 +17,13 @@ from itertools import chain
 
 from decoder import ByteSource, Checkpoint, DecodeError, Operator
 from migrate.model.extensions import is_installed, service
-from migrate.model.finding import Code, Finding
-from migrate.model.wording import counted
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import (
+    ASYNC_JOIN_NOT_READ,
+    ASYNC_JOIN_RECORDS,
+    ASYNC_JOIN_UNCOUNTED,
+    ASYNC_JOIN_UNREADABLE,
+)
 
 STATE_NAMES = frozenset(
     {"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"}
@@ -26,10 +31,6 @@ STATE_NAMES = frozenset(
 # The planner's names for these operators start with these prefixes.
 _JOINS = ("LookupJoin", "DeltaJoin")
 _FIRST_METADATA_VERSION = 6
-_WAY_OUT = (
-    "a move loses them; stop the job with --drain, which waits for the responses (if the "
-    "job has ended, restore it from this checkpoint first)"
-)
 
 
 def findings_of_keyed_queues(
@@ -54,49 +55,30 @@ def findings_of_keyed_queues(
         return
     if not is_installed("keyed_state"):
         for operator_id, name in joins.items():
-            yield _unknown(operator_id, name, "the keyed_state extension is not installed")
+            yield Finding(ASYNC_JOIN_NOT_READ(), operator_id, operator_name=name)
         return
     read_keyed_states = service("keyed_state", "read_keyed_states")
     keyed = read_keyed_states(checkpoint.pointer, files, allow_external_files=allow_external_files)
     for state in keyed.states:
         if state.operator_id not in joins or state.name not in STATE_NAMES:
             continue
-        waiting = 0
+        waiting, is_counted = 0, True
         try:
             # Not state.entries(), because such elements make the queue unreadable.
             batches = chain.from_iterable(part.batches() for part in state.parts)
             for entry in chain.from_iterable(batches):
                 waiting += len(entry.value) if isinstance(entry.value, list) else 1
-            number = counted(waiting, "record")
         except DecodeError:  # such as for a watermark between the records
-            waiting, number = waiting + 1, "records"
-        if waiting:
-            waiting_text = (
-                f"its keyed state contains {number} waiting for responses (an async join)"
-            )
-            text = f"{waiting_text}; {_WAY_OUT}"
-            yield _finding(state.operator_id, state.operator_name, text)
+            is_counted = False
+        if waiting or not is_counted:
+            records = ASYNC_JOIN_RECORDS(records=waiting) if is_counted else ASYNC_JOIN_UNCOUNTED()
+            yield Finding(records, state.operator_id, operator_name=state.operator_name)
     for unread in keyed.unread:
         if unread.operator_id in joins:
-            reason = f"it cannot be read ({unread.error})"
-            yield _unknown(unread.operator_id, unread.operator_name, reason)
+            message = ASYNC_JOIN_UNREADABLE(reason=str(unread.error))
+            yield Finding(message, unread.operator_id, operator_name=unread.operator_name)
 
 
 def _may_be_a_join(operator: Operator) -> bool:
     has_name = operator.name is None or operator.name.startswith(_JOINS)
     return bool(operator.keyed_state_bytes) and has_name
-
-
-def _unknown(operator_id: str, operator_name: str | None, reason: str) -> Finding:
-    text = (
-        f"its keyed state may contain records waiting for responses (an async join), but "
-        f"{reason}; "
-        f"{_WAY_OUT}"
-    )
-    return _finding(operator_id, operator_name, text)
-
-
-def _finding(operator_id: str, operator_name: str | None, text: str) -> Finding:
-    return Finding(
-        Code.IN_FLIGHT_RECORDS, text, operator_id=operator_id, operator_name=operator_name
-    )

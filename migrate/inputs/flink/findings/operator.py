@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from decoder import Operator, SinkState, UnknownSource
 from decoder.kafka.beam import BEAM_BUNDLE
@@ -11,8 +12,40 @@ from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding
-from migrate.model.wording import counted
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import (
+    ANOTHER_SOURCE_KIND,
+    ASYNC_RECORDS,
+    BEAM_BUNDLE_RECORDS,
+    BEAM_FUNCTION,
+    BEAM_PUSHED_BACK_RECORDS,
+    BEAM_STABLE_INPUT_RECORDS,
+    DAMAGED_SOURCE,
+    FILE_MAY_BE_IN_PROGRESS,
+    FILES_IN_PROGRESS,
+    IDLE_COMMITTER,
+    IDLE_FILE_SINK,
+    IDLE_KAFKA_SINK,
+    KAFKA_SINK_WITH_OPEN_TRANSACTIONS,
+    LEGACY_CONSUMER,
+    PENDING_FILES,
+    PENDING_FILES_AFTER_STOP,
+    PENDING_FILES_RESTORED,
+    PENDING_OF_PRODUCER,
+    PENDING_OF_PRODUCER_AFTER_STOP,
+    PENDING_OF_PRODUCER_RESTORED,
+    PENDING_TRANSACTIONS,
+    PENDING_TRANSACTIONS_AFTER_STOP,
+    PENDING_TRANSACTIONS_RESTORED,
+    PENDING_UNREADABLE,
+    PENDING_UNREADABLE_AFTER_STOP,
+    PENDING_UNREADABLE_RESTORED,
+    PENDING_UNREADABLE_WITH_FILES,
+    PENDING_UNREADABLE_WITH_FILES_AFTER_STOP,
+    STATE_NOT_MOVED,
+    UNALIGNED_RECORDS,
+)
+from migrate.model.message import Message
 
 # List states of FlinkKafkaProducer, the predecessor of KafkaSink, @ connector 1.15.4.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
@@ -25,47 +58,38 @@ _FILE_SINK_STATE = "bucket-states"
 # queues in keyed state, see ``keyed_queues``.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
 # List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the prefix of the state's name (the names
-# for @RequiresStableInput end with a number; see BufferingDoFnRunner). The texts describe the
-# records in the state and how to release them.
+# for @RequiresStableInput end with a number; see BufferingDoFnRunner).
 _BEAM_BUFFERS = {
-    BEAM_BUNDLE: (
-        "that the operator emitted for the checkpoint at the end of a bundle",
-        "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
-    ),
-    "pushed-back-elements": (
-        "that are waiting for side inputs",
-        "take a new checkpoint once their side inputs are ready "
-        "(--finishBundleBeforeCheckpointing does not release them)",
-    ),
-    "stable-input-buffer": (
-        "that are waiting until the checkpoint is complete (@RequiresStableInput)",
-        "take a new checkpoint after a checkpoint interval without input "
-        "(--finishBundleBeforeCheckpointing does not release them)",
-    ),
+    BEAM_BUNDLE: BEAM_BUNDLE_RECORDS,
+    "pushed-back-elements": BEAM_PUSHED_BACK_RECORDS,
+    "stable-input-buffer": BEAM_STABLE_INPUT_RECORDS,
 }
+# The messages about pending output: of a job that may be running, and of a stopped job.
+#
 # A running job commits the output of a checkpoint soon after the checkpoint is complete. A stop
 # commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
-_LOST_TEXT = (
-    "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
-    "unless the job is restored from this checkpoint"
-)
-_AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
+#
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). A commit error fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error and retries none.
 # FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
 # logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
 # without that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
-_IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
+_PENDING_FILES = PENDING_FILES, PENDING_FILES_AFTER_STOP
+_PENDING_OF_PRODUCER = PENDING_OF_PRODUCER, PENDING_OF_PRODUCER_AFTER_STOP
+_PENDING_TRANSACTIONS = PENDING_TRANSACTIONS, PENDING_TRANSACTIONS_AFTER_STOP
+_PENDING_UNREADABLE = PENDING_UNREADABLE, PENDING_UNREADABLE_AFTER_STOP
+# The state may belong to a FileSink writer. FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a
+# file if the rolling policy requires it, or at the end of the input. A stop-with-savepoint reaches
+# the end of the input only with --drain, so without --drain a file can stay open.
+_PENDING_UNREADABLE_WRITER = (
+    PENDING_UNREADABLE_WITH_FILES,
+    PENDING_UNREADABLE_WITH_FILES_AFTER_STOP,
+)
 # List states without records. SinkWriterOperator @ Flink 2.0.0 stores in ``end_of_input_state``
 # whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
-# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy requires it, or
-# at the end of the input. A stop-with-savepoint reaches the end of the input only with --drain, so
-# without --drain a file can stay open.
-_HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
-_OPEN_FILE_TEXT = f"a file sink may have an unfinished file; {_HIDDEN_FILE_TEXT}"
 
 
 def findings_of_operator(
@@ -84,39 +108,22 @@ def findings_of_operator(
         # The positions of a splittable DoFn are in its restrictions. The restrictions are keyed
         # state of a DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0,
         # ExecutableStageDoFnOperator of portable pipelines).
-        yield Finding(
-            Code.ANOTHER_SOURCE_KIND,
-            "an Apache Beam DoFn with keyed state; if it reads Kafka (a splittable DoFn), "
-            "its positions are not moved; run it with --experiments=use_deprecated_read",
-        )
+        yield Finding(BEAM_FUNCTION())
     if operator.in_flight_bytes:
         yield Finding(
-            Code.IN_FLIGHT_RECORDS,
-            f"{operator.in_flight_bytes} bytes of records in its channels are not yet "
-            "processed (an unaligned checkpoint); a move loses them; take an aligned "
-            "checkpoint, or use stop-with-savepoint",
+            UNALIGNED_RECORDS(bytes=operator.in_flight_bytes),
             void_after_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
     waiting = counts.get(_ASYNC_QUEUE)
     if waiting:
-        yield Finding(
-            Code.IN_FLIGHT_RECORDS,
-            f"its queue contains up to {counted(waiting, 'record')} waiting for responses "
-            "(async I/O); a move loses them; stop the job with --drain, which waits for the "
-            "responses (if the job has ended, restore it from this checkpoint first)",
-        )
+        yield Finding(ASYNC_RECORDS(records=waiting))
         return
     buffers = [
-        (count, records, way_out)
-        for name, (records, way_out) in _BEAM_BUFFERS.items()
+        buffer(records=count)
+        for name, buffer in _BEAM_BUFFERS.items()
         if (count := sum(counts[state] for state in counts if state.startswith(name)))
     ]
-    for count, records, way_out in buffers:
-        yield Finding(
-            Code.IN_FLIGHT_RECORDS,
-            f"an Apache Beam pipeline stores {counted(count, 'record')} here {records}; a "
-            f"move loses them; {way_out}",
-        )
+    yield from map(Finding, buffers)
     if buffers:
         return
     if isinstance(state, UnknownSource):
@@ -131,17 +138,13 @@ def findings_of_operator(
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in counts):
             return
     elif _FILE_SINK_STATE in counts:
-        yield Finding(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT)
+        yield Finding(FILE_MAY_BE_IN_PROGRESS())
         return
     if state is not None or SOURCE_READER_STATE in counts:
         return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
     if sizes:
-        yield Finding(
-            Code.STATE_NOT_MOVED,
-            f"it has {' and '.join(sizes)} that will not be migrated; this state may "
-            "contain records that were read but not emitted",
-        )
+        yield Finding(STATE_NOT_MOVED(sizes=" and ".join(sizes)))
 
 
 def state_bytes(operator: Operator) -> int:
@@ -175,47 +178,28 @@ def _element_counts(operator: Operator) -> dict[str, int]:
 
 def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding:
     if state.partly_kafka:
-        return Finding(
-            Code.DAMAGED_SOURCE,
-            "some of its state belongs to a Kafka source, and some cannot be decoded; the "
-            f"source is damaged, or its kind is unsupported ({state.reason})",
-        )
+        return Finding(DAMAGED_SOURCE(reason=state.reason))
     if LEGACY_CONSUMER_STATE in operator.state_names:
-        return Finding(
-            Code.LEGACY_CONSUMER,
-            "its state has the name that FlinkKafkaConsumer uses (the source before "
-            f"KafkaSource) but contains no readable position ({state.reason})",
-        )
-    return Finding(
-        Code.ANOTHER_SOURCE_KIND,
-        f"its source state does not belong to a KafkaSource, so it is not moved ({state.reason})",
-    )
+        return Finding(LEGACY_CONSUMER(reason=state.reason))
+    return Finding(ANOTHER_SOURCE_KIND(reason=state.reason))
 
 
 def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
     if paths:
-        yield Finding(
-            Code.FILES_IN_PROGRESS,
-            f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in "
-            f"{paths[0]!r}); {_HIDDEN_FILE_TEXT}",
-        )
+        yield Finding(FILES_IN_PROGRESS(count=len(paths), path=paths[0]))
     if sink.pending:
-        contents = f"a FileSink has {counted(len(sink.pending), 'finished file')} to commit"
+        files = len(sink.pending)
         yield Finding(
-            Code.PENDING_TRANSACTIONS,
-            f"{contents}; {_IF_FINISHED if stopped else _LOST_TEXT}",
+            _PENDING_FILES[stopped](files=files),
             void_after_stop=True,
             void_if_finished=True,
             # FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery
             # (which does nothing if the file is committed) @ Flink 1.20.3
-            when_restored=(
-                f"{contents}; the restored job commits the output that the stop did not "
-                "commit; a second commit changes nothing"
-            ),
+            when_restored=PENDING_FILES_RESTORED(files=files),
         )
     if not paths and not sink.pending:
-        yield Finding(Code.SINK_STATE, "it is a FileSink writer with no open file")
+        yield Finding(IDLE_FILE_SINK())
 
 
 def _sink_finding(
@@ -223,41 +207,33 @@ def _sink_finding(
 ) -> Finding:
     """Return the finding about a sink that commits its output when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return Finding(Code.SINK_STATE, _nothing_pending_text(sink))
-    after_a_stop = _AFTER_A_STOP
+        return Finding(_nothing_pending(sink))
     match sink:
         case SinkState():
-            prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
-            contents = (
-                f"a KafkaSink has {counted(len(sink.pending), 'transaction')} to commit "
-                f"(transactional id prefix {prefixes})"
-            )
+            facts: dict[str, Any] = {
+                "transactions": len(sink.pending),
+                "prefixes": sorted({transaction.prefix for transaction in sink.pending}),
+            }
+            templates, restored = _PENDING_TRANSACTIONS, PENDING_TRANSACTIONS_RESTORED
         case UnknownSink():
-            contents = (
-                f"a sink may have output to commit, but its state cannot be read ({sink.reason})"
-            )
+            facts, restored = {"reason": sink.reason}, PENDING_UNREADABLE_RESTORED
+            is_writer = WRITER_STATE in operator.state_names
+            templates = _PENDING_UNREADABLE_WRITER if is_writer else _PENDING_UNREADABLE
         case None:
-            contents = (
-                "a FlinkKafkaProducer may have transactions to commit; `migrate` does not read them"
-            )
-            after_a_stop = _IF_FINISHED
-    # The unknown state may belong to a FileSink writer.
-    may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
+            facts = {}
+            templates, restored = _PENDING_OF_PRODUCER, PENDING_OF_PRODUCER_RESTORED
     return Finding(
-        Code.PENDING_TRANSACTIONS,
-        f"{contents}; "
-        + (after_a_stop if stopped else _LOST_TEXT)
-        + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
+        templates[stopped](**facts),
         void_after_stop=True,
         void_if_finished=sink is None,
+        when_restored=restored(**facts),
     )
 
 
-def _nothing_pending_text(sink: SinkState) -> str:
+def _nothing_pending(sink: SinkState) -> Message:
     if not sink.writers:
-        return "it is a sink committer without transactions to commit"
-    prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
-    under_way = sum(len(writer.open_transactions) for writer in sink.writers)
-    return f"it is a KafkaSink writer (transactional id prefix {prefixes})" + (
-        f", with {counted(under_way, 'transaction')} in progress" if under_way else ""
-    )
+        return IDLE_COMMITTER()
+    prefixes = sorted({writer.prefix for writer in sink.writers})
+    if under_way := sum(len(writer.open_transactions) for writer in sink.writers):
+        return KAFKA_SINK_WITH_OPEN_TRANSACTIONS(prefixes=prefixes, count=under_way)
+    return IDLE_KAFKA_SINK(prefixes=prefixes)

@@ -14,9 +14,24 @@ from decoder import (
     UnknownSource,
 )
 from migrate.inputs.flink.source import KafkaState, Source
-from migrate.model.finding import Code, Finding
+from migrate.model.finding import Finding
+from migrate.model.finding_catalog import (
+    BEAM_DISCOVERY,
+    COMMITTED_MARKER,
+    HYBRID_SOURCE,
+    HYBRID_SOURCE_DAMAGED,
+    HYBRID_SOURCE_ELSEWHERE,
+    HYBRID_SPLITS_LEFT,
+    INITIAL_DISCOVERY,
+    LATEST_MARKER,
+    NO_ENUMERATOR,
+    RETAINED_CLUSTERS,
+    STALE_POSITIONS,
+    STALE_POSITIONS_IF_STOPPED,
+    UNDISCOVERED_TOPICS,
+    UNRESOLVED_POSITIONS,
+)
 from migrate.model.positions import Marker, Position, PositionState
-from migrate.model.wording import counted
 
 # The metadata version of Flink releases up to 1.10.
 _METADATA_2 = 2
@@ -40,25 +55,12 @@ def findings_of_source(
         return
     if isinstance(state, BeamKafkaIO):
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 requests the partitions only once.
-        yield Finding(
-            Code.INITIAL_DISCOVERY,
-            "it is a KafkaIO source in an Apache Beam pipeline; it reads only the partitions that "
-            "existed when the pipeline started, and has read no records of other "
-            "partitions",
-        )
+        yield Finding(BEAM_DISCOVERY())
         return
     if state.enumerator is None:
-        yield Finding(
-            Code.NO_ENUMERATOR,
-            "no enumerator state is stored, so a bounded partition that finished would be missing",
-        )
+        yield Finding(NO_ENUMERATOR())
     elif not source.initial_discovery_finished:
-        yield Finding(
-            Code.INITIAL_DISCOVERY,
-            "the state does not show that the first discovery of partitions had finished; "
-            "for a missing partition, the job's policy determines the start position, and "
-            "the state does not contain this policy",
-        )
+        yield Finding(INITIAL_DISCOVERY())
     if isinstance(state, DynamicKafkaSource):
         yield from _dynamic_findings(source, state)
 
@@ -72,31 +74,18 @@ def _position_findings(source: Source) -> Iterator[Finding]:
     unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
+        partition = f"{first.topic}-{first.partition}{_on_cluster(first.cluster)}"
         yield Finding(
-            Code.UNRESOLVED_POSITIONS,
-            f"the state lacks {len(unresolved)} of {len(source.position_fields)} "
-            "positions; the first is "
-            f"{first.topic}-{first.partition}{_on_cluster(first.cluster)} ({first.reason})",
-        )
-    for marker, code, consequence in (
-        (
-            Marker.LATEST,
-            Code.LATEST_MARKER,
-            "starting at the current log end offset would skip the records since the checkpoint",
-        ),
-        (
-            Marker.COMMITTED,
-            Code.COMMITTED_MARKER,
-            "only Flink's own consumer group has their start positions",
-        ),
-    ):
-        marked = [p for p in without_offset if p.start is marker]
-        if marked:
-            yield Finding(
-                code,
-                f"no record has been read from {counted(len(marked), 'partition')}, still "
-                f"at the '{marker.value}' marker; {consequence}",
+            UNRESOLVED_POSITIONS(
+                count=len(unresolved),
+                total=len(source.position_fields),
+                partition=partition,
+                reason=first.reason,
             )
+        )
+    for marker, message in ((Marker.LATEST, LATEST_MARKER), (Marker.COMMITTED, COMMITTED_MARKER)):
+        if count := sum(p.start is marker for p in without_offset):
+            yield Finding(message(count=count))
 
 
 def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -112,49 +101,21 @@ def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
         return
     known = stop is not StopKind.UNKNOWN
-    yield Finding(
-        Code.STALE_POSITIONS,
-        ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
-        + (
-            "the FlinkKafkaConsumer's positions are from the previous checkpoint, so the "
-            "job's output between that checkpoint and the stop would be duplicated; use a "
-            "checkpoint or a savepoint without a stop, because its positions are exact"
-        ),
-        is_certain=known,
-    )
+    message = STALE_POSITIONS() if known else STALE_POSITIONS_IF_STOPPED()
+    yield Finding(message, is_certain=known)
 
 
 def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
-    place = f"source {state.source_index + 1} in its list"
-    if isinstance(state.current, UnknownSource):
-        damaged = (
-            "; some of its state belongs to a Kafka source, and some cannot be decoded "
-            f"({state.current.reason})"
-        )
-        yield Finding(
-            Code.HYBRID_SOURCE_ELSEWHERE,
-            f"it is a HybridSource at {place}"
-            + (
-                damaged
-                if state.current.partly_kafka
-                else (
-                    ", which is not a Kafka source; it has not reached Kafka yet, or never "
-                    "reads Kafka; unread data of the current source is not moved"
-                )
-            ),
-        )
-    else:
-        yield Finding(
-            Code.HYBRID_SOURCE,
-            f"it is a HybridSource at {place}, a Kafka source; the state does not contain "
-            "later sources of the list",
-        )
+    number = state.source_index + 1
+    match state.current:
+        case UnknownSource(partly_kafka=True, reason=reason):
+            yield Finding(HYBRID_SOURCE_DAMAGED(number=number, reason=reason))
+        case UnknownSource():
+            yield Finding(HYBRID_SOURCE_ELSEWHERE(number=number))
+        case _:
+            yield Finding(HYBRID_SOURCE(number=number))
     if state.other_splits:
-        yield Finding(
-            Code.HYBRID_SOURCE_ELSEWHERE,
-            f"its readers still have {counted(state.other_splits, 'split')} from other "
-            "sources in its list; unread data in these splits is not moved",
-        )
+        yield Finding(HYBRID_SPLITS_LEFT(splits=state.other_splits))
 
 
 def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
@@ -168,21 +129,11 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
     missing = sorted(subscribed - {(p.cluster, p.topic) for p in source.positions})
     if missing:
         cluster, topic = missing[0]
-        yield Finding(
-            Code.UNDISCOVERED_TOPICS,
-            f"the state contains no partition of {counted(len(missing), 'topic')} of its "
-            f"streams (the first is {topic}{_on_cluster(cluster)}); the job had not "
-            "discovered these topics, and they are not moved",
-        )
+        first = f"{topic}{_on_cluster(cluster)}"
+        yield Finding(UNDISCOVERED_TOPICS(count=len(missing), topic=first))
     if state.retained:
-        names = ", ".join(map(repr, sorted(state.retained)))
-        yield Finding(
-            Code.RETAINED_CLUSTERS,
-            "the job's metadata service had removed "
-            f"cluster{'s' if len(state.retained) > 1 else ''} {names}, so the job no "
-            "longer read from it; the positions are the job's resume positions if the "
-            "service adds the cluster again",
-        )
+        clusters = sorted(state.retained)
+        yield Finding(RETAINED_CLUSTERS(count=len(clusters), clusters=clusters))
 
 
 def _on_cluster(cluster: str | None) -> str:

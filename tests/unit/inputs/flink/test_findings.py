@@ -398,12 +398,12 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
             (
                 Code.LATEST_MARKER,
                 _WARNING,
-                "no record has been read from 1 partition, still at the 'latest' marker",
+                "the job has read no record from 1 partition, still at the 'latest' marker",
             ),
             (
                 Code.COMMITTED_MARKER,
                 _WARNING,
-                "no record has been read from 2 partitions, still at the 'committed' marker",
+                "the job has read no record from 2 partitions, still at the 'committed' marker",
             ),
         ],
     )
@@ -541,13 +541,12 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.RETAINED_CLUSTERS,
                 _NOTE,
-                "the job's metadata service had removed cluster 'west', so the job no longer "
-                "read from it",
+                "the job's metadata service had removed 1 cluster ('west'); if the service ",
             ),
         ],
     )
     two = state._replace(retained=frozenset({"b", "a"}))
-    assert "removed clusters 'a', 'b', so" in _of(source, two)[1][2]
+    assert "removed 2 clusters ('a', 'b');" in _of(source, two)[1][2]
     none = state._replace(enumerator=None, retained=frozenset())
     assert [code for code, _, _ in _of(source, none)] == [Code.NO_ENUMERATOR]
 
