@@ -69,9 +69,9 @@ def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
                 raise DecodeError(
                     ErrorKind.UNSUPPORTED,
                     f"a {name} in key group {entry.key_group} has a string that is not valid "
-                    "Unicode, such as half of a surrogate pair; it cannot be written "
-                    "exactly, so two keys could become one; remove such keys in Flink, and "
-                    "take a new savepoint",
+                    "Unicode, such as half of a surrogate pair; such a string cannot be written "
+                    "exactly, so different keys could become equal; remove such keys in Flink, "
+                    "and take a new savepoint",
                     file=label,
                     field=f"state {info.name!r}",
                 )

@@ -50,11 +50,11 @@ _MOST_OTHERS = 8
 _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
-WENT_BACK = "the mirror has gone back, or equal records hide how far it has copied"
+WENT_BACK = "the mirror has rewound, or equal records hide its progress"
 STARTS_LATER = "the log there starts with later records, which may not be copied again"
 MAY_HAVE_GONE_BACK = (
-    "the mirror lags, or has gone back: the log start there is not 0, so earlier copies may have "
-    "been deleted"
+    "the mirror lags or has rewound; the log start offset there is not 0, so earlier copies may "
+    "have been deleted"
 )
 # The outcomes that depend on the origin of the last copy.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
@@ -65,8 +65,8 @@ _Syncs = Sequence[Sequence[tuple[int, int]]]
 def no_origin() -> str:
     """Return the reason to give if the whole log was not searched for a record's origin."""
     return (
-        "a record there is not among the first records of the job's log that are as new; "
-        f"{option('compare', Compare.ALL)} searches the rest"
+        "a record there matches none of the first records with the same age in the job's log; "
+        f"{option('compare', Compare.ALL)} searches the rest of the log"
     )
 
 
@@ -339,7 +339,7 @@ def _check_lag(
         return match
     is_copied = yield from _are_known(own.before[-match.records :][:1], depth, Side.NEW)
     if is_copied is None:
-        return not_found_match("too many records there to search for a mirror that went back")
+        return not_found_match("too many records there to determine whether the mirror has rewound")
     if is_copied:
         return not_found_match(WENT_BACK)
     if copies.log_start == 0:

@@ -225,8 +225,8 @@ NOT_COMPARABLE = (
     "they cannot be compared, because the job's log has lost records, or the topic is compacted"
 )
 ASSUMPTION = (
-    "for records that were not compared, matched positions assume that the mirror keeps "
-    "partitions and order, and that no other client writes to the new topic"
+    "for records that were not compared, migrate assumes that the mirror preserves partitions "
+    "and order, and that no other client writes to the new topic"
 )
 
 

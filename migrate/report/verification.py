@@ -99,7 +99,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
         yield (
             f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's "
             "log; the query reads these partitions from its next batch, or never if it assigns "
-            "partitions; verify after that batch"
+            "partitions; verify again after the next batch"
         )
     again = sum(
         row.outcome is StartOutcome.REPEATED and not _started_below(row)
@@ -115,9 +115,9 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
     if verification.maybe_flink_commits:
         yield (
-            f"{verification.maybe_flink_commits} of these commits look like a Flink job's (no "
-            "leader epoch, no metadata); if the job still runs and commits for this group, stop "
-            "it and move again"
+            f"{verification.maybe_flink_commits} of these commits look like commits of a Flink "
+            "job (no leader epoch, no metadata); if a job still commits for this group, stop the "
+            "job, and move again"
         )
     yield from _about_lost_evidence(verification)
 

@@ -516,14 +516,14 @@ def test_compare_all_proves_position_and_finds_changed_record(
     assert json.loads(matched.stdout or "0") == {topic: {"0": 11_511}}, matched.stderr
     assert (
         "1 matched (" in matched.stderr
-        and "matched positions assume that the mirror keeps" in matched.stderr
+        and "migrate assumes that the mirror preserves" in matched.stderr
     )
     proved = _to_spark(chk, broker, other, "--compare", "all")
     assert json.loads(proved.stdout or "0") == {topic: {"0": 11_511}}, proved.stderr
     assert "reading up to 12,000 records of the job's cluster" in proved.stderr
     assert (
         "1 proved (" in proved.stderr
-        and "matched positions assume that the mirror keeps" not in proved.stderr
+        and "migrate assumes that the mirror preserves" not in proved.stderr
     )
     for more in ((), ("--compare", "all")):
         wrong = _to_spark(chk, broker, other, "--topic-map", f"{topic}={changed}", *more)

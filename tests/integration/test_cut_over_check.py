@@ -76,8 +76,8 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     assert dry.code == 0, dry.stderr
     # Regression: "no obstacle was found", although the topic is newer than the savepoint.
     assert dry.stderr.splitlines()[-1] == (
-        "dry run: whether records would be lost or duplicated is undetermined, because 2 of 5 "
-        "partitions are suspect; nothing else is an obstacle; --execute continues with apply"
+        "dry run: 2 of 5 partitions are suspect, so migrate cannot determine whether records would "
+        "be lost or duplicated; no other obstacle was found; --execute continues with apply"
     )
     assert broker.committed(spec.name) == {}
 

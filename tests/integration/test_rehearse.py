@@ -262,7 +262,7 @@ def test_expired_ids_are_not_compared(scene: Scene) -> None:
     unknown = run(scene, unseen, own_rows, expected=lambda path: own(path).select("key"))
     assert unknown.is_right is None and unknown.proof.is_right, str(unknown)
     assert unknown.undetermined == ("the expiry of keys",)
-    assert f"{expired} key" in str(unknown) and "their last access is missing" in str(unknown)
+    assert f"{expired} key" in str(unknown) and "their last access is unknown" in str(unknown)
     known = run(scene, unseen, own_rows, expected=lambda path: own(path).select("key", ACCESS))
     assert known.is_right is True and known.proof.right == result.proof.right, str(known)
     assert f"not compared: {expired} key" in str(known)

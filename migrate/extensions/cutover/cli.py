@@ -183,9 +183,10 @@ def _verdict(result: CutOver, *, back: bool) -> str:
     rows = result.plan.partitions if result.plan is not None else ()
     if suspect := sum(row.verdict is Verdict.SUSPECT for row in rows):
         return (
-            f"dry run: whether records would be lost or duplicated is undetermined, because "
-            f"{suspect} of {counted(len(rows), 'partition')} {'is' if suspect == 1 else 'are'} "
-            f"suspect; nothing else is an obstacle; --execute continues with {todo[0]}"
+            f"dry run: {suspect} of {counted(len(rows), 'partition')} "
+            f"{'is' if suspect == 1 else 'are'} suspect, so migrate cannot determine whether "
+            "records would be lost or duplicated; no other obstacle was found; --execute "
+            f"continues with {todo[0]}"
         )
     return f"dry run: no obstacle was found; --execute continues with {todo[0]}"
 

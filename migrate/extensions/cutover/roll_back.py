@@ -113,9 +113,9 @@ def restart_advice(facts: Facts) -> str:
         )
     unless = ""
     if isinstance(restarted, Unavailable):
-        unless = ", unless it was already restarted (Flink did not show it)"
+        unless = ", unless the job was already restarted (Flink did not show this)"
     elif facts.spec.flink.rest is None:
-        unless = ", unless it was already restarted (the spec has no flink.rest)"
+        unless = ", unless the job was already restarted (the spec has no flink.rest)"
     but = ""
     if _is_drained(facts):
         but = (

@@ -133,7 +133,7 @@ class KafkaSpec(_SpecPart):
     to_kafka_config: PathOrUrl | None = Field(
         None,
         alias="to-config",
-        description="for a target that reads another cluster, as --to-kafka-config",
+        description="Kafka client properties for the target's cluster, as in --to-kafka-config",
     )
 
     @model_validator(mode="after")
@@ -235,7 +235,7 @@ class Spec(_SpecPart):
     rehearse: TextOrTexts | None = Field(
         None, description="the command that each dry run runs before the job is stopped"
     )
-    sink: PathOrUrl | None = Field(None, description="the query's output, as --sink")
+    sink: PathOrUrl | None = Field(None, description="the query's output, as in --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
     start: TextOrTexts | None = Field(
         None, description="the command that starts the query, as a shell line or a list of words"

@@ -33,6 +33,6 @@ SPARK_CALLS = {
 # The codes of obstacles that are not findings.
 OBSTACLE_CODES = ("no-positions", "several-clusters", "sources-disagree", "cluster-not-named")
 EXPLANATIONS = {
-    code: f"{code} is why a scan finds that a job cannot move: see docs/how-to/fleet.md"
+    code: f"{code} is an obstacle that `migrate scan` reports; see docs/how-to/fleet.md"
     for code in OBSTACLE_CODES
 }

@@ -112,9 +112,9 @@ def _exact_date_time(value: LocalDateTime) -> int:
 def _whole_micros(value: Any, nanos: int, micros: int) -> int:
     if nanos % 1000:
         raise ValueError(
-            f"{value_json(value)} has nanoseconds, but Arrow and Spark store microseconds, "
-            f"so two keys could become one; set truncateKeys ({option('truncate_keys')}) to cut "
-            "the nanoseconds"
+            f"{value_json(value)} has nanoseconds, but Arrow and Spark store microseconds, so "
+            f"different keys could become equal; set truncateKeys ({option('truncate_keys')}) to "
+            "truncate the nanoseconds"
         )
     return micros
 

@@ -110,7 +110,9 @@ def test_keys_with_nanoseconds_are_refused(
         arguments: dict[str, Any] = {"operator": state.operator_id, "state": state.name}
         if any(_NANOS.search(key) for key in keys):
             refused.append((state.operator_name, state.name))
-            with pytest.raises(DoesNotFit, match="two keys could become one; set truncateKeys"):
+            with pytest.raises(
+                DoesNotFit, match="different keys could become equal; set truncateKeys"
+            ):
                 list(migrate.read_state(STATE / entry["path"], **arguments))
         else:
             assert list(migrate.read_state(STATE / entry["path"], **arguments))

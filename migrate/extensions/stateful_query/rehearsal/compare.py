@@ -268,7 +268,7 @@ def doubt_of_output(
     if output_mode.lower() != "append":
         return (
             f"the correctness of the output, because in output mode {output_mode} the query "
-            "writes a key once for each batch, and Flink writes it at each change"
+            "writes a key once in each batch, but Flink writes the key at each change"
         )
     if keys is not None and keys.proof.is_right:
         return (

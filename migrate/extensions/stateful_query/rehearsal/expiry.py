@@ -119,10 +119,9 @@ class Dropped:
             why = "ttl_ms is None"
             if expiry.ttl_ms is not None:
                 why = (
-                    "either their last access is missing (it is between the checkpoints, or "
-                    "expected lacks last_access as its last column), or the exact time of a "
-                    "checkpoint is missing "
-                    "(stopped_at_ms)"
+                    "their last access is unknown (it is between the checkpoints, or the last "
+                    "column of expected is not last_access), or the exact time of a checkpoint "
+                    "is unknown (pass stopped_at_ms)"
                 )
             found.append(
                 (

@@ -925,7 +925,7 @@ def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
     )
     away = restart_advice(replace(facts, started_again=_AWAY))
     assert away.startswith(
-        "start the Flink job from its savepoint, unless it was already restarted"
+        "start the Flink job from its savepoint, unless the job was already restarted"
     )
 
 

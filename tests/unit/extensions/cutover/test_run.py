@@ -345,7 +345,7 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
         way_on = "fix the cause of the refusal, and rerun the command to resume"
         lines = [*caplog.messages, *take_notes(stopped.value)]
         assert (way_on if refused else "rerun the command to resume from this step") in lines
-        unless = "unless it was already restarted (the spec has no flink.rest)"
+        unless = "unless the job was already restarted (the spec has no flink.rest)"
         restart = f"start the Flink job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
         assert lines[-1] == f"or {restart}"
     found = world.run()

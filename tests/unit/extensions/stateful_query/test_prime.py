@@ -208,11 +208,9 @@ def test_error_of_python_worker_includes_cause() -> None:
     message = (
         "An exception was thrown from the Python worker. Please see the stack trace below.\n"
         'Traceback (most recent call last):\n  File "arrow.py", line 152, in _batch_of\n'
-        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one\n"
+        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': keys could become equal\n"
     )
-    cause = (
-        "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': two keys could become one"
-    )
+    cause = "migrate.extensions.keyed_state.arrow.DoesNotFit: state 'seen': keys could become equal"
     assert summarize_failure(message).endswith(f"below.; {cause}")
 
 
