@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from migrate.model.message import input_error, refusal, service_error, stop
+from migrate.model.finding import Code
+from migrate.model.message import input_error, refusal, service_error, stop, warning
+from migrate.model.warning import WarningCode
 
 ALL_STOPS_FAILED = stop(
     "all-stops-failed",
@@ -578,4 +580,37 @@ YAML_TOO_DEEP = input_error(
     "yaml-too-deep",
     "the spec is nested too deeply",
     "remove the nested brackets",
+)
+
+# Warnings. They share codes, because ``explanations.md`` explains the codes.
+
+FLINK_REST_CHANGED = warning(
+    WarningCode.FLINK_REST_CHANGED,
+    "the host in flink.rest has changed from {before} to {host}, so migrate cannot see a job that "
+    "is restarted on {before}",
+)
+KEYED_STATES_UNREADABLE = warning(
+    WarningCode.STATE_UNREADABLE,
+    "the keyed states that are not migrated cannot be determined: {error}",
+)
+RESTARTED_JOB_ALLOWED = warning(
+    Code.RAN_ON,
+    "job {job} was restarted as {job_id} ({state}); its output is beyond the savepoint and will be "
+    "duplicated",
+)
+RESTART_UNDETERMINED = warning(
+    WarningCode.RESTART_UNSEEN,
+    "cannot determine whether the job was restarted: {error}",
+)
+RESTART_UNSEEN = warning(
+    WarningCode.RESTART_UNSEEN,
+    "the spec has no flink.rest, so migrate cannot see a job that was restarted from the savepoint",
+)
+RUN_STOPPED = warning(
+    WarningCode.RUN_STOPPED,
+    "stopped at {step}: {state}",
+)
+STOP_UNKNOWN = warning(
+    WarningCode.STOP_UNKNOWN,
+    "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
 )

@@ -36,7 +36,6 @@ from migrate.inputs.flink.job_state import (
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused, add_notes
-from migrate.model.finding import Code
 from migrate.model.message import Message
 from migrate.model.warning import warn
 from migrate.moves.plan import compared_group
@@ -292,11 +291,7 @@ def _check_not_started_again(facts: Facts) -> None:
         return
     restart = {"job": job.name, "job_id": job.job_id, "state": job.state}
     if facts.allows_restart and (job.ended or not facts.spec.target.is_group):
-        warn(
-            Code.RAN_ON,
-            f"job {job.name} was restarted as {job.job_id} ({job.state}); its output is beyond the "
-            "savepoint and will be duplicated",
-        )
+        warn(catalog.RESTARTED_JOB_ALLOWED(**restart))
         return
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
         raise Refused(catalog.RESTARTED_OR_OTHER_JOB(**restart))

@@ -18,7 +18,7 @@ from migrate.model.extensions import service
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
 from migrate.model.positions import target_of
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
@@ -114,10 +114,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     except DecodeError as error:
         if state_names or error.kind is ErrorKind.NOT_FOUND:
             raise
-        warn(
-            WarningCode.STATE_UNREADABLE,
-            f"the keyed states that are not migrated cannot be determined: {error}",
-        )
+        warn(catalog.KEYED_STATES_UNREADABLE(error=str(error)))
     if sources := context.file.spark_sources():
         plan, streams = plan_as_one(chosen_input, request, sources)
     else:

@@ -39,7 +39,7 @@ from migrate.extensions.cutover.report import (
 from migrate.extensions.cutover.spec import SpecFile
 from migrate.model.errors import Refused, UsageError
 from migrate.model.message import Message
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.model.wording import package_version
 from migrate.storage.files import is_same_place
 from migrate.storage.json_models import EditedFile, as_json, read_file
@@ -87,11 +87,7 @@ class Record:
             raise Refused(changed)
         before, host = saved.flink.host, new.flink.host
         if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
-            warn(
-                WarningCode.FLINK_REST_CHANGED,
-                f"the host in flink.rest has changed from {before} to {host or 'no host'}, so "
-                f"migrate cannot see a job that is restarted on {before}",
-            )
+            warn(catalog.FLINK_REST_CHANGED(before=before, host=host or "no host"))
         from_spec = ("spec_sha256", "brokers", "target", "sink")
         changes = {name: getattr(new, name) for name in from_spec}
         changes["flink"] = saved.flink.model_copy(update={"host": host})

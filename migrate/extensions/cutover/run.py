@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoder import DecodeError
+from migrate.extensions.cutover.catalog import RESTART_UNDETERMINED, RESTART_UNSEEN, RUN_STOPPED
 from migrate.extensions.cutover.check_commands import rehearse
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Action, Decision, Done
@@ -34,7 +35,7 @@ from migrate.model.errors import (
 )
 from migrate.model.log import log
 from migrate.model.option_names import option, spec_notation
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.planning import Plan
 from migrate.storage.uris import local_path
 
@@ -153,21 +154,17 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
     """Return the facts and the decision for a step; for errors, see ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
-    if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
-        warn(WarningCode.RESTART_UNSEEN, reason)
+    if "started again" in step.needs:
+        _warn_if_restart_unseen(facts)
     return facts, step.decide(facts)
 
 
-def _restart_unseen_reason(facts: Facts) -> str:
-    """Return the reason that this run may not detect a restarted job, or an empty string."""
+def _warn_if_restart_unseen(facts: Facts) -> None:
+    """Warn if this run may not detect a restarted job."""
     if isinstance(facts.started_again, Unavailable):
-        return f"cannot determine whether the job was restarted: {facts.started_again.error}"
-    if facts.spec.flink.rest is None:
-        return (
-            "the spec has no flink.rest, so migrate cannot see a job that was restarted from the "
-            "savepoint"
-        )
-    return ""
+        warn(RESTART_UNDETERMINED(error=str(facts.started_again.error)))
+    elif facts.spec.flink.rest is None:
+        warn(RESTART_UNSEEN())
 
 
 def _steps(until: str | None) -> Sequence[Step]:
@@ -343,7 +340,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             error.written = f"the record {record.folder}"
             raise
-        warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
+        warn(RUN_STOPPED(step=name, state=progress.state_if_stopped))
         notes = [next_step]
         if advice := restart_advice(observe(context, "target", "started again", "savepoint")):
             notes.append(f"or {advice}" if advice.startswith("start ") else advice)

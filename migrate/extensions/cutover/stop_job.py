@@ -14,7 +14,7 @@ from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.model.wording import parse_duration
 
 
@@ -113,10 +113,7 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
         context.saw_end = True
     elif savepoint.stop is StopKind.UNKNOWN:
-        warn(
-            WarningCode.STOP_UNKNOWN,
-            "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
-        )
+        warn(catalog.STOP_UNKNOWN())
     context.record.change_flink(
         savepoint=savepoint.pointer, savepoint_sha256=savepoint.sha256, ended_ms=ended_ms
     )

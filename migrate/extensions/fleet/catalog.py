@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from migrate.model.message import input_error, refusal, service_error
+from migrate.model.message import input_error, refusal, service_error, warning
+from migrate.model.warning import WarningCode
 
 CHECKPOINT_UNREADABLE = input_error(
     "checkpoint-unreadable",
@@ -40,4 +41,11 @@ WORKERS_KILLED = service_error(
     "{attempts} successive worker processes ended at the same checkpoint (the last was killed by "
     "signal {signal}); the machine may not have enough memory",
     "run the scan on a machine with more memory, or on Spark with {option.master}",
+)
+
+# Warnings. They share codes, because ``explanations.md`` explains the codes.
+
+NO_CHECKPOINT = warning(
+    WarningCode.NO_CHECKPOINT,
+    "found no checkpoints or savepoints",
 )

@@ -7,7 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal
 
 from migrate.extensions.fleet.candidates import mark_newest
-from migrate.extensions.fleet.catalog import ROOTS_UNREADABLE, TABLES_DIRECTORY_NOT_EMPTY
+from migrate.extensions.fleet.catalog import (
+    NO_CHECKPOINT,
+    ROOTS_UNREADABLE,
+    TABLES_DIRECTORY_NOT_EMPTY,
+)
 from migrate.extensions.fleet.discovery import discover
 from migrate.extensions.fleet.inventory import Inventory, add_ran_on
 from migrate.extensions.fleet.scan_run import Progress, scan_locally
@@ -18,7 +22,7 @@ from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import Stage, log, timed
 from migrate.model.option_names import option
 from migrate.model.policies import parse_choice
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
@@ -91,7 +95,7 @@ def scan(
     if failures and len(failures) == len(candidates):
         raise InputError(ROOTS_UNREADABLE(failures="; ".join(f.message for f in failures)))
     if not candidates:
-        warn(WarningCode.NO_CHECKPOINT, "found no checkpoints or savepoints")
+        warn(NO_CHECKPOINT())
     candidates = mark_newest(candidates)
 
     def ask(topics: set[str]) -> ClusterSnapshot:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from migrate.model.message import refusal
+from migrate.model.message import refusal, warning
+from migrate.model.warning import WarningCode
 
 STATE_OF_SEVERAL_OPERATORS = refusal(
     "state-of-several-operators",
     "{count} operators have a state {state!r}: {operators}",
     "choose one of these operators by its ID with {option.operator}",
+)
+
+# Warnings. They share codes, because ``explanations.md`` explains the codes.
+
+KEYED_STATE_NOT_LISTED = warning(
+    WarningCode.STATE_UNREADABLE,
+    "operator {operator} has keyed state that cannot be listed: {error}",
 )

@@ -14,9 +14,10 @@ from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say
 from migrate.cli.typer_parameters import Checkpoint, TextFormat, option, with_options
 from migrate.extensions.keyed_state import read_state as state_module
+from migrate.extensions.keyed_state.catalog import KEYED_STATE_NOT_LISTED
 from migrate.model.errors import UsageError
 from migrate.model.log import Stage, log, timed
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
 from migrate.model.wording import counted
 from migrate.moves.declare_options import ReadArguments
 
@@ -122,11 +123,8 @@ def _list(keyed_states: KeyedStates, format: TextFormat) -> None:
             emit(states_table(keyed_states.states, sys.stdout), end="")
     for unread in keyed_states.unread:
         name = f" ({unread.operator_name})" if unread.operator_name else ""
-        warn(
-            WarningCode.STATE_UNREADABLE,
-            f"operator {unread.operator_id}{name} has keyed state that cannot be listed: "
-            f"{unread.error}",
-        )
+        operator = f"{unread.operator_id}{name}"
+        warn(KEYED_STATE_NOT_LISTED(operator=operator, error=str(unread.error)))
 
 
 def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from migrate.model.message import refusal
+from migrate.model.finding import Code
+from migrate.model.message import refusal, warning
+from migrate.model.warning import WarningCode
 
 BEAM_POSITIONS = refusal(
     "beam-positions",
@@ -112,4 +114,17 @@ STOP_OFFSET_MISSING = refusal(
     "stop-offset-missing",
     "operator {operator} is bounded, but its state does not contain the stop offset of {partition}",
     "omit the partition with {option.partitions}",
+)
+
+# Warnings. They share codes, because ``explanations.md`` explains the codes.
+
+IN_FLIGHT_ALLOWED = warning(
+    Code.IN_FLIGHT_RECORDS,
+    "the savepoint contains in-flight records (operators {operators}); Flink processes them first "
+    "at any start position, and rewound positions reprocess them",
+)
+STATE_MISMATCH = warning(
+    WarningCode.STATE_MISMATCH,
+    "the job's state ({state_bytes} bytes in {operators:operator}) belongs to the savepoint's own "
+    "positions",
 )

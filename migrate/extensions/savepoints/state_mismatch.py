@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from migrate.extensions.savepoints.catalog import IN_FLIGHT_IN_SAVEPOINT, STATE_DOES_NOT_FIT
+from migrate.extensions.savepoints.catalog import (
+    IN_FLIGHT_ALLOWED,
+    IN_FLIGHT_IN_SAVEPOINT,
+    STATE_DOES_NOT_FIT,
+    STATE_MISMATCH,
+)
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
@@ -12,8 +17,8 @@ from migrate.model.finding import Code, Severity
 from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted, join_some
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.wording import join_some
 from migrate.planning.obstacles import blocker_refusals, relevant_findings
 from migrate.planning.position_changes import position_changes, position_warnings
 from migrate.planning.source_changes import MOST_NAMED, SourceChange
@@ -65,13 +70,9 @@ def state_mismatches(
         return [], []
     state_bytes = sum(sizes)
     if allowed:
-        operators = counted(len(sizes), "operator")
-        own_state = (
-            f"the job's state ({state_bytes} bytes in {operators}) belongs to the savepoint's own "
-            "positions"
-        )
+        own_state = STATE_MISMATCH(state_bytes=state_bytes, operators=len(sizes))
         return [], [
-            warning_text(WarningCode.STATE_MISMATCH, own_state),
+            warning_text(own_state),
             *position_warnings(changes, stale=stale),
         ]
     changed = join_some(lines, MOST_NAMED, "; ")
@@ -109,9 +110,8 @@ def check_savepoint(
     ]
     if in_flight:
         ids = sorted({finding.operator_id or "" for finding in in_flight})
-        refusal = IN_FLIGHT_IN_SAVEPOINT(operators=ids)
         if policies.allow_in_flight:
-            warnings.append(warning_text(Code.IN_FLIGHT_RECORDS, refusal.what))
+            warnings.append(warning_text(IN_FLIGHT_ALLOWED(operators=ids)))
         else:
-            refusals.append(refusal)
+            refusals.append(IN_FLIGHT_IN_SAVEPOINT(operators=ids))
     return refusals, warnings

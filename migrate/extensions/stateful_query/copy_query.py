@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrate.extensions.stateful_query.catalog import COPY_INSIDE_QUERY
+from migrate.extensions.stateful_query.catalog import COPY_INSIDE_QUERY, QUERY_COPIED
 from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
@@ -16,7 +16,7 @@ from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
-from migrate.model.warning import WarningCode, warning_text
+from migrate.model.warning import warning_text
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
@@ -31,11 +31,6 @@ from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
 from migrate.targets.spark_start import SparkStart
-
-_ONE_ID = warning_text(
-    WarningCode.QUERY_COPIED,
-    "the copy has the same query ID as the original; from now on, run only one of the two queries",
-)
 
 
 def copy_query(
@@ -93,7 +88,9 @@ def copy_query(
     move = make_move(request, ChosenInput(positions, moving), into=kept, ignore_other_sources=True)
     (plan,) = move.plans
     change = source_change(query, None, plan, str(chk), request.policies)
-    warnings = move.report(more_warnings=(*position_warnings([change]), _ONE_ID))
+    warnings = move.report(
+        more_warnings=(*position_warnings([change]), warning_text(QUERY_COPIED()))
+    )
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:
         refusals.append(left_out)

@@ -10,12 +10,18 @@ from decoder.keyed_state import KeyedState, KeyedStates, StateKind
 from migrate.extensions.keyed_state.listing import MERGING_WINDOWS, ddl
 from migrate.extensions.keyed_state.select import choose_state
 from migrate.extensions.keyed_state.type_mapping import column_type, namespace_type, value_type
+from migrate.extensions.stateful_query.catalog import (
+    STATES_LEFT_BEHIND,
+    TIME_TO_LIVE,
+    TIMERS_LEFT_BEHIND,
+    UNREAD_TIMERS_LEFT_BEHIND,
+    UNREADABLE_STATE_LEFT_BEHIND,
+)
 from migrate.model.column_types import StructOf, quoted
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.option_names import option
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted
+from migrate.model.warning import WarningText, warning_text
 
 MOVES = "moves to Spark"
 # The event-time timers that Flink's window operator sets.
@@ -116,25 +122,15 @@ class TakenStates:
         """Yield lines about required user input, and about states that are not migrated."""
         for state in self.taken:
             if state.ttl:
-                yield warning_text(
-                    WarningCode.TIME_TO_LIVE,
-                    f"state {_label(state)} has a TTL; find the TTL in the job's code, and "
-                    "pass it to prime as ttl_ms",
-                )
-        left = []
+                yield warning_text(TIME_TO_LIVE(state=_label(state)))
         if self.other_timers:
-            timers = "pending timers" if self.timers_read else "timers, pending or not,"
-            left.append(f"{timers} are not migrated: {_labels(self.other_timers)}")
+            timers = TIMERS_LEFT_BEHIND if self.timers_read else UNREAD_TIMERS_LEFT_BEHIND
+            yield warning_text(timers(timers=_labels(self.other_timers)))
         if self.left_behind:
-            several = len(self.left_behind) > 1
-            number = counted(len(self.left_behind), "state")
-            left.append(
-                f"{number} {'are' if several else 'is'} not migrated, because "
-                f"{'they are' if several else 'it is'} not selected: {_labels(self.left_behind)}"
-            )
-        left += [f"an unreadable state is not migrated: {reason}" for reason in self.unreadable]
-        for text in left:
-            yield warning_text(WarningCode.STATE_LEFT_BEHIND, text)
+            count, states = len(self.left_behind), _labels(self.left_behind)
+            yield warning_text(STATES_LEFT_BEHIND(count=count, states=states))
+        for reason in self.unreadable:
+            yield warning_text(UNREADABLE_STATE_LEFT_BEHIND(reason=reason))
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
@@ -223,8 +219,8 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
     return state
 
 
-def _labels(states: Sequence[KeyedState]) -> str:
-    return ", ".join(map(_label, states))
+def _labels(states: Sequence[KeyedState]) -> list[str]:
+    return [_label(state) for state in states]
 
 
 def _label(state: KeyedState) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrate.extensions.stateful_query.catalog import (
+    ANOTHER_RUN,
     CHECKPOINTS_REVERSED,
     IN_FLIGHT_IN_REHEARSAL,
     JOBS_DIFFER,
@@ -31,7 +32,7 @@ from migrate.model.positions import (
     Unknown,
     format_start,
 )
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
 from migrate.storage.uris import AnyPath
 
 # Flink's directories: <job id>/chk-<number>, and savepoint-<the job id's first 6 digits>-<random>.
@@ -129,11 +130,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
     ids = [_job_id(earlier), _job_id(later)]
     length = min(len(id_) for id_ in ids)
     if ids[0][:length] != ids[1][:length]:
-        yield warning_text(
-            WarningCode.ANOTHER_RUN,
-            f"the checkpoints are from two runs, {ids[0]} and {ids[1]}; check that run {ids[1]} "
-            f"was restored from the earlier checkpoint, or from a newer checkpoint of run {ids[0]}",
-        )
+        yield warning_text(ANOTHER_RUN(earlier=ids[0], later=ids[1]))
 
 
 def _job_id(extraction: Extraction) -> str:

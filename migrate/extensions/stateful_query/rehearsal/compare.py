@@ -23,6 +23,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from migrate.extensions.stateful_query.catalog import EARLY_WINDOWS
 from migrate.extensions.stateful_query.rehearsal.coverage import NotCompared, Notes
 from migrate.extensions.stateful_query.rehearsal.expiry import (
     StateTimeToLive,
@@ -45,7 +46,7 @@ from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.extensions.stateful_query.transfer.watermark import first_pending_end
 from migrate.model.column_types import quoted
 from migrate.model.errors import UsageError
-from migrate.model.warning import WarningCode, warning_text
+from migrate.model.warning import warning_text
 from migrate.model.wording import counted, iso_time
 
 if TYPE_CHECKING:
@@ -155,10 +156,11 @@ def compare_state(
         early = comparison.flink.where(end <= fired_to_ms).count()
         notes.warnings.append(
             warning_text(
-                WarningCode.EARLY_WINDOWS,
-                f"the query has fired {counted(early, 'window')} that Flink still stores "
-                f"(watermarks: {iso_time(fired_to_ms)} in Spark, before "
-                f"{iso_time(first_kept_end)} in Flink); Spark would drop their late records",
+                EARLY_WINDOWS(
+                    count=early,
+                    watermark=iso_time(fired_to_ms),
+                    window_end=iso_time(first_kept_end),
+                )
             )
         )
     return comparison

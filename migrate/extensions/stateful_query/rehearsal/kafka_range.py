@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from migrate.extensions.stateful_query.catalog import LOG_START, OFFSET_GAPS, TOPIC_NOT_READ
 from migrate.extensions.stateful_query.rehearsal.checkpoints import CheckpointPair, Range, Ranges
 from migrate.inputs.offsets_json import starting_offsets
 from migrate.model.errors import NoSuchName, UsageError
 from migrate.model.positions import Marker, TopicPartition
 from migrate.model.topic_pattern import topic_pattern
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted
+from migrate.model.warning import WarningText, warning_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,18 +125,16 @@ class KafkaStream:
             if isinstance(start, Marker):
                 start = first
                 if start:
-                    yield warning_text(
-                        WarningCode.LOG_START,
-                        f"{name}: Flink started at the log start offset, which is now {start}; "
-                        "Kafka may have deleted earlier records in the meantime",
-                    )
+                    yield warning_text(LOG_START(partition=name, start=start))
             if count != range_.end - start:
                 yield warning_text(
-                    WarningCode.OFFSET_GAPS,
-                    f"{name}: the {counted(range_.end - start, 'offset')} from {start} to "
-                    f"{range_.end} contain {counted(count, 'record')}; the remaining offsets "
-                    "belong to control records or compacted records, and Flink may have read the "
-                    "compacted records",
+                    OFFSET_GAPS(
+                        partition=name,
+                        offsets=range_.end - start,
+                        start=start,
+                        end=range_.end,
+                        records=count,
+                    )
                 )
 
 
@@ -144,12 +142,8 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
     """Yield a warning if the job has read from partitions that are not in any stream."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
-        names = ", ".join(sorted({topic for topic, _ in unread}))
-        yield warning_text(
-            WarningCode.TOPIC_NOT_READ,
-            f"the job has read {counted(len(unread), 'partition')} that no stream of the rehearsal "
-            f"reads ({names}); if the state depends on their records, the states will differ",
-        )
+        topics = sorted({topic for topic, _ in unread})
+        yield warning_text(TOPIC_NOT_READ(count=len(unread), topics=topics))
 
 
 def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from migrate.extensions.stateful_query.catalog import LATE_RECORDS
 from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.model.column_types import quoted
-from migrate.model.wording import counted
+from migrate.model.message import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,14 +75,14 @@ class LateRecords:
     needed_ms: int
     examples: tuple[str, ...]
 
-    def __str__(self) -> str:
-        verb = "comes" if self.number == 1 else "come"
-        return (
-            f"{counted(self.number, 'record')} {verb} after the end of a window plus the "
-            f"query's delay (withWatermark) of {self.delay_ms} ms; the query accepts them in "
-            f"one batch, but may drop them in smaller batches; a delay of {self.needed_ms} "
-            "ms accepts all of them "
-            f"({', '.join(self.examples)}{', …' if self.number > len(self.examples) else ''})"
+    def message(self) -> Message:
+        """Return the warning about these records."""
+        more = ("…",) if self.number > len(self.examples) else ()
+        return LATE_RECORDS(
+            count=self.number,
+            delay_ms=self.delay_ms,
+            needed_ms=self.needed_ms,
+            examples=(*self.examples, *more),
         )
 
 

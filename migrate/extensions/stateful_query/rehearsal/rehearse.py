@@ -32,9 +32,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.errors import PySparkException
 
 from migrate.extensions.stateful_query.catalog import (
+    NO_WATERMARK,
     RECORDS_DELETED,
     ROWS_REQUIRED,
     SPARK_FAILED_TO_REHEARSE,
+    WRONG_FROM_THE_START,
 )
 from migrate.extensions.stateful_query.primed_log import next_watermark, write_watermark
 from migrate.extensions.stateful_query.rehearsal.checkpoints import read_pair
@@ -86,7 +88,7 @@ from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, ServiceError, UsageError
 from migrate.model.log import timed
 from migrate.model.progress import progress_lines
-from migrate.model.warning import WarningCode, warning_text
+from migrate.model.warning import warning_text
 from migrate.model.wording import counted
 from migrate.spark.session import current_session, failure_of, spark_errors
 from migrate.storage.uris import AnyPath, local_path
@@ -350,17 +352,10 @@ def _run_stateful(
         start = compare_with_expected(state, earlier.rows, earlier.expected, hop_rounding)
     if not start.proof.is_right:
         examples = "; ".join(start.proof.examples)
-        text = (
-            "Spark's state differs from Flink's at the earlier checkpoint, before any record: "
-            f"{start.proof}; {examples}"
-        )
-        notes.warnings.append(warning_text(WarningCode.WRONG_FROM_THE_START, text))
+        wrong = WRONG_FROM_THE_START(proof=str(start.proof), examples=examples)
+        notes.warnings.append(warning_text(wrong))
     if watermark_ms is not None and not has_watermark:
-        text = (
-            "the query has no watermark (withWatermark), so it accepts every late record and never "
-            "removes a window"
-        )
-        notes.warnings.append(warning_text(WarningCode.WATERMARK, text))
+        notes.warnings.append(warning_text(NO_WATERMARK()))
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
@@ -409,7 +404,7 @@ def _run_stateful(
             )
         )
     elif late.number:
-        notes.warnings.append(warning_text(WarningCode.LATE_RECORDS, str(late)))
+        notes.warnings.append(warning_text(late.message()))
         notes.undetermined.append("the late records that smaller batches would drop")
     return _Ran(start.proof, comparison, keys, windows, late, state.has_window)
 

@@ -41,6 +41,7 @@ from migrate.extensions.stateful_query.catalog import (
     SOURCE_WITHOUT_ROWS,
     SPARK_FAILED_TO_PRIME,
     STREAM_NOT_READ,
+    UNFINISHED_RUN,
 )
 from migrate.extensions.stateful_query.primed_log import (
     replace_with_kafka,
@@ -69,7 +70,7 @@ from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.message import MessageTemplate
 from migrate.model.progress import progress_lines
-from migrate.model.warning import WarningCode, record_warnings, warning_text
+from migrate.model.warning import record_warnings, warning_text
 from migrate.model.wording import counted
 from migrate.spark.session import failure_of
 from migrate.storage.new_file import find_unfinished, new_directory
@@ -181,11 +182,7 @@ def prime(
     with record_warnings() as job_warnings:
         _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
-        warning_text(
-            WarningCode.UNFINISHED_RUN,
-            f"the directory {path} is from an interrupted run that primed or read {target.name}; "
-            "remove the directory, unless this run is still active",
-        )
+        warning_text(UNFINISHED_RUN(path=path, target=target.name))
         for path in find_unfinished(target.path)
     ]
     parent = target.path.parent

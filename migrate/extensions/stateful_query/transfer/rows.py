@@ -29,7 +29,11 @@ from pyspark.sql.types import (
 )
 
 from migrate.extensions.keyed_state.frames import read_keyed_state
-from migrate.extensions.stateful_query.catalog import SESSION_LACKS_RECORDS, TOO_MANY_ROWS
+from migrate.extensions.stateful_query.catalog import (
+    RECORDS_NOT_MOVED,
+    SESSION_LACKS_RECORDS,
+    TOO_MANY_ROWS,
+)
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.exact_cast import cast_exactly, schema_of
 from migrate.extensions.stateful_query.transfer.origin import LAST_ACCESS, StateOrigin, origin_of
@@ -54,7 +58,7 @@ from migrate.extensions.stateful_query.transfer.windows import (
 )
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
-from migrate.model.warning import WarningCode, WarningText, warning_text
+from migrate.model.warning import WarningText, warning_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -394,11 +398,7 @@ def stores_records(state: DataFrame) -> bool:
 
 def records_not_moved() -> WarningText:
     """Return the warning about a query that stores only keys instead of Flink's records."""
-    return warning_text(
-        WarningCode.RECORDS_NOT_MOVED,
-        "Flink's state has a record for each key, but the query's state has only keys, so records "
-        "are not compared; if the job replaces records, dropDuplicates keeps different records",
-    )
+    return warning_text(RECORDS_NOT_MOVED())
 
 
 def _unused_fields(state: DataFrame, expressions: Iterable[str]) -> tuple[str, ...]:

@@ -20,7 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from migrate.extensions.stateful_query.catalog import (
+    EXPIRED_STATE,
     EXPIRY_DEPENDS_ON_STOP,
+    EXPIRY_DOUBTFUL,
+    EXPIRY_IGNORED,
     STOP_BEFORE_LAST_ACCESS,
     TTL_MISSING,
     TTL_OF_ROWS_MISSING,
@@ -34,8 +37,8 @@ from migrate.extensions.stateful_query.transfer.origin import (
 from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import option
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted, iso_time
+from migrate.model.warning import WarningText, warning_text
+from migrate.model.wording import iso_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, GroupedData
@@ -70,27 +73,13 @@ class ExpiredEntries:
     def warnings(self) -> Iterator[WarningText]:
         """Yield the warnings for a query with this state."""
         if self.ttl_ms is None:
-            yield warning_text(
-                WarningCode.EXPIRY_IGNORED,
-                "the state has a TTL, but expired entries are also migrated (ttl_ms=None), so "
-                "Spark continues from expired values",
-            )
+            yield warning_text(EXPIRY_IGNORED())
             return
         if self.number and self.stopped_at_ms is not None:
-            verb = "is" if self.number == 1 else "are"
-            yield warning_text(
-                WarningCode.EXPIRED_STATE,
-                f"{counted(self.number, 'expired entry', 'expired entries')} {verb} not "
-                f"migrated, because {'it was' if self.number == 1 else 'they were'} last used "
-                f"{self.ttl_ms} ms or more before the stop at {iso_time(self.stopped_at_ms)}",
-            )
+            time = iso_time(self.stopped_at_ms)
+            yield warning_text(EXPIRED_STATE(count=self.number, ttl_ms=self.ttl_ms, time=time))
         if self.doubtful:
-            yield warning_text(
-                WarningCode.EXPIRY_DOUBTFUL,
-                f"{self.doubtful} of the expired entries expired after the last access in the "
-                "state; if the checkpoint is a copy, pass the time of the stop "
-                f"({option('stopped_at_ms')})",
-            )
+            yield warning_text(EXPIRY_DOUBTFUL(count=self.doubtful))
 
 
 def unexpired(

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.extensions.stateful_query.catalog import (
+    EMPTY_STATE,
+    EXPIRY_ENDS,
+    FIRED_WINDOWS,
     HOPPING_WINDOWS_UNEXPECTED,
+    WATERMARK_REOPENS_WINDOWS,
     WATERMARK_TOO_HIGH,
     WATERMARK_TOO_LOW,
+    WATERMARK_WITHOUT_LIMIT,
 )
 from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.rows import StateRows, records_not_moved
 from migrate.model.errors import Refused, UsageError
 from migrate.model.message import Message
-from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted
+from migrate.model.warning import WarningText, warning_text
 
 
 def check_watermark(
@@ -72,35 +76,18 @@ def priming_warnings(
 ) -> Iterator[WarningText]:
     """Yield the warnings about a primed query; ``empty`` is True if its state has no keys."""
     pending = first_pending_end(rows)
-    if watermark_ms is not None:
-        risk = (
-            "Flink stores no pending window that limits this value; if Flink's watermark was "
-            "lower, Spark drops records that Flink would have accepted"
-        )
-        if pending is not None:
-            risk = (
-                "a late record can reopen a fired window that ends before the first pending window "
-                f"(which ends at {pending})"
-            )
-        yield warning_text(WarningCode.WATERMARK, f"watermark_ms {watermark_ms}: {risk}")
+    if watermark_ms is not None and pending is not None:
+        yield warning_text(WATERMARK_REOPENS_WINDOWS(watermark_ms=watermark_ms, window_end=pending))
+    elif watermark_ms is not None:
+        yield warning_text(WATERMARK_WITHOUT_LIMIT(watermark_ms=watermark_ms))
     if fired := sum(stream.fired.number for stream in rows):
-        yield warning_text(
-            WarningCode.FIRED_WINDOWS,
-            f"Flink still accepts late records for {counted(fired, 'fired window')}, but Spark "
-            "drops these records",
-        )
+        yield warning_text(FIRED_WINDOWS(count=fired))
     for stream in rows:
         if stream.stores_records:
             yield records_not_moved()
         if stream.expired is not None:
             yield from stream.expired.warnings()
             if stream.expired.ttl_ms is not None:
-                yield warning_text(
-                    WarningCode.EXPIRY_ENDS,
-                    f"Flink drops an entry {stream.expired.ttl_ms} ms after its last access, "
-                    "but Spark never drops it",
-                )
+                yield warning_text(EXPIRY_ENDS(ttl_ms=stream.expired.ttl_ms))
     if empty:
-        yield warning_text(
-            WarningCode.EMPTY_STATE, "no key is expected, so the query starts with an empty state"
-        )
+        yield warning_text(EMPTY_STATE())

@@ -312,7 +312,8 @@ def test_first_window_of_record_is_first_window_ending_after_record(
 
 
 def test_late_records_message_suggests_sufficient_delay() -> None:
-    text = str(LateRecords(4, 0, 1_835, ("orders-0 at 17", "orders-1 at 3", "orders-1 at 9")))
+    late = LateRecords(4, 0, 1_835, ("orders-0 at 17", "orders-1 at 3", "orders-1 at 9"))
+    text = late.message()
     assert "delay (withWatermark) of 0 ms" in text and "a delay of 1835 ms accepts all" in text
     assert text.endswith("(orders-0 at 17, orders-1 at 3, orders-1 at 9, …)")
 
