@@ -54,7 +54,7 @@ def test_make_targets_modules_and_paths_exist() -> None:
 
 
 def test_every_module_in_table_exists() -> None:
-    """A name without a folder is in the folder of the path before it."""
+    """A name without a folder belongs to the folder of the preceding path."""
     rows = [line for line in PAGE.read_text().splitlines() if re.match(r"\| .* \| .*`", line)]
     found = 0
     for row in rows:

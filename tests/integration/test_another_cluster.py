@@ -180,7 +180,7 @@ def test_to_spark_translates_positions_to_offsets_of_same_records(
 def test_partitions_with_many_records_are_fetched_in_parallel(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: one partition filled the queue with its records, and the rest waited 1 s."""
+    """Regression: One partition filled the queue, so the other partitions waited 1 s."""
     topic, name = _new_name("orders"), _new_name("west.orders")
     values = [(f"{number}".ljust(200), NOW + number) for number in range(1000)]
     for cluster, its_name, first in ((broker, topic, []), (other, name, [("other", NOW)] * 5)):
@@ -303,9 +303,10 @@ def _values(broker: Broker, topic: str, starts: dict[str, int]) -> Counter[bytes
 def test_mirror_with_other_partitioning_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: "2 proved", and 500 records were lost and 500 duplicated.
+    """Regression: Both positions were "proved", but 500 records were lost and 500 duplicated.
 
-    Batches of 500 records go to any partition, so a window around a position is copied in order.
+    The mirror writes batches of 500 records to any partition, so the records around a position are
+    copied in order.
     """
     topic = _new_name("orders")
     broker.create_topic(topic, 2)
@@ -341,7 +342,10 @@ def test_mirror_with_other_partitioning_is_refused(
 def test_target_records_written_before_mirror_finished_are_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: 20 records were never consumed. Records produced after the mirror are read."""
+    """Regression: 20 records that were written too early were never consumed.
+
+    Records that are produced after the mirror has finished are read.
+    """
     topic, late = _new_name("orders"), _new_name("late")
     for name in (topic, late):
         broker.create_topic(name, 1)
@@ -375,7 +379,10 @@ def _produce_equal(broker: Broker, topic: str, values: Sequence[str]) -> None:
 def test_equal_records_are_reported_as_expired_or_lagging(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: Retention deleted 9 of 10 equal records, or 61 of 100 were not copied yet."""
+    """Regression: Records were skipped, because equal records hid the missing copies.
+
+    Retention deleted 9 of 10 equal records, or 61 of 100 were not copied yet.
+    """
     expired, lagging = _new_name("expired"), _new_name("lagging")
     for topic, values in (
         (expired, ["a", *["x"] * 10, "b", "c"]),
@@ -409,9 +416,9 @@ def test_equal_records_are_reported_as_expired_or_lagging(
 def test_mirror_during_rewind_reports_all_future_duplicates(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: `migrate` printed "repeats up to 60", but 120 records were duplicated.
+    """Regression: `migrate` reported up to 60 duplicates, but 120 records were duplicated.
 
-    The mirror may stay where it is, so only the copies that are there are a lower bound.
+    The mirror may stop at any time, so the existing copies are only a lower bound.
     """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
@@ -436,7 +443,7 @@ def test_mirror_during_rewind_reports_all_future_duplicates(
 def test_lag_by_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: after --wait, a mirror that lagged by aborted records was "at the end"."""
+    """Regression: After --wait, a mirror that lagged by aborted records was "at the end"."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -466,7 +473,10 @@ def test_lag_by_aborted_records_is_refused_even_after_wait(
 def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: The result was "at the end". A gap in the new log can be a transaction marker."""
+    """Regression: A mirror that had not copied a tombstone was reported as "at the end".
+
+    A gap in the new log can also be a transaction marker.
+    """
     topic = _new_name("customers")
     for cluster in (broker, other):
         cluster.create_topic(topic, 1, {"cleanup.policy": "compact"})
@@ -562,7 +572,7 @@ def test_plan_with_sampled_records_fails_verification(
 def test_copies_of_records_that_both_logs_have_lost_fail_verification(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: "proved" and "verified", although the mirror had copied 3 records again."""
+    """Regression: The plan was "proved" and "verified", but 3 records were copied again."""
     topic, name = _new_name("orders"), _new_name("west")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [f"{n}" for n in range(30)])
@@ -880,7 +890,7 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
 def test_plan_with_offset_of_wrong_record_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Another program changed an offset of the plan and sealed the plan."""
+    """A different program changed an offset in the plan and recomputed the checksum."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(50)])

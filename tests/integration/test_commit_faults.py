@@ -206,14 +206,14 @@ def _connections() -> set[int]:
 
 
 def test_connection_is_closed_without_garbage_collector(proxied: ProxiedBroker) -> None:
-    """Regression: collected in one of librdkafka's threads, it aborted the process."""
+    """Regression: A connection that was collected in a librdkafka thread aborted the process."""
     with _closed_without_garbage_collector():
         client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
         del client
 
 
 def test_connection_is_closed_after_failed_requests(proxied: ProxiedBroker) -> None:
-    """Regression: a process with many failed requests kept the clients and their threads.
+    """Regression: Each failed request left a client and its threads open.
 
     At the limit of 1,024 open files, PySpark's callbacks stopped without an error.
     """

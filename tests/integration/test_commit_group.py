@@ -164,7 +164,7 @@ def test_group_created_between_two_requests_is_no_streams_group(
 def test_offsets_of_open_transaction_are_awaited(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: `diff` reported "same", and to-flink used offsets that were then replaced."""
+    """Regression: `diff` reported "same" for offsets that an open transaction later replaced."""
     broker.commit(group, {(topic, 0): 3, (topic, 1): 3})
     servers = {"bootstrap.servers": broker.bootstrap_servers}
     producer = Producer({**servers, "transactional.id": group})

@@ -178,7 +178,9 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
-def test_first_spec_of_several_jobs_leaves_choice_of_job(stack: LocalStack, tmp_path: Path) -> None:
+def test_first_spec_for_several_jobs_lists_them_as_choices(
+    stack: LocalStack, tmp_path: Path
+) -> None:
     jobs = stack.flink.running()
     spec = _first_spec(stack, tmp_path)
     for name, job_id in jobs.items():

@@ -251,9 +251,9 @@ def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
 
 
 def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> None:
-    """Regression: A rerun of a finished cut-over reported "verify-again done: 5 ok" with exit 0.
+    """Regression: A rerun of a finished cut-over verified the start and exited with 0.
 
-    A job that had recovered after the stop ran, or Flink did not answer.
+    A job that had recovered after the stop was running, or Flink did not answer.
     """
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}

@@ -130,7 +130,7 @@ def test_commit_group_warns_of_sinks_with_memory(
 
 
 def test_diff_of_two_empty_groups_reports_difference(broker: Broker, group: str) -> None:
-    """Regression: For a misspelled group and the log ends, --exit-code returned 0 (no lag)."""
+    """Regression: For a misspelled group, --exit-code returned 0, which means no lag."""
     for right in ("broker:latest", f"group:{group}-2"):
         compare = ("diff", f"group:{group}", right, "-b", broker.bootstrap_servers)
         result = migrate(*compare, "--exit-code", "--format", "json")

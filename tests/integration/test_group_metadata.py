@@ -270,7 +270,10 @@ def test_group_of_streams_application_is_refused_and_runs_after_rollback(
     chk: Path,
     tmp_path: Path,
 ) -> None:
-    """Regression: after commit and rollback, Streams 2.8.2 did not start (a trailing NUL)."""
+    """Regression: After a commit and a rollback, Streams 2.8.2 did not start.
+
+    The restored metadata ended with a NUL character.
+    """
     assert streams.run(group, topic, 30) == "processed"
     held = java.committed(group)
     assert {offset for offset, _, _ in held.values()} == {10}

@@ -281,7 +281,7 @@ WEEK_MS = 7 * 86_400_000
 @once
 @pytest.mark.usefixtures("session")
 def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
-    """Regression: The report blamed the TTL of a week for a cleared key."""
+    """Regression: A key that the job had cleared was reported as expired (TTL of a week)."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "open", "open")
@@ -300,11 +300,12 @@ def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
 
 
 def test_key_used_between_checkpoints_is_not_reported_as_expired(session: SparkSession) -> None:
-    """Regression: a key that the job cleared had "expired", by its access in the earlier one.
+    """Regression: A key that the job had cleared was reported as expired.
 
-    The expected values follow from ``lastAccess + ttl <= now`` (TtlUtils.expired). The checkpoints
-    are of the times 1000 and 1100, and the TTL is 150. A record after the time 1000 has changed the
-    key "cleared", which the query still has.
+    The expiry was computed from the last access in the earlier checkpoint, but a later record had
+    changed the key. The expected values follow from ``lastAccess + ttl <= now`` (TtlUtils.expired).
+    The times of the checkpoints are 1000 and 1100, and the TTL is 150. A record after the time 1000
+    has changed the key "cleared", which the query still has.
     """
     entries, accesses = "k0 STRING, v0 BIGINT", "k0 STRING, last_access BIGINT"
     spark_rows = [("cleared", 2), ("idle", 1), ("used", 5), ("new", 1)]
@@ -333,7 +334,7 @@ def _with_price(kafka: DataFrame) -> DataFrame:
 @once
 @pytest.mark.usefixtures("session")
 def test_floating_point_sums_match_within_rounding_error(scene: Scene) -> None:
-    """Regression: 59 of 190 sums were "wrong" in the last digits, due to the order of addition."""
+    """Regression: 59 of 190 sums were reported as wrong, due to the order of addition."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "prices", "price")
@@ -549,7 +550,11 @@ def test_rehearsal_detects_missing_filter(scene: Scene) -> None:
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("where", ["query", "parse"])
 def test_rehearsal_detects_changed_case_of_strings(scene: Scene, where: str) -> None:
-    """In the query, the keys differ from the start. In the records, from the first new record."""
+    """Either the query or the parser of the Kafka records changes the case.
+
+    In the query, the keys differ from the start. In the parser, they differ from the first new
+    record.
+    """
 
     def lower(events: DataFrame) -> DataFrame:
         return events.withColumn("name", F.lower("name"))
@@ -673,7 +678,7 @@ def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: S
 @once
 @pytest.mark.usefixtures("session")
 def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
-    """Regression: a query of ids that all were seen before was right, whatever it did."""
+    """Regression: Any query was reported as correct if all IDs had been seen before."""
     first = "id IN ('id-0', 'id-1')"
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
@@ -693,7 +698,7 @@ def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
 @once
 @pytest.mark.usefixtures("session")
 def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
-    """Regression: rows of a part of the state were 100 % of it."""
+    """Regression: Rows for a part of the state were reported as 100% of the state."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "totals", "total").where("key LIKE 'Ann%'")
@@ -714,8 +719,8 @@ def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_records_that_a_job_keeps_of_each_key_are_not_compared(scene: Scene) -> None:
-    """Regression: a job that keeps the last record of a key, and a query that keeps the first."""
+def test_record_that_job_keeps_for_each_key_is_not_compared(scene: Scene) -> None:
+    """Regression: A query that keeps the first record matched a job that keeps the last."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         return [seen_rows(_state(checkpoint, "totals", "total"), EVENT, keys={"name": "key"})]

@@ -54,7 +54,7 @@ def _apply(broker: Broker, path: Path) -> Result:
 def test_fleet_omits_plan_for_job_with_recreated_topic(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """The topic was recreated larger. The job's own command warns, and its reader decides."""
+    """The recreated topic has more records. The command for a single job only warns."""
     fresh = write_source(tmp_path / "fresh" / "chk-7", {0: splits(topic, [3, 4])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     jobs = [ScannedJob(str(one), str(one.parent), None) for one in (chk, fresh)]

@@ -221,7 +221,7 @@ def test_scan_saves_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
 
 
 def test_plan_refused_by_broker_is_listed_with_reasons(estate: FewJobs, tmp_path: Path) -> None:
-    """The job still has to discover partitions, so no position shows them."""
+    """The job had not finished its first discovery, so the state lacks some partitions."""
     root = tmp_path / "estate"
     state = SourceState({0: splits(estate.topic, [30])}, initial_discovery_finished=False)
     chk = write_checkpoint(root / JOB(1) / "chk-1", source_operator(state), checkpoint_id=1)
@@ -295,7 +295,7 @@ def test_scan_on_terminal_shows_progress_bar(tmp_path: Path) -> None:
 
 
 def test_partition_without_leader_keeps_rows_of_remaining_jobs(tmp_path: Path) -> None:
-    """Regression: Exit code 6, "payments-1: Broker: Leader not available", and no table.
+    """Regression: A partition without a leader ended the scan with exit code 6 and no table.
 
     The test starts two brokers with one replica, and stops the second broker.
     """

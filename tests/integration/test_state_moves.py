@@ -534,10 +534,10 @@ def test_windows_kept_for_late_records_are_not_fired_twice(
 
 
 def test_sql_windows_are_compared_by_instant(scene: Scene, session: SparkSession) -> None:
-    """Flink SQL stores the wall clock of New York, five hours off.
+    """Flink SQL stores the wall-clock time of New York, which is five hours off.
 
-    Without the conversion, later records would fall into different windows, and the proof would not
-    show it.
+    Without the conversion, later records would be in different windows, and the proof would not
+    detect this.
     """
     state = scene.state(session, scene.sql_operator("window-aggs"), "window-aggs")
 

@@ -447,7 +447,7 @@ def _flinks_counts(key: str) -> dict[str, int]:
 def test_minus_zero_and_zero_are_different_keys(
     session: SparkSession, primed: Any, tmp_path: Path, key: str, type_: str
 ) -> None:
-    """Regression: Spark and the comparison took -0.0 and 0.0 as one key."""
+    """Regression: Spark and the comparison treated -0.0 and 0.0 as one key."""
     counts = _flinks_counts(f"java.lang.{key}")
     assert {"-0.0", "0.0"} <= counts.keys()
     operator = f"keyed by java.lang.{key}"
@@ -487,7 +487,11 @@ def test_minus_zero_and_zero_are_different_keys(
 
 
 def test_float_sum_matches_within_rounding_error_of_float(session: SparkSession) -> None:
-    """Regression: "1 wrong". Flink adds FLOATs as FLOAT, and Spark as DOUBLE; numpy does both."""
+    """Regression: A correct sum of FLOATs was reported as wrong.
+
+    Flink adds FLOATs as FLOAT, but Spark adds them as DOUBLE. The test computes both sums with
+    numpy.
+    """
     numbers = np.random.default_rng(3).random(2_000, dtype=np.float32) * np.float32(100)
     by_flink = np.float32(0)
     for number in numbers:
@@ -675,7 +679,7 @@ def windows(session: SparkSession, **told: Any) -> StateRows:
 def test_hopping_sums_of_double_are_right_within_rounding_error(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Regression: prime refused a correct state. Its panes are differences of rounded sums."""
+    """Regression: A correct state was refused, because panes are differences of rounded sums."""
     at_random, sums = random.Random(5), dict[tuple[int, int], tuple[int, float]]()
     for _ in range(60):  # Flink's sums, in the order of arrival
         user, pane, price = at_random.randrange(3), at_random.randrange(8), at_random.gauss(0, 1e6)
@@ -1063,10 +1067,10 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     assert "not verified: the query's state differs from Flink's" in found.stderr
 
 
-def test_verify_names_records_that_a_deduplication_does_not_store(
+def test_verify_reports_records_that_deduplication_does_not_store(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Regression: 40 counts and sums were "verified" by the 40 keys of a ``dropDuplicates``."""
+    """Regression: 40 counts and sums were "verified", but ``dropDuplicates`` has only keys."""
     flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
     prime(
         lambda events: events.dropDuplicates(["user"]),

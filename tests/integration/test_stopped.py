@@ -256,7 +256,10 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
     commit_group: Callable[..., Result],
     ahead_h: int,
 ) -> None:
-    """Regression: with a clock behind, "no checkpoint was completed in 3602 s" without a wait."""
+    """Regression: If the clocks differed, `migrate` did not wait for a newer checkpoint.
+
+    The message claimed that no checkpoint was completed in 3602 s.
+    """
     plan = tmp_path / "plan.json"
     saved = commit_group(_job(tmp_path / "job", topic, apart=1), "--plan-out", plan)
     assert saved.code == 0, saved.stderr
@@ -313,7 +316,7 @@ def test_stop_with_savepoint_proves_stopped_job(
 def test_group_at_savepoint_positions_shows_job_was_not_restarted(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
-    """Regression: A group without commits got "ok: …, and group … has no newer commits"."""
+    """Regression: A group without any commits was "ok" and had "no newer commits"."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     names = create_golden_topics(broker, "orders", "payments")
     flink = f"flink-{uuid.uuid4().hex}"

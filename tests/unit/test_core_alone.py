@@ -119,7 +119,9 @@ def test_commands_of_core_work_without_extensions(core: Path, tmp_path: Path) ->
     ("extension", "command"),
     [(extension, command) for extension, names in EXTENSIONS.items() for command in names],
 )
-def test_command_of_missing_extension_reports_it(core: Path, extension: str, command: str) -> None:
+def test_command_of_missing_extension_reports_extension(
+    core: Path, extension: str, command: str
+) -> None:
     done = _migrate(core, command, "anything")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

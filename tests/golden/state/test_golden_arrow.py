@@ -91,7 +91,7 @@ def test_keys_with_nanoseconds_are_refused(
 ) -> None:
     """Regression: Truncation to microseconds silently merged 129 keys into 46.
 
-    Values can have nanoseconds, and are truncated.
+    Only values are truncated.
     """
     if reader == "plain":
         monkeypatch.setattr("migrate.extensions.keyed_state.arrow.find_spec", lambda _: None)

@@ -69,7 +69,7 @@ def test_full_disk_error_names_scan_output_and_leaves_no_file(
 
 
 def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) -> None:
-    """For example the rollback file, before a group is changed."""
+    """The test writes a file as `commit-group` writes its rollback file."""
     code = (
         "import resource\nfrom pathlib import Path\n"
         "from migrate.storage.new_file import write_new\n"

@@ -475,7 +475,7 @@ def test_to_spark_warns_of_finished_operators() -> None:
 
 
 def test_command_line_without_arguments_prints_help() -> None:
-    """Regression: It printed nothing, and exited with 2."""
+    """Regression: `migrate` without arguments printed nothing and exited with 2."""
     shown = migrate()
     assert (shown.code, shown.stdout) == (2, "")
     assert shown.stderr == migrate("--help").stdout

@@ -48,7 +48,7 @@ def test_every_code_is_unique_and_names_its_message() -> None:
         assert name == template.code.upper().replace("-", "_")
 
 
-def test_every_message_says_what_to_do() -> None:
+def test_every_message_states_remedy() -> None:
     assert [name for name, template in _reasons() if not template.way_out] == []
 
 

@@ -17,7 +17,7 @@ from migrate.targets.group.rollback_file import rollback_file
 def test_rollback_file_of_other_release_does_not_prevent_rollback(
     tmp_path: Path, version: int
 ) -> None:
-    """Regression: A file of another release next to the file made the rollback impossible."""
+    """Regression: A file of a different release in the same directory prevented the rollback."""
     after = {("a", 0): Committed(5)}
     group = GroupView("g", False, "Empty", "classic", (), {})
     file = rollback_file("commit", "cluster", "localhost:9092", group, after, {"a": "x1"})

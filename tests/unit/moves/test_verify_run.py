@@ -83,7 +83,9 @@ def test_invalid_verify_state_options_are_usage_errors(
         ),
     ],
 )
-def test_moved_option_is_answered_with_its_command(arguments: list[str], replacement: str) -> None:
+def test_error_for_moved_option_suggests_new_command(
+    arguments: list[str], replacement: str
+) -> None:
     result = migrate(*arguments)
     assert (result.code, result.stdout) == (2, "")
     shown = " ".join(result.stderr.replace("\u2502", " ").split())

@@ -170,7 +170,7 @@ def test_diff_json_escapes_undecodable_path() -> None:
     assert json.loads(diff_json(diff(nameless, nameless, {})))["left"]["label"] == "json:\\udcff"
 
 
-def test_lag_is_what_the_right_side_has_left_to_read(tmp_path: Path) -> None:
+def test_lag_is_log_end_offset_minus_offset_of_right_side(tmp_path: Path) -> None:
     left = side({0: 5, 1: 5, 2: 5, 3: 5, 4: 5, 5: 5})
     right = side({0: 5, 1: 10, 2: 11, 3: Marker.LATEST, 5: Marker.EARLIEST})
     ranges = logs(dict.fromkeys(range(5), (0, 10)) | {5: (3, 10)})

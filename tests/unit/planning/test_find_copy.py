@@ -161,7 +161,7 @@ def test_compared_counts_each_record_once() -> None:
 @pytest.mark.parametrize("position", [0, 150, 1250, 5000, 6000])
 @pytest.mark.parametrize("log_start", [0, 120])
 def test_proved_counts_all_records_up_to_the_position(position: int, log_start: int) -> None:
-    """Regression: the number had records after the position, too."""
+    """Regression: The number included records after the position."""
     items = _named(0, 6000)
     old, new = {0: _log(items, log_start)}, {0: _log(items)}
     at = max(position, log_start)
@@ -171,8 +171,8 @@ def test_proved_counts_all_records_up_to_the_position(position: int, log_start: 
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_more_copies_than_older_records_are_not_called_compared(is_whole: bool) -> None:
-    """Regression: 3 records of a client lay before the copy of the first record: "proved"."""
+def test_more_copies_than_older_records_do_not_count_as_compared(is_whole: bool) -> None:
+    """Regression: The result was "proved", but 3 records of a client preceded the first copy."""
     items = _named(0, 120)
     old, new = _log(items, 62), _log([*items[:60], *_foreign(3, 1060), *items[60:]])
     found = _Found({0: old}, {0: new}, {0: 100}, is_whole=is_whole)
@@ -184,9 +184,9 @@ def test_more_copies_than_older_records_are_not_called_compared(is_whole: bool) 
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_later_records_before_the_first_copy_are_refused(is_whole: bool) -> None:
-    """Regression: the mirror has skipped records, and copied them last; "proved".
+    """Regression: The result was "proved", but the mirror had copied skipped records last.
 
-    The syncs show where to look, so the later records are not among those that are searched.
+    The offset syncs narrow the search, so the later records are outside the searched range.
     """
     items: list[Item] = [(f"0/{at}", 1000) for at in range(9000)]
     old = _log(items, 1000)
@@ -197,7 +197,7 @@ def test_later_records_before_the_first_copy_are_refused(is_whole: bool) -> None
 
 @pytest.mark.parametrize("end", [85, 120])
 def test_mirror_that_restarts_from_its_start_has_copied_the_consumed_records(end: int) -> None:
-    """Regression: "exactly 72 consumed records not copied yet"; all or nearly all are copied."""
+    """Regression: 72 records were reported as not copied, but nearly all were copied."""
     items = _named(0, 120)
     new = {0: _log([*items[:end], *items[:10]])}
     found = _Found({0: _log(items)}, new, {0: end})
@@ -340,7 +340,7 @@ def test_foreign_record_is_refused_without_reading_whole_old_log() -> None:
 
 
 def test_foreign_records_before_later_copies_are_not_reported_as_filtered() -> None:
-    """Regression: they were taken for copies of older records than those that were searched."""
+    """Regression: Foreign records were mistaken for copies of older records."""
     items = _named(0, 6000)
     foreign = [(f"foreign/{at}", 1000 + at) for at in range(5000)]
     new = {0: _log([*items[:3000], *foreign, *items[3000:]])}
@@ -350,7 +350,7 @@ def test_foreign_records_before_later_copies_are_not_reported_as_filtered() -> N
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) -> None:
-    """Regression: "mirror went back", because headers were not compared."""
+    """Regression: The result was "mirror went back", because headers were not compared."""
     plain = _log(_named(0, 120))
     old = [record._replace(headers=(("id", b"1"),)) for record in plain.records]
     new = [*old[:60], *plain.records[60:]]
@@ -361,7 +361,7 @@ def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) 
 
 @pytest.mark.parametrize("number", [16, 120, 9000])
 def test_copies_of_lost_records_after_rewind_are_not_foreign(number: int) -> None:
-    """Regression: "foreign records"; the old log has lost the records that were copied again."""
+    """Regression: Second copies of records that the old log had lost were "foreign records"."""
     items, position = _named(0, number), {0: number - 2}
     old = {0: _log(items, 4)}
     found = _Found(old, {0: _log([*items[6:], *items[:6]])}, position)
@@ -378,9 +378,9 @@ def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
 
 @pytest.mark.parametrize("position", [60, 110])
 def test_changed_records_between_equal_ones_are_counted_without_them(position: int) -> None:
-    """Regression: The report said "at least 20".
+    """Regression: The result was "at least 20" missing records instead of exactly 4.
 
-    The mirror changed 4 records, so exactly 4 are missing, and 4 are foreign.
+    The mirror changed 4 records, so 4 records are missing, and 4 are foreign.
     """
     items = [("beat", 1000) if at % 5 else (f"0/{at}", 1000) for at in range(120)]
     new = [("changed" + name, time) if name in ("0/50", "0/55", "0/60", "0/65") else (name, time)
@@ -392,8 +392,8 @@ def test_changed_records_between_equal_ones_are_counted_without_them(position: i
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
 
 
-def test_copy_of_first_record_that_equals_last_one_is_not_at_the_end() -> None:
-    """Regression: "at the end", and the mirror had copied 1 of 60 records."""
+def test_copy_of_first_record_that_equals_last_record_is_not_at_the_end() -> None:
+    """Regression: The result was "at the end", but only 1 of 60 records was copied."""
     items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})
     (match,) = found.matches.values()
@@ -409,7 +409,7 @@ def test_copy_of_first_record_that_equals_last_one_is_not_at_the_end() -> None:
 def test_rewind_after_many_records_of_moved_producers_is_no_match(
     foreign: int, outcome: MatchOutcome, is_whole: bool
 ) -> None:
-    """Regression: "proved", and the mirror copied all records again."""
+    """Regression: The result was "proved", but the mirror copied all records again."""
     items, tail = _named(0, 30), [("newest", 3000)]
     copies = [*items, *_foreign(1200, 2000), *items[:2], *tail[:foreign]]
     found = _Found({0: _log(items)}, {0: _log(copies)}, {0: 28}, is_whole=is_whole)
@@ -428,7 +428,7 @@ def test_many_records_of_moved_producers_match() -> None:
 def test_rewind_to_records_that_the_old_log_has_lost_is_no_match(
     foreign: int, is_whole: bool
 ) -> None:
-    """Regression: "proved"; the copies were taken for records of producers that had moved."""
+    """Regression: The result was "proved", because copies were mistaken for new records."""
     items, tail = _named(0, 30), [("newest", 3000)]
     new = _log([*items, *_foreign(3, 2000), *items[:2], *tail[:foreign]])
     found = _Found({0: _log(items, 9)}, {0: new}, {0: 28}, is_whole=is_whole)
@@ -436,8 +436,8 @@ def test_rewind_to_records_that_the_old_log_has_lost_is_no_match(
 
 
 @pytest.mark.parametrize("number", [30, 1500])
-def test_last_records_that_both_logs_may_have_lost_are_not_called_compared(number: int) -> None:
-    """Regression: "at the end", and the mirror copied all records again."""
+def test_last_records_that_both_logs_may_have_lost_do_not_count_as_compared(number: int) -> None:
+    """Regression: The result was "at the end", but the mirror copied all records again."""
     items = _named(0, number)
     old = {0: _log(items, 19)}
     again = _Found(old, {0: _log([*items, *items[:2]], 5)}, {0: number})
@@ -450,10 +450,10 @@ def test_last_records_that_both_logs_may_have_lost_are_not_called_compared(numbe
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("number", [30, 1500])
-def test_records_before_second_copy_of_first_kept_record_are_not_called_compared(
+def test_records_before_second_copy_of_first_kept_record_do_not_count_as_compared(
     number: int, is_whole: bool
 ) -> None:
-    """Regression: "proved", although other clients had written 2 records among the copies."""
+    """Regression: The result was "proved", but other clients had written 2 of the records."""
     items, kept = _named(0, number), number - 6
     new = _log([*items, *items[kept - 6 : kept], *_foreign(2, 0), *items[kept:]])
     found = _Found({0: _log(items, kept)}, {0: new}, {0: number}, is_whole=is_whole)
@@ -464,16 +464,16 @@ def test_records_before_second_copy_of_first_kept_record_are_not_called_compared
 
 
 @pytest.mark.parametrize("log_start", [0, 18])
-def test_records_before_compared_runs_are_not_called_compared(log_start: int) -> None:
-    """Regression: "at the end" for log start 0, and "foreign records" for 18."""
+def test_records_before_compared_runs_do_not_count_as_compared(log_start: int) -> None:
+    """Regression: The result was "at the end" for log start 0, and "foreign records" for 18."""
     items = _named(0, 30)
     new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
     found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})
     assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 9
 
 
-def test_older_records_in_history_are_not_called_compared() -> None:
-    """Regression: "proved", although other clients had written 130 records among the copies."""
+def test_older_records_in_history_do_not_count_as_compared() -> None:
+    """Regression: The result was "proved", but other clients had written 130 of the records."""
     items = _named(0, 60)
     new = _log([*items[:57], *items[:12], *_foreign(130, 0), *items[12:57]])
     found = _Found({0: _log(items, 35)}, {0: new}, {0: 57}, is_whole=True)
@@ -482,7 +482,7 @@ def test_older_records_in_history_are_not_called_compared() -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> None:
-    """Regression: "proved", although the mirror may have rewound to the equal record."""
+    """Regression: The result was "proved", but the mirror may have rewound to an equal record."""
     items = [("beat", 1004) if at in (4, 59) else (f"0/{at}", 1000 + at) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items)}, {0: 55}, is_whole=is_whole)
     (match,) = found.matches.values()
@@ -491,7 +491,7 @@ def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> N
 
 
 def test_single_copy_of_distant_record_does_not_match() -> None:
-    """Regression: "matched", although the mirror had copied 1 record of 60."""
+    """Regression: The result was "matched", but only 1 of 60 records was copied."""
     for equal in (0, 59):
         beats = (equal, 30)
         items = [("beat", 1030) if at in beats else (f"0/{at}", 1000 + at) for at in range(60)]
@@ -500,7 +500,7 @@ def test_single_copy_of_distant_record_does_not_match() -> None:
 
 
 def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away() -> None:
-    """Regression: "exactly 1,990", and 2,010 records were missing."""
+    """Regression: The result was "exactly 1,990" records, but 2,010 were missing."""
     beats = (5190, 5210)
     items = [("beat", 6190) if at in beats else (f"0/{at}", 1000 + at) for at in range(6000)]
     found = _Found({0: _log(items)}, {0: _log(items[:5211], 5210)}, {0: 3200})
@@ -509,7 +509,7 @@ def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away(
 
 
 def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> None:
-    """Regression: "filtered, at least 33"; the mirror has copied the first batch late."""
+    """Regression: The result was "filtered, at least 33", but the first batch was copied late."""
     items = [("beat", 1000) if at in (0, 35) else (f"0/{at}", 1000 + at) for at in range(60)]
     new = _log([items[1], items[0], *items[2:]])
     (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()
@@ -518,7 +518,10 @@ def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> N
 
 @pytest.mark.parametrize("position", [20, 55])
 def test_topic_that_was_changed_to_append_time_is_named_as_reason(position: int) -> None:
-    """Regression: "foreign records"; the topic stamps the copies from 30 on itself."""
+    """Regression: The result was "foreign records", because the topic had set timestamps.
+
+    The topic sets the timestamps of the copies from 30 on.
+    """
     old = _log(_named(0, 60))
     stamped = [
         record._replace(digest=record.digest + b" later", timestamp=9000, is_append_time=True)

@@ -360,7 +360,7 @@ def test_positions_are_built_from_logs_and_groups() -> None:
     )
 
 
-def test_question_to_broker_is_described_in_words() -> None:
+def test_request_to_broker_is_described_in_words() -> None:
     one = frozenset({("id", 1, 0)})
     assert str(Question(frozenset({"t"}))) == "1 topic"
     assert str(Question(frozenset({"t", "u"}), "a", "b", transactions=one)) == (

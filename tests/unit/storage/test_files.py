@@ -586,7 +586,7 @@ def _entropy_files(moved: str = "") -> _Bucket:
 
 
 def test_savepoint_with_entropy_injection_is_no_copy() -> None:
-    """Regression: "the checkpoint is a copy of s3://checkpoints/IhOU/…", and its age unknown."""
+    """Regression: The original savepoint was reported as a copy with an unknown age."""
     checkpoint = read_checkpoint(f"s3://checkpoints/{_SAVEPOINT}", _entropy_files())
     assert checkpoint.copied_from is None
     assert sum(len(operator.subtasks) for operator in checkpoint.operators) > 0

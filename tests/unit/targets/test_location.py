@@ -181,7 +181,7 @@ class _Interrupted(Watched):
 def test_interrupted_seed_is_reported_by_next_run(
     in_place: Location, caplog: pytest.LogCaptureFixture, writes: int
 ) -> None:
-    """Regression: An unfinished ``metadata`` was not reported, and was called a query's location.
+    """Regression: A location with an unfinished ``metadata`` was treated as a query.
 
     fsspec's event loop completes a request whose caller was interrupted.
     """
@@ -367,7 +367,7 @@ def test_object_store_entries_are_files_or_directories(memory: str) -> None:
 
 
 def test_location_inside_sink_through_link_is_refused(tmp_path: Path) -> None:
-    """Regression: ``_link/query`` was taken for a directory like ``SINK/_checkpoints``."""
+    """Regression: ``_link/query`` was treated like the directory ``SINK/_checkpoints``."""
     sink = tmp_path / "sink"
     sink.mkdir()
     (tmp_path / "_link").symlink_to(sink, target_is_directory=True)

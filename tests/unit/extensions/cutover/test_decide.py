@@ -653,9 +653,9 @@ def _allowing(facts: Facts) -> Facts:
     ],
 )
 def test_writes_and_starts_need_evidence_that_job_was_not_restarted(target: Any, step: str) -> None:
-    """Regression: With a job that may be the restarted one, the query was started.
+    """Regression: The query was started, although the job may have been restarted.
 
-    The only judgments that allow a write or a start are "not restarted" and the spec's override.
+    Only the judgment "not restarted" and the override in the spec allow a write or a start.
     """
     recovered = Unavailable(Refused("job x began later, and recovered since"))
     again = FlinkJob("b", "orders", "RUNNING", 9)
@@ -696,8 +696,8 @@ def test_user_is_not_told_to_start_query_if_job_may_be_restarted(target: Any) ->
 
 
 @pytest.mark.parametrize(("days", "is_refused"), [(0.5, False), (1.5, True)])
-def test_old_savepoint_of_others_needs_evidence(days: float, is_refused: bool) -> None:
-    """Regression: ``to-spark`` refused it, and a cut-over started the query with a warning."""
+def test_old_savepoint_of_unlisted_job_requires_evidence(days: float, is_refused: bool) -> None:
+    """Regression: A cut-over started a query from an old savepoint that ``to-spark`` refused."""
     written_at = round(1000 * (time.time() - days * 86_400))
     origin = replace(_PLAN.origin, stopped=True, written_at=written_at)
     facts = _facts(
@@ -737,7 +737,7 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
 
 
 def test_restart_must_be_ruled_out_to_verify_start() -> None:
-    """Regression: With a job that may be the restarted one, ``verify-again`` was done."""
+    """Regression: ``verify-again`` succeeded, although the job may have been restarted."""
     hidden = Unavailable(Refused(catalog.RESTART_HIDDEN(problem="job x has recovered")))
     away, denied = _AWAY, Unavailable(Refused("that JobManager does not list job a"))
     for target, way_out in (
@@ -907,7 +907,7 @@ def test_refused_roll_back_of_query_shows_commands_with_their_values() -> None:
 def test_restart_advice_warns_of_duplicate_windows_after_drain(
     stop: StopKind | None, drain: bool, told: bool
 ) -> None:
-    """Regression: A window of 10 records was emitted, and after `--back` the same window with 5."""
+    """Regression: After `--back`, a window of 10 records was emitted again with 5 records."""
     saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})

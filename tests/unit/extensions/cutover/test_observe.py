@@ -541,10 +541,10 @@ def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
 
 @pytest.mark.parametrize("ahead_s", [-600, 0, 600])
 @pytest.mark.parametrize("is_consumer", [True, False])
-def test_start_of_job_is_compared_by_the_clock_of_the_jobmanager(
+def test_start_of_job_is_compared_by_clock_of_jobmanager(
     ahead_s: int, is_consumer: bool, tmp_path: Path
 ) -> None:
-    """Regression: a JobManager's clock ahead of ours made the restarted job a consumer."""
+    """Regression: If the JobManager's clock was ahead, the restarted job was not recognized."""
     with recorded_flink() as (recorded, url):
         recorded.ahead_ms = 1000 * ahead_s
         recorded.began_at(seconds_ago=100)
@@ -563,8 +563,8 @@ def test_start_of_job_is_compared_by_the_clock_of_the_jobmanager(
     assert (started_again is None) == is_consumer, started_again
 
 
-def test_job_that_recovered_since_may_be_the_restarted_one(tmp_path: Path) -> None:
-    """Regression: with high availability, the query was started without a warning."""
+def test_recovered_job_may_be_restarted_job(tmp_path: Path) -> None:
+    """Regression: With high availability, the query was started without a warning."""
     with recorded_flink() as (recorded, url):
         recorded.began_at(seconds_ago=0)
         path = recorded.recovered()

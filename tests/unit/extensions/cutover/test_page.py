@@ -75,8 +75,8 @@ def _step(name: str, second: str, state: StepState = "done") -> StepReport:
     return StepReport(name=name, state=state, told="x", ended_at=at, seconds=0.1, run=1)
 
 
-def test_parts_account_for_the_whole_downtime() -> None:
-    """Regression: 3 seconds between the ends of `stop` and `clean` were in no step."""
+def test_sum_of_parts_is_whole_downtime() -> None:
+    """Regression: The 3 seconds between the ends of `stop` and `clean` belonged to no step."""
     record = _record("done", [])
     steps = [
         _step("check", "01.000"),
@@ -121,8 +121,8 @@ def _run(number: int, began: str, ended: str | None, *question: str) -> RunRepor
     )
 
 
-def test_pauses_and_earlier_attempts_are_in_no_step_of_the_downtime() -> None:
-    """Regression: the pause of a user between two runs was a part of the step verify."""
+def test_pauses_and_earlier_attempts_belong_to_no_step_of_downtime() -> None:
+    """Regression: A user's pause between two runs counted as part of the ``verify`` step."""
     steps = [
         _step("stop", "07.000"),
         _step("plan", "08.000"),
@@ -294,7 +294,7 @@ def test_page_has_no_chart_without_two_lags_at_different_times() -> None:
     assert 'points="0.0,120.0 600.0,120.0"' in page
 
 
-def test_many_lags_are_thinned_out_and_end_with_the_last_one() -> None:
+def test_long_list_of_lags_is_thinned_out_and_keeps_last_lag() -> None:
     record = _with_lags()
     for number in range(2000):
         sample = LagReport(at=_AT, lag=number)

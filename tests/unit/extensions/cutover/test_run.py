@@ -243,8 +243,8 @@ def test_record_has_time_of_question(world: World) -> None:
     assert found.record.runs[1].question is None
 
 
-def test_refused_run_reports_the_record_that_it_has_written(world: World) -> None:
-    """Regression: "nothing was written", and a new folder with a record next to the spec."""
+def test_refused_run_reports_written_record(world: World) -> None:
+    """Regression: The run reported "nothing was written", but had written a record."""
     world.fails = {"look": Refused(["no"])}
     for mode, written in (((), "nothing"), (("--execute", "--yes"), "only the record {}")):
         folder = world.spec.parent / "orders.cut-over"

@@ -74,7 +74,7 @@ def _seeded(folder: Path, command: str) -> Path:
 def test_spec_under_different_path_continues_its_record(
     tmp_path: Path, way: str, arguments: tuple[str, ...]
 ) -> None:
-    """Regression: The refusal was "target.checkpoint-dir was A, and is A/../A now"."""
+    """Regression: The spec was refused, because its target was A/../A instead of A."""
     folder = tmp_path / "orders"
     folder.mkdir()
     spec = _seeded(folder, "true")
@@ -244,7 +244,7 @@ def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
 def test_first_batch_timeout_explains_missing_batch(
     tmp_path: Path, command: str, code: str
 ) -> None:
-    """Regression: A query of a different location was reported to lack new records."""
+    """Regression: The message blamed missing records for a query of a different location."""
     spec = _seeded(tmp_path, command)
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     context = open_context(spec)

@@ -719,7 +719,10 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
 
 
 def test_batches_without_record_are_refused(primed: Path) -> None:
-    """Regression: Without `states`, a primed batch counted as the query's, and no query started."""
+    """Regression: Without `states`, a primed batch counted as the query's own batch.
+
+    Therefore the start command was not run.
+    """
     _not_written(primed)
     act(open_context(primed), "apply")
     _not_written(primed)

@@ -185,7 +185,7 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
         ({0: 80, 1: 20}, {0: 200}, None),
     ],
 )
-def test_lag_of_planned_partitions(
+def test_lag_is_sum_over_planned_partitions_or_unknown(
     reached: dict[int, int], ends: dict[int, int], lag: int | None
 ) -> None:
     logs = {"orders": {partition: LogRange(0, end) for partition, end in ends.items()}}

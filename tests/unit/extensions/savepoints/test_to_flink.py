@@ -793,8 +793,8 @@ def test_missing_side_is_usage_error() -> None:
     assert "Missing option '--from'" in result.stderr
 
 
-def test_stale_positions_of_stopped_job_allow_no_numbers(tmp_path: Path) -> None:
-    """Regression: "Flink reprocesses up to 8 records", but it reprocesses more.
+def test_stale_positions_of_stopped_job_yield_no_record_counts(tmp_path: Path) -> None:
+    """Regression: The message stated up to 8 reprocessed records, but there were more.
 
     The savepoint is from a real job, which had processed more records before its stop.
     """

@@ -194,7 +194,7 @@ def test_duplicate_query_id_is_warned_about(here: Path) -> None:
 
 @pytest.mark.parametrize("link", [False, True])
 def test_copy_at_its_own_positions_has_no_warning_about_its_state(here: Path, link: bool) -> None:
-    """Regression: "these rows are not moved" was reported of rows that the copy contained."""
+    """Regression: A warning stated that rows were not moved, but the copy contained the rows."""
     if link:
         (here / "link").symlink_to(here / "old")
     result = _keep(_STATEFUL, side="spark:link" if link else "spark:old")
@@ -203,7 +203,7 @@ def test_copy_at_its_own_positions_has_no_warning_about_its_state(here: Path, li
     assert "[query-state]" not in result.stderr
 
 
-def test_state_of_query_that_only_gives_positions_triggers_warning(here: Path) -> None:
+def test_state_of_query_used_only_for_positions_triggers_warning(here: Path) -> None:
     """Regression: The warning did not state whose rows the copy lacks."""
     spark_directory(Path("other"), {**_STATEFUL, "state/0/0/1.delta": "rows of the other query"})
     result = _keep(_STATEFUL, side="spark:other")

@@ -53,7 +53,7 @@ def _prime(checkpoint: Path, location: Path, **more: Any) -> None:
 
 
 def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
-    """Regression: prime did not judge whether the job had stopped."""
+    """Regression: `prime` did not check whether the job had stopped."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
     write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
     with pytest.raises(Refused, match="chk-8 in the same directory is complete"):
@@ -62,7 +62,7 @@ def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
 
 
 def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: prime wrote a location for a job that ran."""
+    """Regression: `prime` wrote a location while the job was running."""
     chk = write_source(tmp_path / ("a" * 32) / "chk-7", {0: splits("t", [3])})
     waits = list[float]()
 
@@ -78,7 +78,7 @@ def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_prime_refuses_running_job(tmp_path: Path) -> None:
-    """Regression: prime did not query the JobManager."""
+    """Regression: `prime` did not query the JobManager."""
     with recorded_flink() as (flink, url):
         job = tmp_path / flink.reading
         chk = write_source(job / "chk-7", {0: splits("t", [3])})
@@ -88,7 +88,7 @@ def test_prime_refuses_running_job(tmp_path: Path) -> None:
 
 
 def test_files_that_spark_wrote_on_another_machine_are_refused(tmp_path: Path) -> None:
-    """Regression: a FileNotFoundError about "offsets/0"."""
+    """Regression: `prime` raised a FileNotFoundError for "offsets/0"."""
     (tmp_path / "here" / "offsets").mkdir(parents=True)
     check_shared(tmp_path / "here")
     with pytest.raises(Refused) as refused:

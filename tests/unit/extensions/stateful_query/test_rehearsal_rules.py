@@ -77,7 +77,7 @@ def test_cause_without_ttl_or_time_is_undetermined(expiry: Expiry) -> None:
 
 
 def test_time_of_copied_checkpoint_proves_no_expiry() -> None:
-    """Regression: a key that the job cleared had "expired", as the savepoint's copy was newer."""
+    """Regression: A cleared key was "expired", because the copied savepoint was newer."""
     newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
     expiry = Expiry(60_000, EARLIER, newest_access, copied)
     assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.UNKNOWN
@@ -155,8 +155,8 @@ def test_fields_of_a_value_that_no_expression_uses_are_found(
 
 
 @pytest.mark.parametrize("stores_records", [False, True])
-def test_records_that_a_deduplication_does_not_keep_are_named(stores_records: bool) -> None:
-    """Regression: a job that keeps the last row of a key was primed as one that keeps the first."""
+def test_records_not_kept_by_deduplication_are_reported(stores_records: bool) -> None:
+    """Regression: A job that keeps the last row was primed like a job that keeps the first."""
     none = cast(Any, None)
     rows = StateRows(none, none, ("id",), stores_records=stores_records)
     warnings = list(priming_warnings([rows], None))
@@ -220,7 +220,10 @@ def test_rounding_error_can_be_set_by_user() -> None:
 
 
 def test_sums_of_float_differ_by_more_than_sums_of_double() -> None:
-    """Flink adds up FLOATs as FLOAT, and Spark as DOUBLE; here numpy does, by IEEE 754."""
+    """Flink adds FLOATs as FLOAT, but Spark adds them as DOUBLE.
+
+    The test computes both sums with numpy (IEEE 754).
+    """
     random_ = random.Random(7)
     numbers = [float(np.float32(random_.random() * 100)) for _ in range(1_000)]
     by_flink = np.float32(0)
@@ -270,7 +273,7 @@ def _doubt(
 def test_output_may_differ_by_the_windows_of_late_records(
     differences: tuple[int, int, int],
 ) -> None:
-    """Regression: a right query was called wrong, as Flink had dropped a late record."""
+    """Regression: A correct query was "wrong", because Flink had dropped a late record."""
     proof = (30, *differences)
     assert "Flink dropped 2 late records" in (_doubt(proof, late=2) or "")
     assert _doubt(proof, late=0) is None
@@ -286,11 +289,14 @@ def test_output_that_differs_by_more_than_late_records_explain_is_wrong() -> Non
 
 @pytest.mark.parametrize("mode", ["update", "Update", "complete"])
 def test_rows_of_each_change_are_not_compared_with_rows_of_a_batch(mode: str) -> None:
-    """Regression: Flink wrote 40 rows and Spark 20 for the same state: "wrong"."""
+    """Regression: A query was "wrong", because Flink wrote 40 rows and Spark 20.
+
+    Both had the same state.
+    """
     assert "once in each batch" in (_doubt((20, 0, 20, 0), mode, fires=False) or "")
 
 
-def test_another_record_of_the_same_key_is_no_mistake_of_a_deduplication() -> None:
+def test_different_record_of_same_key_is_no_mistake_of_deduplication() -> None:
     doubt = _doubt((10, 0, 3, 3), keys=(13, 0, 0, 0), fires=False)
     assert doubt is not None and "its keys match" in doubt
     assert _doubt((10, 0, 3, 3), keys=(12, 0, 1, 1), fires=False) is None

@@ -191,7 +191,7 @@ def test_state_with_ttl_triggers_warning() -> None:
 
 
 def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
-    """Regression: The job's directory was resolved twice, and the job completed a checkpoint."""
+    """Regression: The job's directory was resolved twice, before and after a new checkpoint."""
     shutil.copytree(SAVEPOINT, tmp_path / "chk-7")
     request = move_request(SPARK, {})
     checkpoint = read_input(tmp_path, request)

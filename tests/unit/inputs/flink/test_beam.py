@@ -432,7 +432,7 @@ def test_user_state_under_wrapper_name_is_not_a_source(tmp_path: Path, sized: bo
 
 
 def test_splittable_dofn_is_refused_with_use_deprecated_read() -> None:
-    """Its positions are restrictions in keyed state, as a real pipeline left them."""
+    """The positions of the DoFn are restrictions in keyed state, as in a real pipeline."""
     extraction = extract(read_checkpoint(golden("beam-sdf/beam-sdf")))
     with pytest.raises(NoSuchName, match="use_deprecated_read"):
         choose(extraction, Choice())

@@ -274,7 +274,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
         ),
     ],
 )
-def test_judgment_for_each_kind_of_evidence(
+def test_judgment_follows_from_each_kind_of_evidence(
     origin: Origin,
     jobs: list[tuple[FlinkJob, str | None]] | None,
     state: JobState,
@@ -340,7 +340,7 @@ def test_ended_job_is_judged_by_its_newest_checkpoint(
 def test_newest_checkpoint_number_includes_savepoints(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Regression: after a stop with savepoint 8, checkpoint 7 was taken for the newest."""
+    """Regression: After a stop with savepoint 8, checkpoint 7 was treated as the newest."""
     latest = {"completed": {"id": 7}, "savepoint": {"id": 6}, "restored": {"id": 3}}
     latest[kind] = {"id": 8}
     answer = json.dumps({"latest": latest}).encode()
@@ -372,7 +372,7 @@ def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch
 def test_start_of_other_job_is_compared_by_clock_of_jobmanager(
     ahead_s: int, is_later: bool
 ) -> None:
-    """Regression: for a JobManager whose clock was behind, a later job was older than the stop."""
+    """Regression: If the JobManager's clock was behind, a later job seemed to be older."""
     with recorded_flink() as (flink, url):
         flink.listed, flink.ahead_ms = {flink.reading}, 1000 * ahead_s
         flink.began_at(seconds_ago=100 if is_later else 400)
@@ -629,9 +629,10 @@ def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
 def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
-    """Regression: The result was "ok", and the advice was to add, then to omit, the option.
+    """Regression: The result was "ok" for a savepoint of a job that Flink did not list.
 
-    Also a regression: a fresh savepoint was moved with a warning.
+    The advice was to add the option and then to omit it. A fresh savepoint was moved with a
+    warning.
     """
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
     asked, out = _savepoint(tmp_path, 3), tmp_path / "out"

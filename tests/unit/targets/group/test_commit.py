@@ -82,7 +82,7 @@ def test_equal_offset_with_leader_epoch_is_rewritten() -> None:
 
 
 def test_equal_offset_with_client_metadata_is_rewritten() -> None:
-    """Parallel Consumer encodes processed records beyond the offset there, and would skip them."""
+    """Parallel Consumer would skip the processed records that its metadata lists."""
     theirs = {A0: Committed(5, "bDUAAAAAAA==")}
     change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
     assert (change.offsets, change.unchanged) == (_at(a0=5), ())

@@ -227,7 +227,7 @@ def test_newest_change_of_group_is_found(tmp_path: Path) -> None:
 
 
 def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
-    """Regression: An older file was taken for the newest file."""
+    """Regression: An older file was treated as the newest file."""
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
     write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
     text = (tmp_path / "newer.json").read_text()
@@ -241,7 +241,7 @@ def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
 def test_newest_rollback_file_of_other_release_is_not_skipped(
     tmp_path: Path, key: str, value: int
 ) -> None:
-    """Regression: An older file was taken for the newest file."""
+    """Regression: An older file was treated as the newest file."""
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
     write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
     document = json.loads((tmp_path / "newer.json").read_text())
