@@ -27,7 +27,7 @@ from migrate.inputs.spark_query import location_warnings, output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Severity
 from migrate.model.positions import Logs, PositionSet, log_of
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import NO_SUCH_GROUP
 from migrate.storage.files import Files
 
@@ -94,7 +94,7 @@ def load_sides(
             and not _is_at_the_end(positions, logs)
             and (warning := output_warning(side.what, Files()))
         ):
-            warnings.append(warning_text(warning.about(side.label)))
+            warnings.append(WarningText(warning.about(side.label)))
     return Sides(loaded[0], loaded[1], logs, tuple(dict.fromkeys(warnings)))
 
 
@@ -114,7 +114,7 @@ def _load(
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)
             warnings += [  # findings that block a move do not block a comparison
-                warning_text(finding.message.about(side.label))
+                WarningText(finding.message.about(side.label))
                 for finding in extraction.findings
                 if finding.severity is Severity.BLOCKER
             ]
@@ -128,12 +128,12 @@ def _load(
             if warning := client_metadata_warning(group):
                 warnings.append(warning)
             if positions.note:
-                warnings.append(warning_text(NO_SUCH_GROUP(side=side.label, alike=group.alike)))
+                warnings.append(WarningText(NO_SUCH_GROUP(side=side.label, alike=group.alike)))
             return positions
         case SideKind.SPARK:
             positions = committed_positions(side.label, side.what)
             warnings += [
-                warning_text(finding.message.about(side.label))
+                WarningText(finding.message.about(side.label))
                 for finding in location_warnings(side.what, Files())
             ]
             return positions

@@ -31,7 +31,7 @@ from migrate.model.offset_metadata import with_client_metadata
 from migrate.model.option_names import option
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import METADATA_OF_CLIENT
 from migrate.model.wording import did_you_mean, hint
 from migrate.storage.files import Files
@@ -198,7 +198,7 @@ def client_metadata_warning(
     if not partitions:
         return None
     topic, number = partitions[0]
-    return warning_text(
+    return WarningText(
         METADATA_OF_CLIENT(group=group.name, count=len(partitions), partition=f"{topic}-{number}")
     )
 

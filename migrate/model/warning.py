@@ -1,6 +1,6 @@
 """Warnings: one sentence, and a code that ``migrate explain`` explains.
 
-A warning that comes from a finding has the finding's code.
+The sentence is a message of ``warning_catalog``, of the catalog of an extension, or of a finding.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any, overload
+from typing import Any
 
-from migrate.model.finding import Code
 from migrate.model.log import REPEATED, log
 from migrate.model.message import Message
 
@@ -20,22 +19,26 @@ class WarningText(str):
     """The text of a warning, with its code in brackets after the sentence.
 
     Attributes:
-        code: the code, for ``migrate explain``.
-        facts: the values in the sentence; empty if the warning has no template.
+        message: the sentence, with the code and the facts.
     """
 
-    code: str
-    facts: Mapping[str, Any]
-    _sentence: str
+    message: Message
 
-    def __new__(cls, code: str, sentence: str) -> WarningText:
-        text = super().__new__(cls, f"{sentence} [{code}]")
-        text.code, text._sentence = code, sentence
-        text.facts = sentence.facts if isinstance(sentence, Message) else {}
+    def __new__(cls, message: Message) -> WarningText:
+        text = super().__new__(cls, f"{message} [{message.code}]")
+        text.message = message
         return text
 
     def __reduce__(self) -> Any:
-        return WarningText, (self.code, self._sentence)
+        return WarningText, (self.message,)
+
+    @property
+    def code(self) -> str:
+        return self.message.code
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return self.message.facts
 
 
 class WarningCode(str, Enum):
@@ -109,29 +112,9 @@ class WarningCode(str, Enum):
         return str(self.value)
 
 
-@overload
-def warning_text(warning: Message) -> WarningText: ...
-@overload
-def warning_text(warning: Code | WarningCode, sentence: str) -> WarningText: ...
-def warning_text(warning: Code | WarningCode | Message, sentence: str = "") -> WarningText:
-    """Return the text of a warning, from a message of ``warning_catalog`` or a finding's text."""
-    if isinstance(warning, Message):
-        return WarningText(warning.code, warning)
-    return WarningText(str(warning), sentence)
-
-
-@overload
-def warn(warning: Message, *, repeated: bool = False) -> None: ...
-@overload
-def warn(warning: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None: ...
-def warn(
-    warning: Code | WarningCode | Message, sentence: str = "", *, repeated: bool = False
-) -> None:
+def warn(message: Message, *, repeated: bool = False) -> None:
     """Log a warning; the command line shows equal warnings only once, unless ``repeated``."""
-    if isinstance(warning, Message):
-        text = warning_text(warning)
-    else:
-        text = warning_text(warning, sentence)
+    text = WarningText(message)
     for record in _records.get():
         record.append(text)
     log.warning(text, extra={REPEATED: repeated})

@@ -100,6 +100,10 @@ JOB_RAN_ON = warning(
     Code.RAN_ON,
     "{evidence}; its output since the checkpoint will be duplicated",
 )
+KEPT_RUNNING_SINCE_PLAN = warning(
+    Code.RAN_ON,
+    "the {reader} kept running; {sign}; more records are duplicated than planned",
+)
 MAYBE_RECREATED = warning(
     WarningCode.MAYBE_RECREATED,
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
@@ -116,6 +120,17 @@ MERGED_POSITIONS_MISSING = warning(
     WarningCode.MERGED_POSITIONS,
     "{option.merge_sources:min}: one source of the topic has no position for {count:partition} "
     "(the first is {partition}), and will lose the records below the next offset",
+)
+METADATA_DISCARDED = warning(
+    WarningCode.METADATA_DISCARDED,
+    "the commit discards the metadata of {count:offset} of group {group} (the first is "
+    "{partition}); the group's client may need it",
+)
+METADATA_DISCARDED_UNTIL_ROLLBACK = warning(
+    WarningCode.METADATA_DISCARDED,
+    "the commit discards the metadata of {count:offset} of group {group} (the first is "
+    "{partition}); the group's client may need it",
+    "a rollback restores the metadata",
 )
 METADATA_OF_CLIENT = warning(
     WarningCode.METADATA_OF_CLIENT,
@@ -154,6 +169,11 @@ NOT_CHECKED = warning(
 NO_SUCH_GROUP = warning(
     WarningCode.NO_SUCH_GROUP,
     "{side}: the group does not exist{alike:did you mean}",
+)
+NO_TOPIC_IDS = warning(
+    WarningCode.NO_TOPIC_IDS,
+    "topics have no IDs on these brokers (Kafka < 2.8), so migrate cannot detect a topic that was "
+    "recreated after the plan",
 )
 OLD_SAVEPOINT = warning(
     WarningCode.OLD_SAVEPOINT,

@@ -214,8 +214,7 @@ def commit_group(
     if sink is None and move.origin.kind == "batch":
         warn(SINK_MEMORY())
     change = replace(_prepare(request, move, path, allow_moved_on), metadata=metadata)
-    remedy = "; a rollback restores the metadata"
-    warn_of_discarded_metadata(change.group, change.new_offsets, remedy)
+    warn_of_discarded_metadata(change.group, change.new_offsets, has_rollback=True)
     return replace(change, outcome=change.execute()) if execute else change
 
 

@@ -19,14 +19,14 @@ from migrate.inputs.flink.job_state import (
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
-from migrate.model.finding import Code
 from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Compare
 from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import KEPT_RUNNING_SINCE_PLAN, NO_TOPIC_IDS
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import make_move
@@ -167,11 +167,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
-        warn(
-            WarningCode.NO_TOPIC_IDS,
-            "topics have no IDs on these brokers (Kafka < 2.8), so a topic that was recreated "
-            "after the plan cannot be detected",
-        )
+        warn(NO_TOPIC_IDS())
     return replace(plan, snapshot=snapshot)
 
 
@@ -246,8 +242,5 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
         raise Refused(refusals)
     for sign in ran_on:
         reader = READERS[plan.origin.kind]
-        warn(
-            Code.RAN_ON,
-            f"the {reader} kept running; {sign}; more records are duplicated than planned",
-        )
+        warn(KEPT_RUNNING_SINCE_PLAN(reader=reader, sign=sign))
     return snapshot, ran_on

@@ -22,7 +22,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.option_names import option
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import (
     SINK_HIDES_FILES_OF_COPY,
     SINK_HIDES_FILES_OF_JOB,
@@ -150,7 +150,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     from migrate.sinks.spark_files import FORMAT  # here, because most moves pass no sink
 
     if last_file_batch is None and not set(memory.formats) - {FORMAT}:
-        warnings.append(warning_text(SINK_HIDES_FILES_OF_COPY(sink=name, batch=batch)))
+        warnings.append(WarningText(SINK_HIDES_FILES_OF_COPY(sink=name, batch=batch)))
     _warn(warnings)
 
 
@@ -165,9 +165,9 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
         return ()
     name, memory, warnings = _read_memory(sink)
     if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
-        warnings.append(warning_text(SINK_REMEMBERS_JOBS(sink=name, writers=_listed(jobs))))
+        warnings.append(WarningText(SINK_REMEMBERS_JOBS(sink=name, writers=_listed(jobs))))
     if memory.last_numbers(WriterKind.FILES):
-        warnings.append(warning_text(SINK_HIDES_FILES_OF_JOB(sink=name)))
+        warnings.append(WarningText(SINK_HIDES_FILES_OF_JOB(sink=name)))
     return _warn(warnings)
 
 
@@ -180,11 +180,11 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
             memory = sink_memory(*directory.to_read)
     except UnreadableSink as error:
         raise Refused(SINK_UNREADABLE(sink=name, error=str(error))) from error
-    warnings = [warning_text(SINK_PARTLY_READ(sink=name, reason=why)) for why in memory.unread]
+    warnings = [WarningText(SINK_PARTLY_READ(sink=name, reason=why)) for why in memory.unread]
     if memory.empty:
         log.info(f"{name}: the sink is empty, so it remembers no batch")
     elif not memory.formats:
-        warnings.append(warning_text(SINK_OF_UNKNOWN_KIND(sink=name)))
+        warnings.append(WarningText(SINK_OF_UNKNOWN_KIND(sink=name)))
     for format in memory.formats:
         log.info(f"{name}: {format}")
     return name, memory, warnings
@@ -222,7 +222,7 @@ def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]
         (SINK_REMEMBERS_TRANSACTIONS, WriterKind.TXN_APP),
     ):
         if writers := memory.last_numbers(kind):
-            yield warning_text(message(sink=name, writers=_listed(writers)))
+            yield WarningText(message(sink=name, writers=_listed(writers)))
 
 
 def _listed(writers: Mapping[str, int]) -> list[str]:

@@ -13,7 +13,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import MORE_NEW_TOPICS, NEW_TOPIC, PATTERN_UNMATCHED, YOUNG_TOPIC
 from migrate.model.wording import iso_time
 
@@ -75,7 +75,7 @@ def topic_pattern_warnings(
         ]
         if young:
             evidence = _first_record(snapshot, young[0])
-            yield warning_text(
+            yield WarningText(
                 YOUNG_TOPIC(
                     count=len(young),
                     time=time,
@@ -86,13 +86,13 @@ def topic_pattern_warnings(
             )
         return
     if not pattern.matching(topics_of(chosen)):
-        yield warning_text(PATTERN_UNMATCHED(pattern=pattern.text))
+        yield WarningText(PATTERN_UNMATCHED(pattern=pattern.text))
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_MAX_NAMED]:
         evidence = _first_record(snapshot, topic)
-        yield warning_text(NEW_TOPIC(topic=topic, time=time, evidence=evidence))
+        yield WarningText(NEW_TOPIC(topic=topic, time=time, evidence=evidence))
     if more := len(new[_MAX_NAMED:]):
-        yield warning_text(MORE_NEW_TOPICS(count=more))
+        yield WarningText(MORE_NEW_TOPICS(count=more))
 
 
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:

@@ -20,7 +20,7 @@ from migrate.model.message import Message, MessageTemplate
 from migrate.model.option_names import option
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import OTHER_BROKERS
 
 
@@ -150,7 +150,7 @@ def other_brokers_warnings(
     lists = {servers for source in chosen for servers in source.brokers.get(cluster, ())}
     known = {address for servers in lists for address in _addresses(servers)}
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
-        yield warning_text(
+        yield WarningText(
             OTHER_BROKERS(cluster=cluster, brokers=sorted(known), servers=bootstrap_servers)
         )
 

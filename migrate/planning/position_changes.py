@@ -8,7 +8,7 @@ from typing import Any
 
 from migrate.model.message import Message
 from migrate.model.positions import Origin
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import (
     PARTITION_ADVANCED,
     PARTITION_ADVANCED_BEFORE_READER,
@@ -29,7 +29,7 @@ def position_warnings(
     changes: Sequence[SourceChange], origin: Origin | None = None, stale: Collection[str] = ()
 ) -> list[WarningText]:
     """Return a warning for each changed position; the arguments are as in ``position_changes``."""
-    return [warning_text(change) for change in position_changes(changes, origin, stale)]
+    return [WarningText(change) for change in position_changes(changes, origin, stale)]
 
 
 def position_changes(

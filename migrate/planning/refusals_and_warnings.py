@@ -14,7 +14,7 @@ from migrate.model.finding import Code, Finding, Severity
 from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import (
     AGE_OF_COPY_UNKNOWN,
     AGE_UNKNOWN,
@@ -74,15 +74,15 @@ def collect_warnings(
         policy = finding.code.policy
         of_the_group = policy.shown_for_groups and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
-            yield warning_text(finding.text)
+            yield WarningText(finding.text)
     yield from _cost_warnings(partitions)
     group = snapshot.source_group if snapshot is not None else None
     if group is not None and not any(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
     ):
-        yield warning_text(SOURCE_GROUP_EMPTY(group=group.name, alike=group.alike))
+        yield WarningText(SOURCE_GROUP_EMPTY(group=group.name, alike=group.alike))
     if snapshot is None:
-        yield warning_text(NOT_CHECKED())
+        yield WarningText(NOT_CHECKED())
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
@@ -90,17 +90,17 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         is_all = len(suspects) == len(partitions)
         recreated = ALL_MAYBE_RECREATED if is_all else MAYBE_RECREATED
-        yield warning_text(recreated(count=len(suspects), partition=suspects[0].name))
+        yield WarningText(recreated(count=len(suspects), partition=suspects[0].name))
     if older := [planned for planned in partitions if planned.older_offsets]:
-        yield warning_text(
+        yield WarningText(
             UNLISTED_PARTITION(
                 count=len(older), partition=older[0].name, records=older[0].older_offsets
             )
         )
     if beyond := _commits_beyond(partitions):
-        yield warning_text(GROUP_BEYOND_POSITIONS(**beyond))
+        yield WarningText(GROUP_BEYOND_POSITIONS(**beyond))
     if merged := [planned for planned in partitions if planned.read_already]:
-        yield warning_text(
+        yield WarningText(
             MERGED_POSITIONS(
                 records=sum(planned.read_already for planned in merged),
                 count=len(merged),
@@ -110,7 +110,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             )
         )
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
-        yield warning_text(MERGED_POSITIONS_MISSING(count=len(partly), partition=partly[0].name))
+        yield WarningText(MERGED_POSITIONS_MISSING(count=len(partly), partition=partly[0].name))
 
 
 def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Message]:
@@ -146,16 +146,16 @@ def target_group_warnings(
             "records": sum(by for _, by in same_way),
         }
         if sign < 0:
-            yield warning_text(GROUP_REWOUND(**facts))
+            yield WarningText(GROUP_REWOUND(**facts))
         elif (reader := reader_of(origin)) is not None:
-            yield warning_text(GROUP_MOVED_AHEAD_OF_READER(**facts, reader=reader))
+            yield WarningText(GROUP_MOVED_AHEAD_OF_READER(**facts, reader=reader))
         else:
-            yield warning_text(GROUP_MOVED_AHEAD(**facts))
+            yield WarningText(GROUP_MOVED_AHEAD(**facts))
 
 
 def new_group_warning(group: GroupView) -> WarningText:
     """Return the warning that a consumer group will be created."""
-    return warning_text(NEW_GROUP(group=group.name, alike=group.alike))
+    return WarningText(NEW_GROUP(group=group.name, alike=group.alike))
 
 
 def reader_of(origin: Origin) -> str | None:
@@ -193,9 +193,9 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
     if snapshot is None or origin.kind != "checkpoint":
         return
     if origin.written_at is None:
-        yield warning_text(AGE_UNKNOWN())
+        yield WarningText(AGE_UNKNOWN())
     elif origin.copied_from is not None:
-        yield warning_text(
+        yield WarningText(
             AGE_OF_COPY_UNKNOWN(
                 origin=redact_url(origin.copied_from), time=iso_time(origin.written_at)
             )
@@ -210,7 +210,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
     topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
         if new in topics and new != old:
-            yield warning_text(RENAMED_TOPIC(old=old, new=new))
+            yield WarningText(RENAMED_TOPIC(old=old, new=new))
 
 
 def partial_topic_warnings(
@@ -230,7 +230,7 @@ def partial_topic_warnings(
         if ({number for topic, number in known if topic == old} | logs.keys()) - moving:
             incomplete.append(new)
     if incomplete:
-        yield warning_text(PARTIAL_TOPIC(count=len(incomplete), topic=min(incomplete)))
+        yield WarningText(PARTIAL_TOPIC(count=len(incomplete), topic=min(incomplete)))
 
 
 def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from migrate.model.catalog import (
 from migrate.model.message import Message
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import ONE_CLUSTER
 from migrate.model.wording import printable
 
@@ -112,7 +112,7 @@ def one_cluster_warnings(
     """Warn about topics whose sources read one cluster only according to ``--one-cluster``."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
-            yield warning_text(ONE_CLUSTER(readers=topic.readers_text, topic=topic.name))
+            yield WarningText(ONE_CLUSTER(readers=topic.readers_text, topic=topic.name))
 
 
 def _label(source: Source) -> str:

@@ -25,7 +25,7 @@ from migrate.model.positions import (
     PositionState,
     TopicPartition,
 )
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import PARTITION_STAYS
 from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
@@ -260,7 +260,7 @@ def remove_partitions_of_others(
                     continue
                 removed.add(key)
                 notes.append(
-                    warning_text(
+                    WarningText(
                         PARTITION_STAYS(
                             partition=str(key), holders=holders, operator=source.operator_id
                         )

@@ -29,7 +29,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.message import Message
 from migrate.model.policies import OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import ABORTED_COPIES, HISTORY_NOT_COMPARABLE, HISTORY_SAMPLED
 from migrate.model.wording import counted, join_some
 from migrate.planning.match_records import Bound, Match, MatchOutcome
@@ -202,7 +202,7 @@ def _aborted_warnings(
         and match.aborted
     }
     if aborted:
-        yield warning_text(ABORTED_COPIES(partitions=list(aborted), records=sum(aborted.values())))
+        yield WarningText(ABORTED_COPIES(partitions=list(aborted), records=sum(aborted.values())))
 
 
 def _sampled_warnings(
@@ -218,7 +218,7 @@ def _sampled_warnings(
     }
     if sampled:
         message = HISTORY_NOT_COMPARABLE if is_whole else HISTORY_SAMPLED
-        yield warning_text(message(partitions=list(sampled), records=sum(sampled.values())))
+        yield WarningText(message(partitions=list(sampled), records=sum(sampled.values())))
 
 
 NOT_COMPARABLE = (

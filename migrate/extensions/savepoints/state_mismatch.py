@@ -17,7 +17,7 @@ from migrate.model.finding import Code, Severity
 from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.wording import join_some
 from migrate.planning.obstacles import blocker_refusals, relevant_findings
 from migrate.planning.position_changes import position_changes, position_warnings
@@ -72,7 +72,7 @@ def state_mismatches(
     if allowed:
         own_state = STATE_MISMATCH(state_bytes=state_bytes, operators=len(sizes))
         return [], [
-            warning_text(own_state),
+            WarningText(own_state),
             *position_warnings(changes, stale=stale),
         ]
     changed = join_some(lines, MOST_NAMED, "; ")
@@ -103,7 +103,7 @@ def check_savepoint(
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
     refusals = [*refusals, *blocker_refusals(others, policies)]
     warnings = [
-        warning_text(finding.text)
+        WarningText(finding.text)
         for finding in others
         if finding.code in _WARNING_CODES
         and (finding.severity is Severity.WARNING or finding.code.policy.allowed(policies))
@@ -111,7 +111,7 @@ def check_savepoint(
     if in_flight:
         ids = sorted({finding.operator_id or "" for finding in in_flight})
         if policies.allow_in_flight:
-            warnings.append(warning_text(IN_FLIGHT_ALLOWED(operators=ids)))
+            warnings.append(WarningText(IN_FLIGHT_ALLOWED(operators=ids)))
         else:
             refusals.append(IN_FLIGHT_IN_SAVEPOINT(operators=ids))
     return refusals, warnings

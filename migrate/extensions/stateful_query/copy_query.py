@@ -16,7 +16,7 @@ from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
-from migrate.model.warning import warning_text
+from migrate.model.warning import WarningText
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
@@ -89,7 +89,7 @@ def copy_query(
     (plan,) = move.plans
     change = source_change(query, None, plan, str(chk), request.policies)
     warnings = move.report(
-        more_warnings=(*position_warnings([change]), warning_text(QUERY_COPIED()))
+        more_warnings=(*position_warnings([change]), WarningText(QUERY_COPIED()))
     )
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:

@@ -21,7 +21,7 @@ from migrate.model.column_types import StructOf, quoted
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.option_names import option
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 
 MOVES = "moves to Spark"
 # The event-time timers that Flink's window operator sets.
@@ -122,15 +122,15 @@ class TakenStates:
         """Yield lines about required user input, and about states that are not migrated."""
         for state in self.taken:
             if state.ttl:
-                yield warning_text(TIME_TO_LIVE(state=_label(state)))
+                yield WarningText(TIME_TO_LIVE(state=_label(state)))
         if self.other_timers:
             timers = TIMERS_LEFT_BEHIND if self.timers_read else UNREAD_TIMERS_LEFT_BEHIND
-            yield warning_text(timers(timers=_labels(self.other_timers)))
+            yield WarningText(timers(timers=_labels(self.other_timers)))
         if self.left_behind:
             count, states = len(self.left_behind), _labels(self.left_behind)
-            yield warning_text(STATES_LEFT_BEHIND(count=count, states=states))
+            yield WarningText(STATES_LEFT_BEHIND(count=count, states=states))
         for reason in self.unreadable:
-            yield warning_text(UNREADABLE_STATE_LEFT_BEHIND(reason=reason))
+            yield WarningText(UNREADABLE_STATE_LEFT_BEHIND(reason=reason))
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:

@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.offset_metadata import holds_offset
 from migrate.model.positions import TopicPartition
-from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import METADATA_DISCARDED, METADATA_DISCARDED_UNTIL_ROLLBACK
 
 
 def warn_of_discarded_metadata(
-    group: GroupView, new_offsets: Mapping[TopicPartition, Committed], remedy: str = ""
+    group: GroupView,
+    new_offsets: Mapping[TopicPartition, Committed],
+    *,
+    has_rollback: bool = False,
 ) -> None:
     """Warn if a commit would replace metadata that may be meaningful to the group's client.
 
     Args:
         group: the group before the commit.
         new_offsets: the offsets to commit.
-        remedy: the end of the warning, if there is a way to restore the metadata.
+        has_rollback: True if a rollback restores the metadata.
     """
     discarded = sorted(
         partition
@@ -30,9 +33,6 @@ def warn_of_discarded_metadata(
     )
     if discarded:
         topic, number = discarded[0]
-        warn(
-            WarningCode.METADATA_DISCARDED,
-            f"the commit discards the metadata of {counted(len(discarded), 'offset')} of group "
-            f"{group.name} (the first is {topic}-{number}); the group's client may need "
-            f"it{remedy}",
-        )
+        warning = METADATA_DISCARDED_UNTIL_ROLLBACK if has_rollback else METADATA_DISCARDED
+        partition = f"{topic}-{number}"
+        warn(warning(count=len(discarded), group=group.name, partition=partition))

@@ -27,7 +27,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.positions import PartitionRow, TopicPartition
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import GROUP_OFFSETS_LOST
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, commit_refusals
@@ -278,6 +278,6 @@ def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Itera
         if restored.target is not None and restored.topic_partition not in file.changed_partitions
     ]
     if lost:
-        yield warning_text(
+        yield WarningText(
             GROUP_OFFSETS_LOST(count=len(lost), partition=lost[0].name, time=file.created_at)
         )

@@ -10,7 +10,8 @@ import pytest
 from migrate.cli import terminal
 from migrate.kafka.config import redact_secrets
 from migrate.model.cluster_snapshot import GroupView
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import WarningText, warn
+from migrate.model.warning_catalog import NOT_CHECKED
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
@@ -189,5 +190,5 @@ def test_warning_is_shown_once_per_run(capsys: pytest.CaptureFixture[str]) -> No
     for _ in range(2):
         terminal.reset()
         for _ in range(3):
-            warn(WarningCode.NOT_CHECKED, "not checked")
-        assert capsys.readouterr().err == "warning: not checked [not-checked]\n"
+            warn(NOT_CHECKED())
+        assert capsys.readouterr().err == f"warning: {WarningText(NOT_CHECKED())}\n"

@@ -16,7 +16,8 @@ from migrate.cli.main import load_command
 from migrate.cli.terminal import reset
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import add_notes
-from migrate.model.warning import WarningCode, warn
+from migrate.model.warning import WarningText, warn
+from migrate.model.warning_catalog import MISSING_PARTITIONS, NOT_CHECKED
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
@@ -313,11 +314,12 @@ def test_completion_script_is_printed_for_each_shell(shell: str) -> None:
 def test_warning_is_shown_once_unless_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     """Regression: ``follow`` warned of a topic that was deleted twice only the first time."""
     reset()
+    once, each = NOT_CHECKED(), MISSING_PARTITIONS(partitions=["t-0"])
     for _ in range(2):
-        warn(WarningCode.NOT_CHECKED, "once")
-        warn(WarningCode.MISSING_PARTITIONS, "each time", repeated=True)
-    each = "warning: each time [missing-partitions]"
-    assert capsys.readouterr().err.splitlines() == ["warning: once [not-checked]", each, each]
+        warn(once)
+        warn(each, repeated=True)
+    lines = [f"warning: {WarningText(message)}" for message in (once, each, each)]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_notes_of_internal_error_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from threading import Thread
 
+from migrate.model.message import Message, warning
 from migrate.model.warning import WarningCode, record_warnings, warn
 
 
 def test_block_does_not_record_warnings_of_another_thread() -> None:
     """Regression: Two calls of ``prime`` in two threads got each other's warnings."""
     with record_warnings() as outer:
-        warn(WarningCode.NOT_CHECKED, "first")
+        warn(_warning("first"))
         with record_warnings() as inner:
-            warn(WarningCode.NOT_CHECKED, "second")
-        thread = Thread(target=lambda: warn(WarningCode.NOT_CHECKED, "other"))
+            warn(_warning("second"))
+        thread = Thread(target=lambda: warn(_warning("other")))
         thread.start()
         thread.join()
-    warn(WarningCode.NOT_CHECKED, "last")
+    warn(_warning("last"))
     assert outer == ["first [not-checked]", "second [not-checked]"]
     assert inner == ["second [not-checked]"]
+
+
+def _warning(text: str) -> Message:
+    return warning(WarningCode.NOT_CHECKED, text)()

@@ -32,7 +32,7 @@ from migrate.model.positions import (
     Unknown,
     format_start,
 )
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.storage.uris import AnyPath
 
 # Flink's directories: <job id>/chk-<number>, and savepoint-<the job id's first 6 digits>-<random>.
@@ -130,7 +130,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
     ids = [_job_id(earlier), _job_id(later)]
     length = min(len(id_) for id_ in ids)
     if ids[0][:length] != ids[1][:length]:
-        yield warning_text(ANOTHER_RUN(earlier=ids[0], later=ids[1]))
+        yield WarningText(ANOTHER_RUN(earlier=ids[0], later=ids[1]))
 
 
 def _job_id(extraction: Extraction) -> str:

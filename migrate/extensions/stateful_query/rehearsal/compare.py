@@ -46,7 +46,7 @@ from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.extensions.stateful_query.transfer.watermark import first_pending_end
 from migrate.model.column_types import quoted
 from migrate.model.errors import UsageError
-from migrate.model.warning import warning_text
+from migrate.model.warning import WarningText
 from migrate.model.wording import counted, iso_time
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def compare_state(
         end = F.unix_millis("window.end")
         early = comparison.flink.where(end <= fired_to_ms).count()
         notes.warnings.append(
-            warning_text(
+            WarningText(
                 EARLY_WINDOWS(
                     count=early,
                     watermark=iso_time(fired_to_ms),

@@ -24,7 +24,7 @@ from migrate.inputs.offsets_json import starting_offsets
 from migrate.model.errors import NoSuchName, UsageError
 from migrate.model.positions import Marker, TopicPartition
 from migrate.model.topic_pattern import topic_pattern
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,9 +125,9 @@ class KafkaStream:
             if isinstance(start, Marker):
                 start = first
                 if start:
-                    yield warning_text(LOG_START(partition=name, start=start))
+                    yield WarningText(LOG_START(partition=name, start=start))
             if count != range_.end - start:
-                yield warning_text(
+                yield WarningText(
                     OFFSET_GAPS(
                         partition=name,
                         offsets=range_.end - start,
@@ -143,7 +143,7 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
         topics = sorted({topic for topic, _ in unread})
-        yield warning_text(TOPIC_NOT_READ(count=len(unread), topics=topics))
+        yield WarningText(TOPIC_NOT_READ(count=len(unread), topics=topics))
 
 
 def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:

@@ -88,7 +88,7 @@ from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, ServiceError, UsageError
 from migrate.model.log import timed
 from migrate.model.progress import progress_lines
-from migrate.model.warning import warning_text
+from migrate.model.warning import WarningText
 from migrate.model.wording import counted
 from migrate.spark.session import current_session, failure_of, spark_errors
 from migrate.storage.uris import AnyPath, local_path
@@ -353,9 +353,9 @@ def _run_stateful(
     if not start.proof.is_right:
         examples = "; ".join(start.proof.examples)
         wrong = WRONG_FROM_THE_START(proof=str(start.proof), examples=examples)
-        notes.warnings.append(warning_text(wrong))
+        notes.warnings.append(WarningText(wrong))
     if watermark_ms is not None and not has_watermark:
-        notes.warnings.append(warning_text(NO_WATERMARK()))
+        notes.warnings.append(WarningText(NO_WATERMARK()))
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
@@ -404,7 +404,7 @@ def _run_stateful(
             )
         )
     elif late.number:
-        notes.warnings.append(warning_text(late.message()))
+        notes.warnings.append(WarningText(late.message()))
         notes.undetermined.append("the late records that smaller batches would drop")
     return _Ran(start.proof, comparison, keys, windows, late, state.has_window)
 

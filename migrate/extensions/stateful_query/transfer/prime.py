@@ -70,7 +70,7 @@ from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.message import MessageTemplate
 from migrate.model.progress import progress_lines
-from migrate.model.warning import record_warnings, warning_text
+from migrate.model.warning import WarningText, record_warnings
 from migrate.model.wording import counted
 from migrate.spark.session import failure_of
 from migrate.storage.new_file import find_unfinished, new_directory
@@ -182,7 +182,7 @@ def prime(
     with record_warnings() as job_warnings:
         _check_jobs(state_rows_of(rows), flink_rest, allow_ran_on=allow_ran_on)
     unfinished = [
-        warning_text(UNFINISHED_RUN(path=path, target=target.name))
+        WarningText(UNFINISHED_RUN(path=path, target=target.name))
         for path in find_unfinished(target.path)
     ]
     parent = target.path.parent

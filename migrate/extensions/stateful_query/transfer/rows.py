@@ -58,7 +58,7 @@ from migrate.extensions.stateful_query.transfer.windows import (
 )
 from migrate.model.column_types import quoted
 from migrate.model.errors import Refused, UsageError
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -398,7 +398,7 @@ def stores_records(state: DataFrame) -> bool:
 
 def records_not_moved() -> WarningText:
     """Return the warning about a query that stores only keys instead of Flink's records."""
-    return warning_text(RECORDS_NOT_MOVED())
+    return WarningText(RECORDS_NOT_MOVED())
 
 
 def _unused_fields(state: DataFrame, expressions: Iterable[str]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from migrate.extensions.stateful_query.transfer.origin import (
 from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import option
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 from migrate.model.wording import iso_time
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ class ExpiredEntries:
     def warnings(self) -> Iterator[WarningText]:
         """Yield the warnings for a query with this state."""
         if self.ttl_ms is None:
-            yield warning_text(EXPIRY_IGNORED())
+            yield WarningText(EXPIRY_IGNORED())
             return
         if self.number and self.stopped_at_ms is not None:
             time = iso_time(self.stopped_at_ms)
-            yield warning_text(EXPIRED_STATE(count=self.number, ttl_ms=self.ttl_ms, time=time))
+            yield WarningText(EXPIRED_STATE(count=self.number, ttl_ms=self.ttl_ms, time=time))
         if self.doubtful:
-            yield warning_text(EXPIRY_DOUBTFUL(count=self.doubtful))
+            yield WarningText(EXPIRY_DOUBTFUL(count=self.doubtful))
 
 
 def unexpired(

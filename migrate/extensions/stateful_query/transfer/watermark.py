@@ -18,7 +18,7 @@ from migrate.extensions.stateful_query.state_proof import StateProof
 from migrate.extensions.stateful_query.transfer.rows import StateRows, records_not_moved
 from migrate.model.errors import Refused, UsageError
 from migrate.model.message import Message
-from migrate.model.warning import WarningText, warning_text
+from migrate.model.warning import WarningText
 
 
 def check_watermark(
@@ -77,17 +77,17 @@ def priming_warnings(
     """Yield the warnings about a primed query; ``empty`` is True if its state has no keys."""
     pending = first_pending_end(rows)
     if watermark_ms is not None and pending is not None:
-        yield warning_text(WATERMARK_REOPENS_WINDOWS(watermark_ms=watermark_ms, window_end=pending))
+        yield WarningText(WATERMARK_REOPENS_WINDOWS(watermark_ms=watermark_ms, window_end=pending))
     elif watermark_ms is not None:
-        yield warning_text(WATERMARK_WITHOUT_LIMIT(watermark_ms=watermark_ms))
+        yield WarningText(WATERMARK_WITHOUT_LIMIT(watermark_ms=watermark_ms))
     if fired := sum(stream.fired.number for stream in rows):
-        yield warning_text(FIRED_WINDOWS(count=fired))
+        yield WarningText(FIRED_WINDOWS(count=fired))
     for stream in rows:
         if stream.stores_records:
             yield records_not_moved()
         if stream.expired is not None:
             yield from stream.expired.warnings()
             if stream.expired.ttl_ms is not None:
-                yield warning_text(EXPIRY_ENDS(ttl_ms=stream.expired.ttl_ms))
+                yield WarningText(EXPIRY_ENDS(ttl_ms=stream.expired.ttl_ms))
     if empty:
-        yield warning_text(EMPTY_STATE())
+        yield WarningText(EMPTY_STATE())
