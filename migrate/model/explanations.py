@@ -1,7 +1,8 @@
 """The meaning of each code, and the user's remedies.
 
-The texts about findings and warnings are in ``explanations.md``. The first lines of that file
-describe its format. The texts about refusals and errors are in the catalogs of messages.
+The texts about findings and warnings are in ``explanations.md``: in this package for the core, and
+in the package of each extension for its warnings. The first lines of the core's file describe the
+format. The texts about refusals and errors are in the catalogs of messages.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from textwrap import shorten, wrap
 from typing import NamedTuple
 
 from migrate.model import catalog
-from migrate.model.extensions import extension_catalogs
+from migrate.model.extensions import extension_catalogs, extension_packages
 from migrate.model.message import Kind, MessageTemplate
 
 
@@ -71,13 +72,16 @@ def _wrap(text: str) -> list[str]:
 
 
 def read_explanations() -> Mapping[str, Explanation]:
-    """Return the explanation of each code."""
-    text = files(__package__).joinpath("explanations.md").read_text(encoding="utf-8")
-    explanations = {}
-    for section in text.split("\n## ")[1:]:
-        code, kind, meaning, *advice = (
-            " ".join(paragraph.split()) for paragraph in section.split("\n\n")
-        )
-        severity, _, page = kind.partition(": ")
-        explanations[code] = Explanation(severity, meaning, " ".join(advice), page)
-    return explanations
+    """Return the explanation of each code of the core and of the installed extensions, sorted."""
+    texts = {}
+    for package in (__package__, *extension_packages()):
+        file = files(package).joinpath("explanations.md")
+        if not file.is_file():
+            continue  # an extension without warnings of its own
+        for section in file.read_text(encoding="utf-8").split("\n## ")[1:]:
+            code, kind, meaning, *advice = (
+                " ".join(paragraph.split()) for paragraph in section.split("\n\n")
+            )
+            severity, _, page = kind.partition(": ")
+            texts[code] = Explanation(severity, meaning, " ".join(advice), page)
+    return dict(sorted(texts.items()))

@@ -14,7 +14,8 @@ constants in its package:
 - ``SCHEMAS``: for each command, the module, the class, and the title of its report's JSON Schema.
 - ``EXPLANATIONS``: a line of ``migrate explain`` by word.
 
-The ``catalog`` module of an extension contains its messages (``migrate.model.message``).
+The ``catalog`` module of an extension contains its messages (``migrate.model.message``), and its
+``explanations.md`` explains the codes of its warnings.
 """
 
 from __future__ import annotations
@@ -101,8 +102,14 @@ def command_module(command: str) -> ModuleType:
 
 def extension_catalogs() -> Iterator[ModuleType]:
     """Yield the catalog of messages of each installed extension."""
+    for package in extension_packages():
+        yield import_module(f"{package}.catalog")
+
+
+def extension_packages() -> Iterator[str]:
+    """Yield the name of the package of each installed extension."""
     for package in _installed():
-        yield import_module(f"{package.__name__}.catalog")
+        yield package.__name__
 
 
 def _not_installed(extension: str, user: str) -> Exception:
