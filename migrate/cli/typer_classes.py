@@ -141,7 +141,10 @@ class Command(TyperCommand):
         with_value = {name for option in options if not option.is_flag for name in option.opts}
         for option, value in pairwise(args):
             if option in with_value and value in names:
-                ctx.fail(f"{option} has no value; {value} follows it; is a shell variable unset?")
+                ctx.fail(
+                    f"{option} has no value, because {value} follows it; a shell variable may be "
+                    "unset"
+                )
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
         """Refuse a repeated option that takes one value; Typer would use the last value."""
@@ -182,7 +185,7 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
 
     replacement = declared("MOVED_OPTIONS").get(f"{command.name} {option}")
     if replacement is not None:
-        return f"{option} of {command.name} is now a command: {replacement}"
+        return f"{option}; this option is now a command: {replacement}"
     if advice := _ADVICE.get((command.name, option)):
         return f"{option}; {advice}"
     own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
@@ -198,12 +201,13 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     )
     if (means_execute and "--execute" not in own) or option == "--dry-run":
         missing = "--dry-run" if option == "--dry-run" else "--execute"
-        typed = "" if option == missing else f"{option}: "
         return (
-            f"{typed}this command has no {missing} because it writes only new files, to the paths "
-            "in its options"
+            f"{option}; this command has no {missing}, because it writes only new files, at the "
+            "paths in its options"
         )
-    return f"{option} is an option of {join_some(having, _MOST_PATHS)}" if having else ""
+    if not having:
+        return ""
+    return f"{option}; commands with this option: {join_some(having, _MOST_PATHS)}"
 
 
 def _check_pattern(args: list[str]) -> None:

@@ -262,7 +262,9 @@ def parse_time(text: str, before: str = "") -> int:
                 log.info(f"{before}{text} is interpreted as {time.isoformat()}")
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # also from int(), for more than 4300 digits
-        raise UsageError(f"{before}{text} is not a time such as 2026-11-20T18:00:00Z") from error
+        raise UsageError(
+            f"{before}{text} is not a time; write the time as 2026-11-20T18:00:00Z"
+        ) from error
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:

@@ -36,7 +36,9 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
         BrokerError: the broker did not answer, or it denied access.
     """
     if chk is None:
-        raise UsageError(f"specify a checkpoint (CHK), or a saved plan with {option('plan')}")
+        raise UsageError(
+            f"the checkpoint is missing; pass CHK, or a saved plan with {option('plan')}"
+        )
     side = parse_side(chk)
     check_no_credentials(side.label, InputError)  # messages show the label
     broker = None

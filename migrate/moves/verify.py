@@ -227,7 +227,7 @@ def _parse_target(target: str) -> Side:
             f"`migrate diff CHK {target}`"
         )
     raise UsageError(
-        f"{target}: not a target; write spark:{target} (a query's checkpoint location) or "
+        f"{target} is not a target; pass spark:{target} (a query's checkpoint location) or "
         f"group:{target} after the checkpoint"
     )
 

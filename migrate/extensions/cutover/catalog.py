@@ -431,7 +431,7 @@ SPEC_NOT_VALID = input_error(
 SPEC_OF_OTHER_KIND = input_error(
     "spec-of-other-kind",
     "{path} is not a spec, but a {kind}",
-    "pass a spec (YAML) to cut-over; its key for a savepoint is flink.savepoint",
+    "pass a spec (YAML); to move from a savepoint, set flink.savepoint in the spec",
 )
 START_BESIDE_IDLE_QUERY = stop(
     "start-beside-idle-query",

@@ -67,7 +67,7 @@ def read_spec(path: Path) -> SpecFile:
     Raises:
         InputError: the file is missing, is not YAML, or is not a spec.
     """
-    creation_hint = "pass a spec (YAML) to cut-over; its key for a savepoint is flink.savepoint"
+    creation_hint = "pass a spec (YAML); to move from a savepoint, set flink.savepoint in the spec"
     content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
     try:
         values = _load(content)

@@ -139,7 +139,9 @@ class KafkaSpec(_SpecPart):
     @model_validator(mode="after")
     def _check_brokers(self) -> KafkaSpec:
         if self.bootstrap_servers is None and self.kafka_config is None:
-            raise ValueError("missing: bootstrap-servers, or config (a file with the brokers)")
+            raise ValueError(
+                "missing: bootstrap-servers, or config (the path of a file with the brokers)"
+            )
         return self
 
 

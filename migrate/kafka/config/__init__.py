@@ -111,7 +111,9 @@ def kafka_config(
             raise ConfigError(
                 f"{file} does not set bootstrap.servers; add bootstrap.servers=HOST:PORT"
             )
-        raise ConfigError(f"no Kafka address; add {option('bootstrap_servers', 'HOST:PORT')}")
+        raise ConfigError(
+            f"the Kafka address is missing; add {option('bootstrap_servers', 'HOST:PORT')}"
+        )
     of_file = {name for name, value in file_layer.properties.items() if texts[name] is value}
     for name in _SERVERS:
         with _naming_file(file if name in of_file else None):

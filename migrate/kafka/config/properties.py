@@ -140,4 +140,4 @@ def _check_name(text: str, where: str) -> str:
 
 
 def _property_error(where: str) -> ConfigError:
-    return ConfigError(f"{where}: not a key=value property")
+    return ConfigError(f"{where}: expected a property as key=value")

@@ -74,7 +74,7 @@ def test_checkpoint_location_without_prefix_suggests_spark_prefix(
 def test_invalid_verify_target_suggests_spark_prefix(chk: Path, target: str) -> None:
     result = migrate("verify", chk, target)
     assert (result.code, result.stdout) == (2, "")
-    assert f"not a target; write spark:{target}" in result.stderr
+    assert f"is not a target; pass spark:{target}" in result.stderr
 
 
 def test_url_with_missing_slash_gets_suggestion() -> None:
@@ -116,14 +116,14 @@ def test_execute_is_refused_for_commands_without_changes(chk: Path) -> None:
     assert "--cluster" not in result.stderr
     result = migrate("to-spark", chk, "--exceute")
     assert result.code == 2
-    assert "--exceute: this command has no --execute" in " ".join(result.stderr.split())
+    assert "--exceute; this command has no --execute" in " ".join(result.stderr.split())
 
 
 def test_option_of_different_command_is_reported_with_its_commands(chk: Path) -> None:
     result = migrate("to-spark", chk, "--group", "orders")
     assert result.code == 2
     text = " ".join(result.stderr.replace("│", " ").split())
-    assert "--group is an option of scan, commit-group, follow" in text
+    assert "--group; commands with this option: scan, commit-group, follow" in text
     assert "--gone" not in text
 
 

@@ -98,8 +98,8 @@ def test_logs_are_queried_only_for_valid_topic_names() -> None:
         *(
             (
                 name,
-                f"{name} is not a time such as 2026-11-20T18:00:00Z; or use broker:earliest or "
-                "broker:latest",
+                f"{name} is not a time; write the time as 2026-11-20T18:00:00Z; or use "
+                "broker:earliest or broker:latest",
             )
             for name in ("broker:newest", "broker:-1", "broker:2026-13-01")
         ),

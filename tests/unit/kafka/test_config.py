@@ -101,7 +101,7 @@ def test_properties_file_uses_java_syntax(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argument", ["client.id", "", "=x", "two words=x"])
 def test_argument_without_key_and_value_is_refused(tmp_path: Path, argument: str) -> None:
-    assert _refusal(tmp_path, "", argument) == "kafka_properties: not a key=value property"
+    assert _refusal(tmp_path, "", argument) == "kafka_properties: expected a property as key=value"
 
 
 def test_argument_value_has_no_escapes(tmp_path: Path) -> None:

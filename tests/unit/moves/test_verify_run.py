@@ -39,8 +39,12 @@ def query(tmp_path: Path) -> str:
         ("query", ["--run", "--spark-conf", "jars=x"], ": expected spark.KEY=VALUE"),
         ("query", ["--run", "--spark-conf", "spark.jars"], ": expected spark.KEY=VALUE"),
         ("group:g", ["--run", "-b", NOBODY], "requires spark:DIR"),
-        ("query", ["--expect", "key"], "--expect is an option of verify-state"),
-        ("query", ["--stopped-at", "2024-01-01"], "--stopped-at is an option of verify-state"),
+        ("query", ["--expect", "key"], "--expect; commands with this option: verify-state"),
+        (
+            "query",
+            ["--stopped-at", "2024-01-01"],
+            "--stopped-at; commands with this option: verify-state",
+        ),
     ],
 )
 def test_conflicting_verify_options_are_usage_errors(
@@ -89,7 +93,7 @@ def test_error_for_moved_option_suggests_new_command(
     result = migrate(*arguments)
     assert (result.code, result.stdout) == (2, "")
     shown = " ".join(result.stderr.replace("\u2502", " ").split())
-    assert f"{arguments[1]} of {arguments[0]} is now a command: {replacement}" in shown
+    assert f"{arguments[1]}; this option is now a command: {replacement}" in shown
 
 
 @pytest.mark.parametrize(

@@ -485,7 +485,7 @@ def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None
     ("arguments", "told"),
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
-        (("diff", "json:a", "broker:noon"), "broker:noon is not a time such as 2026-"),
+        (("diff", "json:a", "broker:noon"), "broker:noon is not a time; write the time as 2026-"),
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 requires a broker"),
     ],
 )

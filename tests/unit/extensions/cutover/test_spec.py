@@ -165,8 +165,8 @@ def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
             {"start": 5},
             "(quote a number, true, or false); start: a list is expected; correct these keys",
         ),
-        ({"kafka": {}}, "kafka: missing: bootstrap-servers, or config (a file"),
-        ({"kafka": None}, "kafka: missing: bootstrap-servers, or config (a file"),
+        ({"kafka": {}}, "kafka: missing: bootstrap-servers, or config (the path"),
+        ({"kafka": None}, "kafka: missing: bootstrap-servers, or config (the path"),
         (
             {"kafka": "broker:9092"},
             "kafka: keys with values are expected, such as {bootstrap-servers:",
