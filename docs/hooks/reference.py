@@ -8,9 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ from migrate.cli.main import app
 from migrate.model.explanations import read_catalogs, read_explanations
 from migrate.model.finding import Code
 from migrate.model.option_names import command_line_notation
-from migrate.model.warning import WarningCode
 from migrate.moves import options
 from migrate.moves.declare_options import options_of
 
 _ROOT = Path(__file__).parents[2]
 _SCHEMAS = _ROOT / "docs/schemas"
+_FINDINGS = {code.value for code in Code}
 _WIDTH = 88  # of a line on the page, in characters
 _HELP_SECONDS = 60
 
@@ -38,9 +37,11 @@ def generated(name: str) -> str:
         case ["commands"]:
             return "\n".join(_commands())
         case ["findings"]:
-            return "\n".join(_explanations(Code))
+            return "\n".join(_explanations(_FINDINGS))
         case ["warnings"]:
-            return "\n".join(_explanations(WarningCode))
+            return "\n".join(
+                _explanations(read_explanations().keys() - {code.value for code in Code})
+            )
         case ["messages"]:
             return "\n".join(_messages())
         case ["options", arguments]:
@@ -106,12 +107,12 @@ def _run(*command: str) -> str:
 # --- findings and warnings
 
 
-def _explanations(codes: type[Enum]) -> Iterator[str]:
-    """Yield a table of the codes of a kind, with a link to the section that explains more."""
+def _explanations(codes: Set[str]) -> Iterator[str]:
+    """Yield a table of codes, each with a link to the section that explains more."""
     yield "| Code | Severity | Meaning | Remedy |"
     yield "| --- | --- | --- | --- |"
     explanations = read_explanations()
-    for code in sorted(member.value for member in codes):
+    for code in sorted(codes):
         explanation = explanations[code]
         link = f" ([details](../{explanation.section}))" if explanation.section else ""
         text = f"{explanation.meaning}{link}"

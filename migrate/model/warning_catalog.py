@@ -8,31 +8,30 @@ from __future__ import annotations
 
 from migrate.model.finding import Code
 from migrate.model.message import warning
-from migrate.model.warning import WarningCode
 
 ABORTED_COPIES = warning(
-    WarningCode.ABORTED_COPIES,
+    "aborted-copies",
     "{partitions}: at least {records:record} of aborted transactions after the position; a target "
     "with isolation.level=read_uncommitted (Spark's default) reads them",
 )
 AGE_OF_COPY_UNKNOWN = warning(
-    WarningCode.AGE_UNKNOWN,
+    "age-unknown",
     "the checkpoint is a copy of {origin}, and its file is dated {time}; if this is the time of "
     "the copy, a recreated topic cannot be detected",
 )
 AGE_UNKNOWN = warning(
-    WarningCode.AGE_UNKNOWN,
+    "age-unknown",
     "the age of the checkpoint is unknown, so a recreated topic cannot be detected",
 )
 ALL_MAYBE_RECREATED = warning(
-    WarningCode.MAYBE_RECREATED,
+    "maybe-recreated",
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
     "{partition}); all partitions are affected, so this is probably a different cluster, where "
     "these offsets would lose or duplicate records",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 BATCHES_DELETED = warning(
-    WarningCode.LOOK_FAILED,
+    "look-failed",
     "batch {batch} was committed, but {query} now has no committed batch; polling again in "
     "{seconds} s",
 )
@@ -43,56 +42,56 @@ GROUP_BEYOND_POSITIONS = warning(
     "next offset {next_offset}); these records will be duplicated",
 )
 GROUP_MOVED_AHEAD = warning(
-    WarningCode.GROUP_MOVED,
+    "group-moved",
     "group {group!r} will be moved ahead in {count:partition} (the first is {partition}: from "
     "{current} to {next_offset}); up to {records:record} will be skipped",
 )
 GROUP_MOVED_AHEAD_OF_READER = warning(
-    WarningCode.GROUP_MOVED,
+    "group-moved",
     "group {group!r} will be moved ahead in {count:partition} (the first is {partition}: from "
     "{current} to {next_offset}); up to {records:record} that {reader} has read will be skipped",
 )
 GROUP_NOT_COMMITTED = warning(
-    WarningCode.GROUP_NOT_COMMITTED,
+    "group-not-committed",
     "no offsets were committed for group {group}: {error}",
 )
 GROUP_OFFSETS_LOST = warning(
-    WarningCode.GROUP_OFFSETS_LOST,
+    "group-offsets-lost",
     "the group has lost {count:offset} of other partitions (the first is {partition}); the "
     "rollback restores the offsets that these partitions had at {time}",
 )
 GROUP_ORIGIN_UNKNOWN = warning(
-    WarningCode.GROUP_ORIGIN_UNKNOWN,
+    "group-origin-unknown",
     "no rollback file in this directory shows which client committed the offsets of {side}; "
     "migrate assumes that these offsets belong to the job's cluster",
 )
 GROUP_REWOUND = warning(
-    WarningCode.GROUP_MOVED,
+    "group-moved",
     "group {group!r} will be rewound in {count:partition} (the first is {partition}: from "
     "{current} to {next_offset}); up to {records:record} will be reprocessed",
 )
 HISTORY_NOT_COMPARABLE = warning(
-    WarningCode.HISTORY_SAMPLED,
+    "history-sampled",
     "{partitions}: up to {records:record was|records were} not compared; a mirror may have dropped "
     "or moved these records, or another client may have written them; they cannot be compared, "
     "because the job's log has lost records, or the topic is compacted",
 )
 HISTORY_SAMPLED = warning(
-    WarningCode.HISTORY_SAMPLED,
+    "history-sampled",
     "{partitions}: up to {records:record was|records were} not compared; a mirror may have dropped "
     "or moved these records, or another client may have written them",
     "to compare them, add {option.compare:all}",
 )
 JOB_MAY_RUN = warning(
-    WarningCode.JOB_MAY_RUN,
+    "job-may-run",
     "{evidence}",
 )
 JOB_MAY_RUN_AND_OVERWRITE = warning(
-    WarningCode.JOB_MAY_RUN,
+    "job-may-run",
     "{evidence}; if it is, it will overwrite these offsets at its next checkpoint",
 )
 JOB_MAY_RUN_ELSEWHERE = warning(
-    WarningCode.JOB_MAY_RUN,
+    "job-may-run",
     "{evidence}; a job that recovers from a failure takes no checkpoint, and a job that was "
     "restarted from this checkpoint writes to a different directory",
 )
@@ -105,200 +104,200 @@ KEPT_RUNNING_SINCE_PLAN = warning(
     "the {reader} kept running; {sign}; more records are duplicated than planned",
 )
 MAYBE_RECREATED = warning(
-    WarningCode.MAYBE_RECREATED,
+    "maybe-recreated",
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
     "{partition})",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 MERGED_POSITIONS = warning(
-    WarningCode.MERGED_POSITIONS,
+    "merged-positions",
     "{option.merge_sources:min}: {records:record} in {count:partition} will be reprocessed (the "
     "first is {partition}: from offset {next_offset}, although one source had reached offset "
     "{job_reached})",
 )
 MERGED_POSITIONS_MISSING = warning(
-    WarningCode.MERGED_POSITIONS,
+    "merged-positions",
     "{option.merge_sources:min}: one source of the topic has no position for {count:partition} "
     "(the first is {partition}), and will lose the records below the next offset",
 )
 METADATA_DISCARDED = warning(
-    WarningCode.METADATA_DISCARDED,
+    "metadata-discarded",
     "the commit discards the metadata of {count:offset} of group {group} (the first is "
     "{partition}); the group's client may need it",
 )
 METADATA_DISCARDED_UNTIL_ROLLBACK = warning(
-    WarningCode.METADATA_DISCARDED,
+    "metadata-discarded",
     "the commit discards the metadata of {count:offset} of group {group} (the first is "
     "{partition}); the group's client may need it",
     "a rollback restores the metadata",
 )
 METADATA_OF_CLIENT = warning(
-    WarningCode.METADATA_OF_CLIENT,
+    "metadata-of-client",
     "group {group} has client metadata in {count:offset} (the first is {partition}); Parallel "
     "Consumer lists the processed records beyond the offset in this metadata",
 )
 MISSING_OFFSETS = warning(
-    WarningCode.MISSING_OFFSETS,
+    "missing-offsets",
     "{side} has no offset for {partitions}; the client that uses the output starts these "
     "partitions at its own default",
 )
 MISSING_PARTITIONS = warning(
-    WarningCode.MISSING_PARTITIONS,
+    "missing-partitions",
     "the query has read {partitions:5}, but these brokers do not have these partitions, so "
     "migrate commits no offsets for them",
 )
 MORE_NEW_TOPICS = warning(
-    WarningCode.NEW_TOPIC,
+    "new-topic",
     "{count:more topic moves|more topics move} in the same way",
 )
 NEW_GROUP = warning(
-    WarningCode.NEW_GROUP,
+    "new-group",
     "group {group!r} does not exist and will be created{alike:did you mean}",
     "check the name",
 )
 NEW_TOPIC = warning(
-    WarningCode.NEW_TOPIC,
+    "new-topic",
     "topic {topic} matches {option.topic_pattern} and is not in the checkpoint of {time} "
     "({evidence}); it moves as a new topic that the job had not discovered",
 )
 NOT_CHECKED = warning(
-    WarningCode.NOT_CHECKED,
+    "not-checked",
     "not checked against Kafka",
     "add {option.bootstrap_servers:HOST:PORT}",
 )
 NO_SUCH_GROUP = warning(
-    WarningCode.NO_SUCH_GROUP,
+    "no-such-group",
     "{side}: the group does not exist{alike:did you mean}",
 )
 NO_TOPIC_IDS = warning(
-    WarningCode.NO_TOPIC_IDS,
+    "no-topic-ids",
     "topics have no IDs on these brokers (Kafka < 2.8), so migrate cannot detect a topic that was "
     "recreated after the plan",
 )
 OLD_SAVEPOINT = warning(
-    WarningCode.OLD_SAVEPOINT,
+    "old-savepoint",
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
     "to check for a restart, add {option.flink_rest} or {option.source_group}",
 )
 OLD_SAVEPOINT_NOT_IN_FLINK = warning(
-    WarningCode.OLD_SAVEPOINT,
+    "old-savepoint",
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
     "to check for a restart, add {option.source_group}",
 )
 OLD_SAVEPOINT_OF_PLAN = warning(
-    WarningCode.OLD_SAVEPOINT,
+    "old-savepoint",
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
     "to check for a restart, add {option.flink_rest}",
 )
 OLD_SAVEPOINT_UNCHECKED = warning(
-    WarningCode.OLD_SAVEPOINT,
+    "old-savepoint",
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
 )
 ONE_CLUSTER = warning(
-    WarningCode.ONE_CLUSTER,
+    "one-cluster",
     "{option.one_cluster:true}: {readers} are assumed to read topic {topic} of the same Kafka "
     "cluster; their state does not identify the cluster",
 )
 OTHER_BROKERS = warning(
-    WarningCode.OTHER_BROKERS,
+    "other-brokers",
     "the job reads cluster {cluster!r} at {brokers:3}, but {servers} was queried; in a different "
     "cluster, the offsets refer to different records",
 )
 PARTIAL_TOPIC = warning(
-    WarningCode.PARTIAL_TOPIC,
+    "partial-topic",
     "{option.partitions} omits partitions of {count:topic} (the first is {topic})",
     "the query must assign exactly the partitions that move",
 )
 PARTITION_ADVANCED = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} advances from {current} to {next_offset}, so Flink skips up to {records:record}",
 )
 PARTITION_ADVANCED_BEFORE_READER = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} advances from {current} to {next_offset}, so Flink skips up to {records:record} "
     "that {reader} has read",
 )
 PARTITION_ADVANCED_UNDER_STATE = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} advances from {current} to {next_offset}, so up to "
     "{records:record is|records are} missing from the state",
 )
 PARTITION_REWOUND = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} rewinds from {current} to {next_offset}, so Flink reprocesses up to "
     "{records:record}",
 )
 PARTITION_REWOUND_UNDER_STATE = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} rewinds from {current} to {next_offset}, so up to {records:record is|records are} "
     "double-counted",
 )
 PARTITION_STAYS = warning(
-    WarningCode.PARTITION_STAYS,
+    "partition-stays",
     "{partition} stays with operator {holders}, and is not added to {operator}, which reads other "
     "partitions of the topic",
 )
 PATTERN_UNMATCHED = warning(
-    WarningCode.PATTERN_UNMATCHED,
+    "pattern-unmatched",
     "{option.topic_pattern} {pattern!r} matches no topic of the checkpoint",
     "check that it is the job's pattern",
 )
 POLL_FAILED = warning(
-    WarningCode.LOOK_FAILED,
+    "look-failed",
     "{problem}; polling again in {seconds} s",
 )
 POSITION_SET = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} resumes from {next_offset}",
 )
 POSITION_SET_UNDER_STATE = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} resumes from {next_offset}, and migrate cannot determine how many of its records "
     "are in the state",
 )
 QUERY_MAY_RUN = warning(
-    WarningCode.QUERY_MAY_RUN,
+    "query-may-run",
     "cannot determine whether the query is still running; if it is, the records that it reads from "
     "now on will be duplicated",
     "stop the query before the move",
 )
 REMAINING_FILES = warning(
-    WarningCode.REMAINING_FILES,
+    "remaining-files",
     "{location}: the write was interrupted",
     "remove the remaining files: {files}",
 )
 RENAMED_TOPIC = warning(
-    WarningCode.RENAMED_TOPIC,
+    "renamed-topic",
     "{option.topic_map:{old}={new}}: the same offset may refer to a different record in the new "
     "topic",
     "compare the records first",
 )
 SINK_HIDES_FILES_OF_COPY = warning(
-    WarningCode.SINK_HIDES_FILES,
+    "sink-hides-files",
     "{sink} has no batch of the query; if the query writes files (without foreachBatch), Spark "
     "cannot read this directory, and the query fails when it compacts _spark_metadata, because "
     "batches 0 to {batch} are missing",
     "pass the query's own sink, or copy its _spark_metadata before the start",
 )
 SINK_HIDES_FILES_OF_JOB = warning(
-    WarningCode.SINK_HIDES_FILES,
+    "sink-hides-files",
     "{sink} is the file sink of a Spark query (_spark_metadata); Spark does not read files that "
     "Flink adds to this directory",
 )
 SINK_OF_UNKNOWN_KIND = warning(
-    WarningCode.SINK_UNKNOWN,
+    "sink-unknown",
     "{sink} is an unknown kind of sink; it may skip batches whose numbers it remembers",
 )
 SINK_PARTLY_READ = warning(
-    WarningCode.SINK_UNKNOWN,
+    "sink-unknown",
     "{sink} was not read completely: {reason}",
 )
 SINK_REMEMBERS_IDENTIFIERS = warning(
-    WarningCode.SINK_WRITER,
+    "sink-writer",
     "{sink} remembers batches of the Hudi checkpoint identifiers {writers}; if the query sets one "
     "of these identifiers, the sink skips its batches up to that number",
 )
@@ -308,42 +307,42 @@ SINK_REMEMBERS_JOBS = warning(
     "its state, the sink may drop the job's records",
 )
 SINK_REMEMBERS_TRANSACTIONS = warning(
-    WarningCode.SINK_WRITER,
+    "sink-writer",
     "{sink} remembers batches of the Delta transaction IDs (txnAppId) {writers}; if a foreachBatch "
     "writes under one of these IDs, the sink skips its batches up to that number",
 )
 SOURCE_GROUP_EMPTY = warning(
-    WarningCode.SOURCE_GROUP_EMPTY,
+    "source-group-empty",
     "group {group!r}{alike:did you mean} has committed no offset for these topics, so the group "
     "does not show whether the job kept running",
 )
 STALE_POSITION_CHANGED = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} {verb} from {current} to {next_offset}, and the job may have processed records "
     "beyond {current}, so migrate cannot determine how many records Flink reprocesses or skips",
 )
 STALE_POSITION_CHANGED_UNDER_STATE = warning(
-    WarningCode.POSITION_CHANGED,
+    "position-changed",
     "{partition} {verb} from {current} to {next_offset}, and the job may have processed records "
     "beyond {current}, so migrate cannot determine how many records are double-counted or missing",
 )
 UNFINISHED_SEED = warning(
-    WarningCode.REMAINING_FILES,
+    "remaining-files",
     "{location} may contain an unfinished seed, on which Spark fails",
     "remove the directory",
 )
 UNLISTED_PARTITION = warning(
-    WarningCode.UNLISTED_PARTITION,
+    "unlisted-partition",
     "the checkpoint does not contain {count:partition} with records older than the checkpoint "
     "(the first is {partition}: up to {records:record})",
 )
 UNSEEDED_STREAM = warning(
-    WarningCode.UNSEEDED_STREAM,
+    "unseeded-stream",
     "the seed has no offsets for {count:stream} of the query before stream {last} ({streams:5}); "
     "if such a stream reads Kafka, it starts at its own startingOffsets",
 )
 YOUNG_TOPIC = warning(
-    WarningCode.YOUNG_TOPIC,
+    "young-topic",
     "{count:new topic with a name like the job's is|new topics with names like the job's are} not "
     "in the checkpoint of {time} (the first is {topic}: {evidence})",
     "if the job discovers topics by a pattern, add {option.topic_pattern}, such as '{pattern}'",

@@ -1,32 +1,51 @@
-"""Check that migrate/model/explanations.md explains every code, with links to existing sections."""
+"""Check that the explanations cover the code of each finding and warning, with existing links."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
+from collections.abc import Iterator
 
 from migrate.cli.exit_codes import Exit
+from migrate.model import finding_catalog, warning_catalog
 from migrate.model.explanations import read_explanations
+from migrate.model.extensions import extension_catalogs, extension_packages
 from migrate.model.finding import Code
-from migrate.model.warning import WarningCode
+from migrate.model.message import MessageTemplate
 from tests.docs.blocks import ROOT
-
-# The modules that define codes.
-_DEFINE = ("finding", "warning")
+from tests.support.messages import SHARED, named_templates
 
 
 def test_every_code_is_explained_in_order() -> None:
-    assert list(read_explanations()) == sorted(code.value for code in (*Code, *WarningCode))
+    used = {template.code for _, template in named_templates() if template.kind in SHARED}
+    assert list(read_explanations()) == sorted({*used, *(code.value for code in Code)})
 
 
-def test_every_code_is_used() -> None:
-    """Each member occurs outside the modules that define and explain the member."""
-    defined = {ROOT / "migrate/model" / f"{name}.py" for name in _DEFINE}
-    sources = set((ROOT / "migrate").rglob("*.py")) - defined
+def test_extension_explains_its_own_codes() -> None:
+    """The codes of an extension's warnings are in its file, unless another package uses them."""
+    for package in extension_packages():
+        own = {code for module, code in _codes() if module.startswith(package)}
+        others = {code for module, code in _codes() if not module.startswith(package)}
+        path = ROOT / package.replace(".", "/") / "explanations.md"
+        explained = re.findall(r"^## (.*)", path.read_text(), re.M) if path.exists() else []
+        assert set(explained) == own - others, package
+
+
+def _codes() -> Iterator[tuple[str, str]]:
+    """Yield the module and the code of each template of a finding or a warning."""
+    for module in (finding_catalog, warning_catalog, *extension_catalogs()):
+        for value in vars(module).values():
+            if isinstance(value, MessageTemplate) and value.kind in SHARED:
+                yield module.__name__, value.code
+
+
+def test_every_finding_code_is_used() -> None:
+    """Each member occurs outside the module that defines it."""
+    sources = set((ROOT / "migrate").rglob("*.py")) - {ROOT / "migrate/model/finding.py"}
     text = "\n".join(source.read_text() for source in sources)
-    named = set(re.findall(r"\b((?:Warning)?Code\.[A-Z_]+)", text))
-    assert named == {f"{type(code).__name__}.{code.name}" for code in (*Code, *WarningCode)}
+    named = set(re.findall(r"\bCode\.([A-Z_]+)", text))
+    assert named == {code.name for code in Code}
 
 
 def test_every_warning_has_code() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from migrate.model.finding import Code
 from migrate.model.message import input_error, refusal, service_error, stop, warning
-from migrate.model.warning import WarningCode
 
 ALL_STOPS_FAILED = stop(
     "all-stops-failed",
@@ -585,12 +584,12 @@ YAML_TOO_DEEP = input_error(
 # Warnings. They share codes, because ``explanations.md`` explains the codes.
 
 FLINK_REST_CHANGED = warning(
-    WarningCode.FLINK_REST_CHANGED,
+    "flink-rest-changed",
     "the host in flink.rest has changed from {before} to {host}, so migrate cannot see a job that "
     "is restarted on {before}",
 )
 KEYED_STATES_UNREADABLE = warning(
-    WarningCode.STATE_UNREADABLE,
+    "state-unreadable",
     "the keyed states that are not migrated cannot be determined: {error}",
 )
 RESTARTED_JOB_ALLOWED = warning(
@@ -599,18 +598,18 @@ RESTARTED_JOB_ALLOWED = warning(
     "duplicated",
 )
 RESTART_UNDETERMINED = warning(
-    WarningCode.RESTART_UNSEEN,
+    "restart-unseen",
     "cannot determine whether the job was restarted: {error}",
 )
 RESTART_UNSEEN = warning(
-    WarningCode.RESTART_UNSEEN,
+    "restart-unseen",
     "the spec has no flink.rest, so migrate cannot see a job that was restarted from the savepoint",
 )
 RUN_STOPPED = warning(
-    WarningCode.RUN_STOPPED,
+    "run-stopped",
     "stopped at {step}: {state}",
 )
 STOP_UNKNOWN = warning(
-    WarningCode.STOP_UNKNOWN,
+    "stop-unknown",
     "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from migrate.model.message import input_error, refusal, service_error, warning
-from migrate.model.warning import WarningCode
 
 CHECKPOINT_UNREADABLE = input_error(
     "checkpoint-unreadable",
@@ -46,6 +45,6 @@ WORKERS_KILLED = service_error(
 # Warnings. They share codes, because ``explanations.md`` explains the codes.
 
 NO_CHECKPOINT = warning(
-    WarningCode.NO_CHECKPOINT,
+    "no-checkpoint",
     "found no checkpoints or savepoints",
 )

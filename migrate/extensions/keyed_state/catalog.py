@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from migrate.model.message import refusal, warning
-from migrate.model.warning import WarningCode
 
 STATE_OF_SEVERAL_OPERATORS = refusal(
     "state-of-several-operators",
@@ -14,6 +13,6 @@ STATE_OF_SEVERAL_OPERATORS = refusal(
 # Warnings. They share codes, because ``explanations.md`` explains the codes.
 
 KEYED_STATE_NOT_LISTED = warning(
-    WarningCode.STATE_UNREADABLE,
+    "state-unreadable",
     "operator {operator} has keyed state that cannot be listed: {error}",
 )

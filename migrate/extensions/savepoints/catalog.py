@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from migrate.model.finding import Code
 from migrate.model.message import refusal, warning
-from migrate.model.warning import WarningCode
 
 BEAM_POSITIONS = refusal(
     "beam-positions",
@@ -124,7 +123,7 @@ IN_FLIGHT_ALLOWED = warning(
     "at any start position, and rewound positions reprocess them",
 )
 STATE_MISMATCH = warning(
-    WarningCode.STATE_MISMATCH,
+    "state-mismatch",
     "the job's state ({state_bytes} bytes in {operators:operator}) belongs to the savepoint's own "
     "positions",
 )

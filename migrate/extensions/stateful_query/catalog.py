@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from migrate.model.message import input_error, refusal, warning
-from migrate.model.warning import WarningCode
 
 CHECKPOINTS_REVERSED = refusal(
     "checkpoints-reversed",
@@ -377,120 +376,120 @@ WINDOWS_IN_LOCAL_TIME = refusal(
 # Warnings. They share codes, because ``explanations.md`` explains the codes.
 
 ANOTHER_RUN = warning(
-    WarningCode.ANOTHER_RUN,
+    "another-run",
     "the checkpoints are from two runs, {earlier} and {later}",
     "check that run {later} was restored from the earlier checkpoint, or from a newer checkpoint "
     "of run {earlier}",
 )
 EARLY_WINDOWS = warning(
-    WarningCode.EARLY_WINDOWS,
+    "early-windows",
     "the query has fired {count:window} that Flink still stores, because Spark's watermark is "
     "{watermark}, and Flink's is before {window_end}; Spark would drop late records of these "
     "windows",
 )
 EMPTY_STATE = warning(
-    WarningCode.EMPTY_STATE,
+    "empty-state",
     "no key is expected, so the query starts with an empty state",
 )
 EXPIRED_STATE = warning(
-    WarningCode.EXPIRED_STATE,
+    "expired-state",
     "{count:expired entry is|expired entries are} not migrated, because the last use was "
     "{ttl_ms} ms or more before the stop at {time}",
 )
 EXPIRY_DOUBTFUL = warning(
-    WarningCode.EXPIRY_DOUBTFUL,
+    "expiry-doubtful",
     "{count} of the expired entries expired after the last access in the state",
     "if the checkpoint is a copy, pass the time of the stop ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(
-    WarningCode.EXPIRY_ENDS,
+    "expiry-ends",
     "Flink drops an entry {ttl_ms} ms after its last access, but Spark never drops it",
 )
 EXPIRY_IGNORED = warning(
-    WarningCode.EXPIRY_IGNORED,
+    "expiry-ignored",
     "the state has a TTL, but expired entries are also migrated (ttl_ms=None), so Spark continues "
     "from expired values",
 )
 FIRED_WINDOWS = warning(
-    WarningCode.FIRED_WINDOWS,
+    "fired-windows",
     "Flink still accepts late records for {count:fired window}, but Spark drops these records",
 )
 LATE_RECORDS = warning(
-    WarningCode.LATE_RECORDS,
+    "late-records",
     "{count:record comes|records come} after the end of a window plus the query's delay "
     "(withWatermark) of {delay_ms} ms; the query accepts them in one batch, but may drop them in "
     "smaller batches; a delay of {needed_ms} ms accepts all of them ({examples})",
 )
 LOG_START = warning(
-    WarningCode.LOG_START,
+    "log-start",
     "{partition}: Flink started at the log start offset, which is now {start}; Kafka may have "
     "deleted earlier records in the meantime",
 )
 NO_WATERMARK = warning(
-    WarningCode.WATERMARK,
+    "watermark",
     "the query has no watermark (withWatermark), so it accepts every late record and never "
     "removes a window",
 )
 OFFSET_GAPS = warning(
-    WarningCode.OFFSET_GAPS,
+    "offset-gaps",
     "{partition}: the {offsets:offset} from {start} to {end} contain {records:record}; the "
     "remaining offsets belong to control records or compacted records, and Flink may have read "
     "the compacted records",
 )
 QUERY_COPIED = warning(
-    WarningCode.QUERY_COPIED,
+    "query-copied",
     "the copy has the same query ID as the original",
     "from now on, run only one of the two queries",
 )
 RECORDS_NOT_MOVED = warning(
-    WarningCode.RECORDS_NOT_MOVED,
+    "records-not-moved",
     "Flink's state has a record for each key, but the query's state has only keys, so records are "
     "not compared; if the job replaces records, dropDuplicates keeps different records",
 )
 STATES_LEFT_BEHIND = warning(
-    WarningCode.STATE_LEFT_BEHIND,
+    "state-left-behind",
     "{count:state is not migrated, because it is|states are not migrated, because they are} not "
     "selected: {states}",
 )
 TIMERS_LEFT_BEHIND = warning(
-    WarningCode.STATE_LEFT_BEHIND,
+    "state-left-behind",
     "pending timers are not migrated: {timers}",
 )
 TIME_TO_LIVE = warning(
-    WarningCode.TIME_TO_LIVE,
+    "time-to-live",
     "state {state} has a TTL",
     "find the TTL in the job's code, and pass it to prime as ttl_ms",
 )
 TOPIC_NOT_READ = warning(
-    WarningCode.TOPIC_NOT_READ,
+    "topic-not-read",
     "the job has read {count:partition} that no stream of the rehearsal reads ({topics}); if the "
     "state depends on records of these partitions, the states will differ",
 )
 UNFINISHED_RUN = warning(
-    WarningCode.UNFINISHED_RUN,
+    "unfinished-run",
     "the directory {path} is from an interrupted run that primed or read {target}",
     "remove the directory, unless this run is still active",
 )
 UNREADABLE_STATE_LEFT_BEHIND = warning(
-    WarningCode.STATE_LEFT_BEHIND,
+    "state-left-behind",
     "an unreadable state is not migrated: {reason}",
 )
 UNREAD_TIMERS_LEFT_BEHIND = warning(
-    WarningCode.STATE_LEFT_BEHIND,
+    "state-left-behind",
     "timers, pending or not, are not migrated: {timers}",
 )
 WATERMARK_REOPENS_WINDOWS = warning(
-    WarningCode.WATERMARK,
+    "watermark",
     "watermark_ms {watermark_ms}: a late record can reopen a fired window that ends before the "
     "first pending window (which ends at {window_end})",
 )
 WATERMARK_WITHOUT_LIMIT = warning(
-    WarningCode.WATERMARK,
+    "watermark",
     "watermark_ms {watermark_ms}: Flink stores no pending window that limits this value; if "
     "Flink's watermark was lower, Spark drops records that Flink would have accepted",
 )
 WRONG_FROM_THE_START = warning(
-    WarningCode.WRONG_FROM_THE_START,
+    "wrong-from-the-start",
     "Spark's state differs from Flink's at the earlier checkpoint, before any record: {proof}; "
     "{examples}",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Thread
 
 from migrate.model.message import Message, warning
-from migrate.model.warning import WarningCode, record_warnings, warn
+from migrate.model.warning import record_warnings, warn
 
 
 def test_block_does_not_record_warnings_of_another_thread() -> None:
@@ -23,4 +23,4 @@ def test_block_does_not_record_warnings_of_another_thread() -> None:
 
 
 def _warning(text: str) -> Message:
-    return warning(WarningCode.NOT_CHECKED, text)()
+    return warning("not-checked", text)()
