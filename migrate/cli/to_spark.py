@@ -175,8 +175,7 @@ def to_spark(
     if checkpoint_dir is None:
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
-            how = origin.how_to_stop.replace(" it ", " the job ")
-            step = f"{how}, and rerun the command with the savepoint"
+            step = f"{origin.how_to_stop}, and rerun the command with the savepoint"
             if new_file is not None:
                 step = (
                     "complete the query; then run migrate cut-over, which stops the job itself, or "

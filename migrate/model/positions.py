@@ -96,8 +96,8 @@ class Origin:
     def how_to_stop(self) -> str:
         """Return an instruction to stop the job without duplicates."""
         if self.is_legacy:
-            return "take a savepoint with flink savepoint, and cancel it immediately"
-        return "stop it with a savepoint"
+            return "take a savepoint with flink savepoint, and cancel the job immediately"
+        return "stop the job with a savepoint"
 
     @property
     def title(self) -> str:

@@ -116,7 +116,7 @@ def test_plan_is_refused_after_newer_checkpoint(
     write_source(chk.with_name("chk-9"), {0: splits(topic, [5, 6])})
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    way_out = "stop it with a savepoint, and move from that savepoint"
+    way_out = "stop the job with a savepoint, and move from that savepoint"
     assert f"the job kept running; it has completed chk-9; {way_out} [" in refused.stderr
 
 
