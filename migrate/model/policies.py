@@ -56,7 +56,6 @@ class Unresolved(str, Enum):
     EARLIEST = "earliest"
     LATEST = "latest"
     COMMITTED = "committed"  # the committed offset of the Flink job's group (--source-group)
-    TIMESTAMP = "timestamp"  # the offset of the first record at or after a time
 
 
 class MergeSources(str, Enum):
@@ -151,7 +150,8 @@ class Policies:
         partitions: the partitions to move, by the topic name in the input; None for all partitions.
         topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
             the checkpoint, all of its partitions are new.
-        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in epoch milliseconds.
+        unresolved: a policy, or a time in epoch milliseconds to start at the first record at or
+            after this time.
         one_cluster: True to assume that all sources that read a topic read it from the same Kafka
             cluster.
     """
@@ -163,13 +163,17 @@ class Policies:
     on_beyond_end: OnBeyondEnd = OnBeyondEnd.FAIL
     new_partitions: NewPartitions = NewPartitions.AS_FLINK
     gone: Gone = Gone.FAIL
-    unresolved: Unresolved = Unresolved.FAIL
-    unresolved_since: int | None = None
+    unresolved: Unresolved | int = Unresolved.FAIL
     merge_sources: MergeSources = MergeSources.FAIL
     on_ambiguous: OnAmbiguous = OnAmbiguous.FAIL
     one_cluster: bool = False
     allow_in_flight: bool = False
     allow_ran_on: bool = False
+
+    @property
+    def unresolved_since(self) -> int | None:
+        """The time of ``unresolved``, in epoch milliseconds, if it is a time."""
+        return self.unresolved if isinstance(self.unresolved, int) else None
 
     @property
     def may_change_positions(self) -> bool:
@@ -202,8 +206,9 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
         }
     if "topic_pattern" in values:
         values["topic_pattern"] = topic_pattern(values["topic_pattern"])
-    unresolved, since = _parse_unresolved(arguments.get("unresolved", Unresolved.FAIL.value))
-    return Policies(**values, unresolved=unresolved, unresolved_since=since)
+    if (unresolved := arguments.get("unresolved")) is not None:
+        values["unresolved"] = _parse_unresolved(unresolved)
+    return Policies(**values)
 
 
 def parse_choice(choices: type[_Choice], name: str, value: str) -> _Choice:
@@ -219,16 +224,17 @@ def parse_choice(choices: type[_Choice], name: str, value: str) -> _Choice:
         raise UsageError(f"{option(name)} {value!r} is not one of {known}") from error
 
 
-def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
+def _parse_unresolved(text: str) -> Unresolved | int:
     kind, separator, time = text.partition(":")
-    if separator and kind == Unresolved.TIMESTAMP.value:
-        return Unresolved.TIMESTAMP, parse_time(time, f"{option('unresolved')} timestamp:")
-    without_time = {choice.value: choice for choice in Unresolved if choice.value != "timestamp"}
-    if text not in without_time:
+    if separator and kind == "timestamp":
+        return parse_time(time, f"{option('unresolved')} timestamp:")
+    try:
+        return Unresolved(text)
+    except ValueError as error:
+        known = ", ".join(choice.value for choice in Unresolved)
         raise UsageError(
-            f"{option('unresolved')} {text!r} is not one of {', '.join(without_time)}, timestamp:T"
-        )
-    return without_time[text], None
+            f"{option('unresolved')} {text!r} is not one of {known}, timestamp:T"
+        ) from error
 
 
 # 2011-01-01, before Kafka's first release, in epoch milliseconds.

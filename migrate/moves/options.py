@@ -400,7 +400,7 @@ class PlanArguments(MoveArguments, total=False):
             metavar="FILE",
             excludes=(
                 *("source", "cluster", "source_group"),
-                *(policy.name for policy in fields(Policies) if policy.name != "unresolved_since"),
+                *(policy.name for policy in fields(Policies)),
             ),
             reason="because the plan already specifies the move; to change the plan, create a new "
             "one",

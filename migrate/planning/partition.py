@@ -132,10 +132,10 @@ def _choose_start(
             return log.start
         case Unresolved.LATEST:
             return log.end
-        case Unresolved.TIMESTAMP:
-            return log.first_at
         case Unresolved.COMMITTED:
             return flink_committed(position.topic, position.partition, snapshot)
+        case int():
+            return log.first_at
 
 
 def _plan_in_range(

@@ -182,7 +182,7 @@ def test_marker_is_resolved_by_broker(start: Marker, next_offset: int) -> None:
     [
         (Unresolved.EARLIEST, None, 10, 0, 20),
         (Unresolved.LATEST, None, 30, 20, 0),
-        (Unresolved.TIMESTAMP, None, 17, 7, 13),
+        (1767323045000, None, 17, 7, 13),
         (Unresolved.COMMITTED, 10, 10, 0, 20),
         (Unresolved.COMMITTED, 30, 30, 20, 0),
         (Unresolved.COMMITTED, 9, None, 1, 20),
@@ -190,7 +190,11 @@ def test_marker_is_resolved_by_broker(start: Marker, next_offset: int) -> None:
     ],
 )
 def test_choice_for_unresolved_position_reports_losses_and_duplicates(
-    choice: Unresolved, committed: int | None, next_offset: int | None, lost: int, repeated: int
+    choice: Unresolved | int,
+    committed: int | None,
+    next_offset: int | None,
+    lost: int,
+    repeated: int,
 ) -> None:
     told = _planned(_at(None), policies=Policies(unresolved=choice), committed=committed)
     assert (told.next_offset, told.lost, told.repeated) == (next_offset, lost, repeated)

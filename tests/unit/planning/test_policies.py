@@ -155,12 +155,12 @@ def test_gone_skip_omits_deleted_partition(tmp_path: Path) -> None:
     [
         (Unresolved.EARLIEST, 10, 0, 20),
         (Unresolved.LATEST, 30, 20, 0),
-        (Unresolved.TIMESTAMP, 17, 7, 13),
+        (1767323045000, 17, 7, 13),
         (Unresolved.COMMITTED, 12, 2, 18),
     ],
 )
 def test_unresolved_choice_reports_losses_and_duplicates(
-    tmp_path: Path, choice: Unresolved, next_offset: int, lost: int, repeated: int
+    tmp_path: Path, choice: Unresolved | int, next_offset: int, lost: int, repeated: int
 ) -> None:
     planned = _only(
         _plan(
@@ -339,8 +339,7 @@ def test_policy_options_are_parsed() -> None:
     policies = _policies(
         "timestamp:2026-01-02T03:04:05Z", ["a=b"], ["t:0-2,7", "t:9", "with:colon:1"]
     )
-    assert policies.unresolved is Unresolved.TIMESTAMP
-    assert policies.unresolved_since == 1767323045000
+    assert policies.unresolved == policies.unresolved_since == 1767323045000
     assert policies.topic_map == {"a": "b"}
     assert policies.partitions == {
         "t": frozenset({0, 1, 2, 7, 9}),
@@ -349,7 +348,8 @@ def test_policy_options_are_parsed() -> None:
     assert _policies("timestamp:1767323045000").unresolved_since == 1767323045000
     for text in ("2026-01-02T03:04:05", "2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00"):
         assert _policies(f"timestamp:{text}").unresolved_since == 1767323045000
-    assert _policies("latest").unresolved is Unresolved.LATEST
+    latest = _policies("latest")
+    assert (latest.unresolved, latest.unresolved_since) == (Unresolved.LATEST, None)
 
 
 def test_timestamp_without_zone_is_reported_as_utc(caplog: pytest.LogCaptureFixture) -> None:
@@ -576,7 +576,7 @@ def _snapshot_with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapsh
         (OnBeyondEnd, ["fail", "latest"]),
         (NewPartitions, ["as-flink", "fail", "earliest", "latest"]),
         (Gone, ["fail", "skip"]),
-        (Unresolved, ["fail", "earliest", "latest", "committed", "timestamp"]),
+        (Unresolved, ["fail", "earliest", "latest", "committed"]),
         (MergeSources, ["fail", "min"]),
     ],
 )
